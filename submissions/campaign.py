@@ -137,7 +137,7 @@ def train_arguments(campaign: Campaign, *, resumed: bool) -> list[str]:
 def infer(campaign: Campaign, peak: bool = False) -> None:
     """Serve the unfinished scenarios: together if none has begun, else one by one with the runs that each lacks."""
     row = registry.round().benchmark(campaign.workload).inference.get(campaign.options.profile)
-    finished = {result.scenario for result in campaign.own() if result.scenario and result.performance and compliance_check.valid(result)}
+    finished = {result.scenario for result in campaign.own() if result.scenario and enough_runs(campaign, result) and compliance_check.valid(result)}
     accurate = {result.scenario for result in campaign.found() if result.scenario and lacks_performance_alone(campaign, result)}
     searching = ["--peak"] if peak else []
     missing = [scenario for scenario in (row.scenarios if row else ()) if scenario not in finished]
@@ -145,12 +145,26 @@ def infer(campaign: Campaign, peak: bool = False) -> None:
         say(campaign, "infer: finished already")
     elif set(missing) == set(Scenario) and not accurate:
         say(campaign, "infer")
-        call("infer", campaign.workload, *arguments(campaign.options), *searching)
+        call("infer", campaign.workload, *arguments(campaign.options), *serving_arguments(campaign, missing), *searching)
     else:
         for scenario in missing:
             mode = "performance" if scenario in accurate else "all"
             say(campaign, f"infer {scenario.label}, {mode}")
-            call("infer", campaign.workload, *arguments(campaign.options), "--scenario", scenario.value, "--mode", mode, *searching)
+            words = ["--scenario", scenario.value, "--mode", mode, *serving_arguments(campaign, [scenario])]
+            call("infer", campaign.workload, *arguments(campaign.options), *words, *searching)
+
+
+def serving_arguments(campaign: Campaign, scenarios: Sequence[Scenario]) -> list[str]:
+    """Format the performance runs: as many as the training set has, but never fewer than the round requires of one of these scenarios."""
+    row = registry.round().benchmark(campaign.workload).inference.get(campaign.options.profile)
+    if campaign.runs is None or row is None:
+        return []
+    return ["--runs", str(max(campaign.runs, *(row.scenarios[scenario].runs for scenario in scenarios)))]
+
+
+def enough_runs(campaign: Campaign, result: Result) -> bool:
+    """Return whether a scenario has as many performance runs as were asked for; how many the round requires is the judge's business."""
+    return len(result.performance) >= (campaign.runs or 1)
 
 
 def audit_results(campaign: Campaign) -> None:
@@ -169,7 +183,7 @@ def lacks_performance_alone(campaign: Campaign, result: Result) -> bool:
     If LoadGen calls every performance run VALID and the judge still rejects the scenario, accuracy may be the reason.
     """
     runs = result.performance
-    complete = bool(runs) and all(campaign.keeps(folder) and log_values.served(folder).verdict == VALID for folder in runs)
+    complete = enough_runs(campaign, result) and all(campaign.keeps(folder) and log_values.served(folder).verdict == VALID for folder in runs)
     return campaign.keeps(result.accuracy) and not complete
 
 

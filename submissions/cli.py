@@ -13,7 +13,7 @@ from suite.console.parameters import WORKLOAD_OR_ALL
 @click.argument("workload", type=WORKLOAD_OR_ALL, metavar="WORKLOAD")
 @common_options
 @click.option("--seed", type=int, help="Seed of the first run; without it, drawn at random and logged.")
-@click.option("--runs", type=click.IntRange(min=1), help="Runs of the training set; without it, as many as the round asks for.")
+@click.option("--runs", type=click.IntRange(min=1), help="Training runs, and performance runs of each scenario; without it, as many as the round asks for.")
 @click.option("--challenge", metavar="HEX", help="8 to 64 bytes that somebody else chose: the campaign's nonce is made from them, so it cannot be older.")
 @click.option("--audit", is_flag=True, help="Run MLPerf's compliance tests before packing; see podium audit.")
 @click.option("--peak", is_flag=True, help="Search Server's highest rate within the round's bound; the best run is the result.")

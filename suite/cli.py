@@ -37,6 +37,7 @@ ONE_LINE: Final = {
     "train": "Train a workload until it reaches its target quality.",
     "launch": "Job files for Slurm, Kubernetes and Apptainer.",
     "infer": "Serve a trained workload under LoadGen.",
+    "serve": "Serve a trained workload to other machines.",
     "import": "Turn weights from elsewhere into a checkpoint.",
     "audit": "Compliance tests of served results.",
     "power": "Which watts can be read here, and why others cannot.",

@@ -122,6 +122,38 @@ class SearchRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkRecord:
+    """The network between LoadGen and the system under test."""
+
+    endpoints: tuple[str, ...]
+    servers: tuple[str, ...]
+    """What answers at each endpoint: builtin, triton, or the name that another server gives itself."""
+    nodes: tuple[str, ...]
+    """Host name of each server."""
+    machines: tuple[str, ...]
+    """One word for each server's running kernel: two servers on one machine have the same; empty if the server does not tell."""
+    loadgen_machine: str
+    """The same of LoadGen's machine."""
+    loopback: bool
+    """An endpoint's address never leaves LoadGen's machine."""
+    form: str
+    """opaque: payloads, answered by podium's predictor; tensors: another server's own model."""
+    model: str
+    round_trip_p50_ns: tuple[int, ...]
+    """Of 100 empty calls before the run, for each endpoint."""
+    round_trip_p99_ns: tuple[int, ...]
+    bytes_out: int
+    """Of all requests, without HTTP/2 and TLS."""
+    bytes_in: int
+    """Of all answers, likewise."""
+
+    @property
+    def apart(self) -> bool:
+        """Tell whether all servers are known to run on other machines than LoadGen."""
+        return not self.loopback and all(self.machines) and bool(self.loadgen_machine) and self.loadgen_machine not in self.machines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
     """`run.json` in the folder of a LoadGen run: stamps, settings, verdict."""
 
@@ -169,6 +201,8 @@ class RunRecord:
     """Which files beside the run were lost, and why: queries.npy, telemetry.jsonl; one sentence each."""
     searched: SearchRecord | None = None
     """What the search for the peak proved beside this run, the best of it; None if the rate was not searched."""
+    network: NetworkRecord | None = None
+    """The network that was between LoadGen and the system under test; None if both were in one process."""
     version: str
 
 
@@ -211,7 +245,7 @@ class AuditRecord:
     version: str
 
 
-RARE: Final = ("origin", "searched", "lost")
+RARE: Final = ("origin", "searched", "lost", "network")
 """Left out where empty: most records have none of them."""
 
 

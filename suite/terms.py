@@ -17,6 +17,7 @@ class Division(StrEnum):
 
     CLOSED = "closed"
     OPEN = "open"
+    NETWORK = "network"
 
 
 class Precision(StrEnum):
@@ -37,3 +38,21 @@ QUANTISED: Final = (Precision.INT8, Precision.INT4, Precision.FP8)
 
 COUNTED_FIELDS: Final = {"number_of_nodes": 1, "host_processors_per_node": 1, "host_processor_core_count": 1, "accelerators_per_node": 0}
 """Integer field of a system description -> its minimum on any machine. Source: submission_rules.adoc, System description."""
+
+NETWORK_FIELDS: Final = (
+    "is_network",
+    "network_type",
+    "network_media",
+    "network_rate",
+    "nic_loadgen",
+    "number_nic_loadgen",
+    "net_software_stack_loadgen",
+    "network_protocol",
+    "number_connections",
+    "nic_sut",
+    "number_nic_sut",
+    "net_software_stack_sut",
+    "network_topology",
+)
+"""Fields of the description of a networked system. Source: mlcommons/inference, submission_checker/constants.py,
+SYSTEM_DESC_REQUIRED_FIELDS_NETWORK_MODE; `is_network` is "true"."""

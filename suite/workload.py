@@ -7,12 +7,27 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from suite.engine import Engine, Network, Precision
 from suite.rounds import HyperValue, Profile, Round
 
-__all__ = ["Block", "HyperValue", "Inference", "Mode", "Precision", "Predictor", "Profile", "Run", "Scores", "Training", "Trial", "Workload"]
+__all__ = [
+    "Block",
+    "HyperValue",
+    "Inference",
+    "Mode",
+    "PayloadInference",
+    "PayloadPredictor",
+    "Precision",
+    "Predictor",
+    "Profile",
+    "Run",
+    "Scores",
+    "Training",
+    "Trial",
+    "Workload",
+]
 
 Scores: TypeAlias = Mapping[str, float]
 """Metric name -> value in the round's unit: top-1, AP and BLEU on 0-1, as in v0.7 logs."""
@@ -126,6 +141,22 @@ class Inference(Protocol):
         """Release all resources."""
 
 
+@runtime_checkable
+class PayloadInference(Protocol):
+    """What an Inference adds to be served over a network."""
+
+    def payload(self, sample: int) -> bytes:
+        """Return all that a loaded sample's answer needs, its number too if the answer holds it; runs on LoadGen's thread, untimed."""
+
+
+@runtime_checkable
+class PayloadPredictor(Protocol):
+    """What a Predictor adds to be served over a network."""
+
+    def answer(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
+        """Answer payloads as `__call__` answers their samples, byte for byte; ValueError for bytes that are no payload."""
+
+
 class Trial(Protocol):
     """Tiny networks of a workload's kind with random weights: a device that runs them supports the workload's kernels."""
 
@@ -142,6 +173,7 @@ class Workload(Protocol):
 
     A class may list the frameworks of its networks as `frameworks: ClassVar[frozenset[str]]`; doctor then skips other engines.
     It may have a method `trial(self, framework: str, device: str) -> Trial`: doctor then tries each number format before reporting it ready.
+    Its Inference and Predictor may be a PayloadInference and a PayloadPredictor too: podium serve and podium infer --endpoint then put a network between.
     It may have a method `data_set(self, run: Run) -> DataSet` (suite.dataset): the data are then surveyed once, before any clock starts, and
     each run receives the findings as `Run.found`.
     """

@@ -24,6 +24,8 @@ T = TypeVar("T")
 
 SHOWN: Final = 120
 """Characters of a bad line shown in a finding."""
+STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
+"""A string, in which digits are a hash."""
 HUGE: Final = re.compile(rb"(?<=[:\[,\s])-?\d{25,}")
 """Integers larger than any valid count; arithmetic on them may overflow."""
 BOMS: Final = (b"\xff\xfe", b"\xfe\xff")
@@ -139,7 +141,7 @@ def decode(source: SourceFile, decoder: msgspec.json.Decoder[T], text: bytes, li
     if len(text) > limit:
         source.add(Kind.UNREADABLE, f"a record of {len(text)} bytes", f"at most {limit} bytes", line)
         return None
-    if HUGE.search(text):
+    if HUGE.search(text) and HUGE.search(STRING.sub(b'""', text)):
         source.add(Kind.NUMBER, f"a number of 25 digits or more: {shown(text)}", "numbers that something counts", line)
         return None
     try:
@@ -167,7 +169,7 @@ def suspicious(text: bytes) -> bool:
 
 def look_closer(source: SourceFile, text: bytes, line: Where) -> bool:
     """Check for NaN, Infinity and repeated keys with the slow decoder; return whether any was found."""
-    before = len(source.flaws)
+    before = source.counts.total()
 
     def constant(name: str) -> NoReturn:
         source.add(Kind.NUMBER, name, "finite numbers, as JSON requires", line)
@@ -180,7 +182,7 @@ def look_closer(source: SourceFile, text: bytes, line: Where) -> bool:
 
     with suppress(ValueError, RecursionError): # reported by the caller, or just above
         json.loads(text, parse_constant=constant, object_pairs_hook=pairs)
-    return len(source.flaws) > before
+    return source.counts.total() > before
 
 
 def look_at_encoding(source: SourceFile, text: bytes, line: Callable[[], int]) -> None:

@@ -64,6 +64,8 @@ class Channel(msgspec.Struct, frozen=True, kw_only=True):
     kind: Literal["state", "energy", "power"]
     governor: str | None = None
     """Frequency governor of the host's cores."""
+    cores: Any = None
+    """Hardware threads of the host, if it is one."""
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -39,6 +39,10 @@ class NullPredictor:
         """Return the same four bytes for each sample."""
         return [ANSWER] * len(samples)
 
+    def answer(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
+        """Return the same four bytes for each payload."""
+        return [ANSWER] * len(payloads)
+
 
 @dataclass(frozen=True, slots=True)
 class NullInference:
@@ -52,6 +56,10 @@ class NullInference:
 
     def unload(self, samples: Sequence[int]) -> None:
         """Do nothing."""
+
+    def payload(self, sample: int) -> bytes:
+        """Return nothing: the answer needs nothing."""
+        return b""
 
     def length(self, sample: int) -> int:
         """Return the same length for all samples."""

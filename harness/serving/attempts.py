@@ -55,5 +55,5 @@ def asked(bench: Bench) -> dict[str, object]:
     request = bench.request
     options = request.options
     chosen = {f"setting {key}": list(value) if isinstance(value, tuple) else value for key, value in sorted(request.chosen.items())}
-    named = {"engine": options.engine, "framework": options.framework, "input": options.input, "device": bench.system.run.device}
+    named = {"engine": options.engine, "framework": options.framework, "input": options.input, "device": bench.device}
     return {**named, "precision": bench.precision.value, "profile": request.profile.value, "system": bench.entry.system, "threads": bench.threads, **chosen}

@@ -24,6 +24,7 @@ from harness.serving.loadgen.probe import Look, LookJob, look
 from harness.serving.loadgen.result_files import read_facts
 from harness.serving.loadgen.session import Job, held
 from harness.serving.loadgen.test_settings import Probe, Schedule, plan
+from harness.serving.network.setup import Asked, describe_remote, set_up_remote
 from harness.serving.run_record import Result, Verdict, judge, score, shortfalls, words, write_run_record
 from harness.serving.setup import Bench, Searched, set_up
 from harness.serving.staging import NO_VERDICT, VALID, beside, clear, counts, in_the_way, place_truth, recover, set_aside, stale, take_place, threads_kept
@@ -58,13 +59,16 @@ def serve(
     checkpoint: Path | None,
     runs: int | None = None,
     search: Callable[[Bench, Look], Searched] | None = None,
+    asked: Asked | None = None,
 ) -> None:
     """Serve a checkpoint under LoadGen; after all runs, JudgedError if one is INVALID or less accurate than the reference.
 
     `runs`: performance runs per scenario, at least as many as the round requires; RequestError for fewer. `search`: finds Server's rate.
+    `asked`: the servers of a system under test behind a network.
     """
-    bench = replace(set_up(workload, options, checkpoint), runs=runs)
-    check(Attempt(workload=workload, half=Half.INFERENCE, engine=options.engine, precision=bench.precision), bench.system.run.device)
+    bench = replace(set_up_remote(workload, options, checkpoint, asked) if asked else set_up(workload, options, checkpoint), runs=runs)
+    if not asked:
+        check(Attempt(workload=workload, half=Half.INFERENCE, engine=options.engine, precision=bench.precision), bench.system.run.device)
     for scenario in scenarios:
         bench.runs_of(scenario)
     try:
@@ -89,7 +93,8 @@ def serve_on(
     bench: Bench, scenarios: Sequence[Scenario], modes: Sequence[Mode], search: Callable[[Bench, Look], Searched] | None = None
 ) -> Iterator[str]:
     """Run all requested scenarios and modes; yield what is wrong with them. OSError if the disk is full."""
-    description = describe(bench.entry, bench.request.described)  # reports an error in --system-file before anything is timed
+    # reports an error in --system-file before anything is timed
+    description = describe_remote(bench) if bench.served else describe(bench.entry, bench.request.described)
     bench = replace(bench, description=description).on(beside_others(bench.request.options.threads, Alone(), threads_kept(bench, scenarios, modes)))
     staging = beside(bench)
     recover(bench, staging)
@@ -162,7 +167,7 @@ def write_measurements(bench: Bench, scenario: Scenario, seen: Look) -> None:
         "engine": request.options.engine,
         "precision": bench.precision.value,
         "framework": request.options.framework,
-        "device": bench.system.run.device,
+        "device": bench.device,
         "threads": bench.threads,
         "checkpoint_sha256": record.sha256,
         "reference_accuracy": dict(record.reference_accuracy),

@@ -141,7 +141,7 @@ def write_run_record(bench: Bench, schedule: Schedule, outcome: Outcome, result:
             framework=request.options.framework,
             engine=request.options.engine,
             input=request.options.input,
-            device=bench.system.run.device,
+            device=bench.device,
             precision=bench.precision,
             threads=bench.threads,
             nonce=record.nonce,
@@ -157,7 +157,8 @@ def write_run_record(bench: Bench, schedule: Schedule, outcome: Outcome, result:
             energy=result.measured.energy,
             no_energy=result.measured.reasons,
             lost=outcome.lost,
-            engine_package=registry.engine_package(request.options.engine),
+            engine_package=bench.engine_package,
+            network=replace(bench.network, bytes_out=outcome.traffic[0], bytes_in=outcome.traffic[1]) if bench.network and outcome.traffic else None,
             version=__version__,
         ),
     )

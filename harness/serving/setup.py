@@ -14,12 +14,14 @@ from harness.serving.checkpoint_selection import Checkpoint, choose_checkpoint
 from harness.serving.loadgen.batching import Batching
 from harness.serving.loadgen.session import System
 from harness.serving.loadgen.test_settings import number
+from harness.serving.network.wire import Facts
+from suite import registry
 from suite.cli import Options
 from suite.errors import RequestError
 from suite.files.layout import Entry, bound_seed
 from suite.ledger.book import Ledger, ledger_of
 from suite.loadgen.scenario import Scenario
-from suite.records import SearchRecord
+from suite.records import NetworkRecord, SearchRecord
 from suite.rounds import Division, InferenceRow, ScenarioRow
 from suite.rounds.legality import judge_served
 from suite.terms import Precision
@@ -55,6 +57,10 @@ class Bench:
     """Power sources read during performance runs."""
     searched: Searched | None = None
     """The result of a search for Server's rate, if one was asked for."""
+    network: NetworkRecord | None = None
+    """The network in front of the system under test; None if it is in LoadGen's process."""
+    served: Facts | None = None
+    """What its servers say of themselves."""
 
     @property
     def log_seed(self) -> int:
@@ -66,8 +72,20 @@ class Bench:
         """Return the ledger of all attempts."""
         return ledger_of(self.entry, self.request.name, self.request.row)
 
+    @property
+    def device(self) -> str:
+        """Return the device that computes: the servers' behind a network."""
+        return self.served.device if self.served else self.system.run.device
+
+    @property
+    def engine_package(self) -> str:
+        """Return the distribution of the engine, as records have it."""
+        return self.served.engine_package if self.served else registry.engine_package(self.request.options.engine)
+
     def on(self, threads: int) -> "Bench":
-        """Return a copy that uses this many CPU threads, shared by the workers."""
+        """Return a copy that uses this many CPU threads, shared by the workers; the servers behind a network keep theirs."""
+        if self.served:
+            return self
         run = replace(self.system.run, threads=max(1, threads // self.system.batching.workers))
         return replace(self, threads=threads, system=replace(self.system, run=run))
 

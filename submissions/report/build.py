@@ -10,6 +10,7 @@ from compliance.recognition.path_kind import Kind, recognise
 from compliance.recognition.tree_path import homes
 from compliance.verdict import Finding, Severity, Verdict, verdict
 from submissions import compliance_check
+from submissions.attempts import tried
 from submissions.compare.compared_results import Side, side
 from submissions.pack.bundle import recollected
 from submissions.pack.seal import inspect
@@ -111,7 +112,7 @@ def read(found: Subject, results: Sequence[Result]) -> None:
     for result in results:
         try:
             found.pairs.append((result, side(found.path, result, not found.problems, judge)))
-            found.attempts.append(provenance.attempts(result))
+            found.attempts.append(tried(result))
         except PodiumError as error:
             found.problems.append(str(error))
 

@@ -166,6 +166,25 @@ def test_two_sets_of_runs_are_compared_with_an_interval_and_a_verdict(podium: Po
     assert (offline["results"][1]["verdict"], offline["results"][1]["ratio"]) == ("not tested", 1.0)
 
 
+def test_a_campaign_of_three_runs_has_verdicts_for_training_and_serving(podium: Podium, tmp_path: Path, fake: Sequence[str]) -> None:
+    """`--runs` counts for both halves; a run that a kill took is made up for by the same command."""
+    sets = [tmp_path / name for name in ("one", "two")]
+    for seed, results in zip((1, 11), sets, strict=True):
+        outcome = podium("run", "fake", "--runs", 3, "--seed", seed, "--results", results, *fake)
+        assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+    kinds = {
+        row["scenario"] or "training": row["results"][1]
+        for row in json.loads(podium("compare", *(next(each.glob("bundles/*.zst")) for each in sets), "--format", "json").stdout)["comparisons"]
+    }
+    for kind in ("training", "Offline", "SingleStream", "MultiStream"):
+        assert kinds[kind]["verdict"] in ("faster", "slower", "not separable") and len(kinds[kind]["runs"]) == 3, (kind, kinds[kind])
+        assert kinds[kind]["ratio_interval"]["low"] < kinds[kind]["ratio"] < kinds[kind]["ratio_interval"]["high"]
+    (last,) = sets[0].glob("open/*/results/*/fake/Offline/performance/run_3")
+    shutil.rmtree(last)
+    outcome = podium("run", "fake", "--runs", 3, "--seed", 1, "--results", sets[0], *fake)
+    assert outcome.returncode == 0 and "infer Offline, performance" in outcome.stdout and last.is_dir(), outcome.stdout + outcome.stderr
+
+
 HEAVY = ("torch", "torchvision", "mlperf_loadgen", "PIL", "psutil", "safetensors", "pynvml")
 
 

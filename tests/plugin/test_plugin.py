@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,13 +18,18 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def podium(tmp_path_factory: pytest.TempPathFactory) -> Podium:
-    """Install the package into a folder, with the build backend of this environment if it has it, and run `podium ...` with it."""
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Install the package into a folder, with the build backend of this environment if it has it."""
     folder = tmp_path_factory.mktemp("installed")
     here = ["--no-build-isolation", "--no-index"] if find_spec("hatchling") else []
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", *here]
     subprocess.run([*pip, "--target", str(folder), str(EXAMPLE)], check=True, timeout=300)
-    environment = {**os.environ, "PYTHONPATH": str(folder), "PODIUM_CACHE": str(tmp_path_factory.mktemp("cache"))}
+    return {**os.environ, "PYTHONPATH": str(folder), "PODIUM_CACHE": str(tmp_path_factory.mktemp("cache"))}
+
+
+@pytest.fixture(scope="module")
+def podium(environment: dict[str, str]) -> Podium:
+    """Run `podium ...` with it."""
 
     def run(*words: object) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "suite.cli", *map(str, words)]
@@ -65,6 +71,27 @@ def test_train_infer_check_pack_verify_score(podium: Podium, tmp_path: Path) -> 
         ("rings", None), ("rings", "MultiStream"), ("rings", "Offline"), ("rings", "Server"), ("rings", "SingleStream"),
     ]  # fmt: skip
     assert all(row["compliant"] for row in rows)
+
+
+def test_it_is_served_over_a_network(podium: Podium, environment: dict[str, str], tmp_path: Path) -> None:
+    """What an Inference and a Predictor need for it is in the example: the answers are those in process."""
+    pytest.importorskip("tritonclient", reason="the extra `remote` is not installed")
+    results = tmp_path / "results"
+    done(podium("train", "rings", "--results", results, "--seed", 1, "--device", "cpu"))
+    serve = [sys.executable, "-m", "suite.cli", "serve", "rings", "--results", str(results), "--device", "cpu", "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True, env=environment) as server:
+        try:
+            assert server.stdout is not None
+            url = next(match[1] for line in server.stdout if (match := re.search(r"on (grpc://\S+);", line)))
+            told = done(podium("infer", "rings", "--results", results, "--endpoint", url, "--mode", "accuracy", "--scenario", "offline", "--system", "far"))
+        finally:
+            server.kill()
+    near = done(podium("infer", "rings", "--results", results, "--mode", "accuracy", "--scenario", "offline", "--device", "cpu", "--system", "near"))
+    assert accuracy(told) == accuracy(near) and accuracy(told)
+
+
+def accuracy(told: str) -> list[str]:
+    return [line for line in told.splitlines() if line.startswith("Offline accuracy: top1")]
 
 
 def test_a_run_on_shuffled_labels_misses_the_target(podium: Podium, tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def test_names_are_compared_without_case_spaces_and_punctuation(left: str, right
 
 def test_vocabularies_are_closed() -> None:
     """A profile more or less changes what every log may say."""
-    assert [*Profile] == ["smoke", "quick", "full"] and [*Division] == ["closed", "open"] and [*Mode] == ["accuracy", "performance"]
+    assert [*Profile] == ["smoke", "quick", "full"] and [*Division] == ["closed", "open", "network"] and [*Mode] == ["accuracy", "performance"]
     assert {"fp32", "bf16", "fp16", "int8"} <= {*Precision}
 
 

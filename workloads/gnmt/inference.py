@@ -46,6 +46,10 @@ class GNMTPredictor:
         """Answer with the translation of each sentence, including its end mark."""
         return self._answer([self._samples[sample] for sample in samples], self._beam)
 
+    def answer(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
+        """Answer sentences that came over a network."""
+        return self._answer([np.frombuffer(payload, "<i4") for payload in payloads], self._beam)
+
     def _answer(self, sources: Sequence[Tokens], beam: Beam) -> Sequence[bytes]:
         with torch.inference_mode():
             return [packed([*answer, END]) for answer in self._translator.translate(sources, beam)]
@@ -121,6 +125,10 @@ class GNMTInference:
         """Release sentences."""
         for sample in samples:
             self._samples.pop(sample, None)
+
+    def payload(self, sample: int) -> bytes:
+        """Return the token ids, int32 little-endian."""
+        return self._samples[sample].astype("<i4", copy=False).tobytes()
 
     def length(self, sample: int) -> int:
         """Return the number of source tokens."""

@@ -1,6 +1,8 @@
 """The system under test: the accuracy set, resized before LoadGen's clock starts; detection, suppression and masks inside it."""
 
+import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,8 +11,9 @@ import torch
 from suite.engine import Engine, Executable, Network, ShapeProfile
 from suite.errors import RequestError
 from suite.workload import Predictor, Run
-from workloads.common import malloc, run_request
+from workloads.common import malloc, payloads, run_request
 from workloads.common.detection import coco, coco_survey
+from workloads.common.payloads import raw
 from workloads.common.pictures.decoding import decode
 from workloads.common.pictures.in_memory import Held, in_threads, on_host
 from workloads.common.run_request import inference_row, plan
@@ -22,6 +25,35 @@ from workloads.maskrcnn.settings import counts
 # Legend: N pictures of a batch, C channels, H height, W width, K regions.
 USUAL_REGIONS: Final = 16  # of the mask head, for engines that need a typical example
 BLANK_SAMPLE: Final = -1
+HEAD: Final = struct.Struct("<q4i")
+"""In front of a picture that travels over a network: its number, its own height and width, those of the resized picture."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One picture to answer."""
+
+    number: int
+    size: tuple[int, int] | None
+    """Height and width of the picture in its file; None for a blank one."""
+    picture_HWC: torch.Tensor
+
+    @property
+    def padded_size(self) -> tuple[int, int]:
+        """Return height and width after padding."""
+        height, width = self.picture_HWC.shape[:2]
+        return data.padded(height), data.padded(width)
+
+
+def parsed(payload: bytes) -> Sample:
+    """Read a picture from a payload; ValueError if the bytes are none."""
+    if len(payload) < HEAD.size:
+        raise ValueError(f"{len(payload)} bytes are too few for a picture")
+    number, own_height, own_width, height, width = HEAD.unpack_from(payload)
+    if min(own_height, own_width, height, width) < 1 or len(payload) - HEAD.size != height * width * len(data.MEAN_C):
+        raise ValueError(f"{len(payload)} bytes are no picture of {height}x{width}")
+    picture_HWC = payloads.parsed(memoryview(payload)[HEAD.size :], torch.empty(height, width, len(data.MEAN_C), dtype=torch.uint8))
+    return Sample(number=number, size=(own_height, own_width), picture_HWC=picture_HWC)
 
 
 class MaskRCNNPredictor:
@@ -35,24 +67,31 @@ class MaskRCNNPredictor:
         for height, width in self._inference.padded_sizes():
             blank_HWC = torch.zeros(height, width, len(data.MEAN_C), dtype=torch.uint8)
             for count in range(1, self._max_batch + 1):
-                self._answer([BLANK_SAMPLE] * count, [blank_HWC] * count)
+                self._answer([Sample(number=BLANK_SAMPLE, size=None, picture_HWC=blank_HWC)] * count)
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
         """Answer with boxes, scores, labels and masks of each picture."""
-        groups: dict[tuple[int, int], list[int]] = {}
-        for sample in samples:
-            groups.setdefault(self._inference.padded_size(sample), []).append(sample)
-        answers: dict[int, bytes] = {}
-        for group in groups.values():
-            answers |= zip(group, self._answer(group, [self._inference.pictures[sample] for sample in group]), strict=True)
-        return [answers[sample] for sample in samples]
+        return self._grouped([Sample(number=sample, size=self._inference.size(sample), picture_HWC=self._inference.pictures[sample]) for sample in samples])
 
-    def _answer(self, samples: Sequence[int], pictures_HWC: Sequence[torch.Tensor]) -> list[bytes]:
+    def answer(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
+        """Answer pictures that came over a network."""
+        return self._grouped([parsed(payload) for payload in payloads])
+
+    def _grouped(self, samples: Sequence["Sample"]) -> Sequence[bytes]:
+        groups: dict[tuple[int, int], list[int]] = {}
+        for place, sample in enumerate(samples):
+            groups.setdefault(sample.padded_size, []).append(place)
+        answers: dict[int, bytes] = {}
+        for places in groups.values():
+            answers |= zip(places, self._answer([samples[place] for place in places]), strict=True)
+        return [answers[place] for place in range(len(samples))]
+
+    def _answer(self, samples: Sequence["Sample"]) -> list[bytes]:
         with torch.inference_mode():
-            picture_NCHW, sizes = data.together(pictures_HWC, self._inference.device)
+            picture_NCHW, sizes = data.together([sample.picture_HWC for sample in samples], self._inference.device)
             found = self._detector(picture_NCHW.contiguous(), sizes)
             each = zip(samples, found, sizes, strict=True)
-            return [scoring.packed(sample, inference_pipeline.finished(raw, size, self._inference.size(sample) or size)) for sample, raw, size in each]
+            return [scoring.packed(sample.number, inference_pipeline.finished(boxes, size, sample.size or size)) for sample, boxes, size in each]
 
 
 class MaskRCNNInference:
@@ -118,9 +157,9 @@ class MaskRCNNInference:
         height, width = self._sizing.of(*self._val.size(sample))
         return data.padded(height), data.padded(width)
 
-    def size(self, sample: int) -> tuple[int, int] | None:
-        """Return a picture's own height and width; None for a blank one."""
-        return None if sample == BLANK_SAMPLE else self._val.size(sample)
+    def size(self, sample: int) -> tuple[int, int]:
+        """Return a picture's own height and width."""
+        return self._val.size(sample)
 
     @property
     def sample_count(self) -> int:
@@ -142,6 +181,11 @@ class MaskRCNNInference:
     def unload(self, samples: Sequence[int]) -> None:
         """Release pictures."""
         self.pictures.unload(samples)
+
+    def payload(self, sample: int) -> bytes:
+        """Return the sample's number, its own height and width, the resized ones, and its bytes."""
+        picture_HWC = self.pictures[sample]
+        return HEAD.pack(sample, *self.size(sample), *picture_HWC.shape[:2]) + raw(picture_HWC)
 
     def length(self, sample: int) -> int:
         """Number of pixels: batches of similar pictures need the least padding."""

@@ -13,6 +13,7 @@ from suite.errors import RequestError
 from suite.workload import Predictor, Run
 from workloads.common import malloc, run_request
 from workloads.common.calibration import Listed, calibration, given, listed
+from workloads.common.payloads import parsed, raw
 from workloads.common.pictures.in_memory import Held, on_device, on_host
 from workloads.common.run_request import inference_row, plan
 from workloads.common.setting_values import positive
@@ -42,6 +43,12 @@ class MiniGoPredictor:
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
         """Answer with the shares of legal actions, and the value."""
         return self._answer([self._held[sample] for sample in samples])
+
+    def answer(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
+        """Answer positions that came over a network."""
+        planes, legal = self._blank
+        size = planes.numel()
+        return self._answer([(parsed(payload[:size], planes), parsed(payload[size:], legal)) for payload in payloads])
 
     def _answer(self, samples: Sequence[Sample]) -> Sequence[bytes]:
         with torch.inference_mode():
@@ -135,6 +142,11 @@ class MiniGoInference:
     def unload(self, samples: Sequence[int]) -> None:
         """Forget positions."""
         self._held.unload(samples)
+
+    def payload(self, sample: int) -> bytes:
+        """Return the planes, then which actions are legal; one byte each."""
+        plane_FHW, legal_A = self._held[sample]
+        return raw(plane_FHW) + raw(legal_A)
 
     def length(self, sample: int) -> int:
         """All positions are alike."""

@@ -9,6 +9,7 @@ import torch
 
 from suite.engine import Engine, Shape
 from suite.workload import Run
+from workloads.common.payloads import parsed, raw
 from workloads.common.pictures.in_memory import on_device, on_host
 from workloads.resnet50.system_under_test import System
 
@@ -28,6 +29,14 @@ class TorchTensors:
     def hold(self, picture_NCHW: torch.Tensor) -> torch.Tensor:
         """Keep a picture in host memory."""
         return on_host(picture_NCHW[0].contiguous(), self.device.type)
+
+    def raw(self, picture: torch.Tensor) -> bytes:
+        """Return the picture's values as bytes."""
+        return raw(picture)
+
+    def parsed(self, payload: bytes, like: torch.Tensor) -> torch.Tensor:
+        """Read the picture from bytes."""
+        return parsed(payload, like)
 
     def shape(self, picture: torch.Tensor) -> Shape:
         """Return C H W."""

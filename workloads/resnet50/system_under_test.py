@@ -38,6 +38,12 @@ class Tensors(Protocol[H, T]):
     def hold(self, picture_NCHW: torch.Tensor) -> H:
         """Keep one normalised picture (N is 1) in host memory, in the framework's layout; the result has no N axis."""
 
+    def raw(self, picture: H) -> bytes:
+        """Return a picture's float32 values, little-endian, as they travel over a network."""
+
+    def parsed(self, payload: bytes, like: H) -> H:
+        """Invert `raw`; ValueError if the bytes are no picture of the same shape."""
+
     def shape(self, picture: H) -> Shape:
         """Return the shape of a picture that `hold` returned."""
 
@@ -65,6 +71,10 @@ class ResNet50Predictor(Generic[H, T]):
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
         """Answer with the class of each picture."""
         return self._answer([self._held[sample] for sample in samples])
+
+    def answer(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
+        """Answer pictures that came over a network."""
+        return self._answer([self._tensors.parsed(payload, self._blank) for payload in payloads])
 
     def _answer(self, pictures: Sequence[H]) -> Sequence[bytes]:
         with self._tensors.mode():
@@ -133,6 +143,10 @@ class System(Generic[H, T]):
     def unload(self, samples: Sequence[int]) -> None:
         """Release pictures."""
         self._held.unload(samples)
+
+    def payload(self, sample: int) -> bytes:
+        """Return the normalised picture."""
+        return self._tensors.raw(self._held[sample])
 
     def length(self, sample: int) -> int:
         """Return one constant: all pictures have the same size."""

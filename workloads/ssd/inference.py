@@ -14,6 +14,7 @@ from workloads.common import inputs, malloc, run_request
 from workloads.common.calibration import Listed, given, listed, of_pictures
 from workloads.common.detection import coco, coco_survey
 from workloads.common.detection.coco import Split
+from workloads.common.payloads import number_of, numbered, parsed
 from workloads.common.pictures.files import Files, normalised
 from workloads.common.pictures.in_memory import Held, on_device, on_host
 from workloads.common.run_request import inference_row, plan, warm_up_sizes
@@ -40,6 +41,11 @@ class SSDPredictor:
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
         """Answer with the detections in each picture."""
         return self._answer(list(samples), [self._held[sample] for sample in samples])
+
+    def answer(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
+        """Answer pictures that came over a network, each behind its sample's number."""
+        numbers, pictures = zip(*map(number_of, payloads), strict=True)
+        return self._answer(list(numbers), [parsed(picture, self._blank) for picture in pictures])
 
     def _answer(self, samples: list[int], pictures_CHW: list[torch.Tensor]) -> Sequence[bytes]:
         with torch.inference_mode():
@@ -108,6 +114,10 @@ class SSDInference:
     def unload(self, samples: Sequence[int]) -> None:
         """Release pictures."""
         self._held.unload(samples)
+
+    def payload(self, sample: int) -> bytes:
+        """Return the sample's number and the normalised picture."""
+        return numbered(sample, self._held[sample])
 
     def length(self, sample: int) -> int:
         """Return one constant: all pictures have the same size."""

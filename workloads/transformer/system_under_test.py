@@ -46,7 +46,14 @@ class TransformerPredictor:
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
         """Answer with the subtokens of each translation, including its end mark, so that no answer is empty."""
-        return [packed([*ids, EOS_ID]) for ids in self._translate([self._sources[sample] for sample in samples])]
+        return self._answer([self._sources[sample] for sample in samples])
+
+    def answer(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
+        """Answer sentences that came over a network."""
+        return self._answer([np.frombuffer(payload, "<i4") for payload in payloads])
+
+    def _answer(self, sources: Sequence[Sentence]) -> Sequence[bytes]:
+        return [packed([*ids, EOS_ID]) for ids in self._translate(sources)]
 
 
 class System:
@@ -83,6 +90,10 @@ class System:
         """Release sentences."""
         for sample in samples:
             self._sources.pop(sample, None)
+
+    def payload(self, sample: int) -> bytes:
+        """Return the subtokens, int32 little-endian."""
+        return self._sources[sample].astype("<i4", copy=False).tobytes()
 
     def length(self, sample: int) -> int:
         """Number of source subtokens: translations of similar sources end at about the same step."""

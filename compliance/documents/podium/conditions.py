@@ -38,6 +38,8 @@ class Conditions:
     rates: tuple[Sequence[float], Sequence[float]] | None
     """Samples/s in slices of the run's first half and of its second; None if it is too short, or if the system does not set its own pace."""
     round: Round
+    lead_ns: int | None = None
+    """By how much telemetry may begin before the run, for initialisation; None if nothing bounds it."""
 
     @property
     def noise(self) -> NoiseRules | None:
@@ -115,4 +117,5 @@ def of_training(log: TrainingLog, telemetry: Telemetry) -> Conditions:
         resumed=bool(log.all(events.RESUMED)),
         rates=None,
         round=log.round,
+        lead_ns=int(log.round.training.init_limit_ms) * NS_PER_MS,
     )

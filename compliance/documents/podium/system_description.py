@@ -49,7 +49,25 @@ class Description(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     framework: str | None
     other_software_stack: str | Mapping[str, Any] | None
     operating_system: str | None
+    is_network: str | None = None
+    network_type: str | None = None
+    network_media: str | None = None
+    network_rate: str | None = None
+    nic_loadgen: str | None = None
+    number_nic_loadgen: str | None = None
+    net_software_stack_loadgen: str | None = None
+    network_protocol: str | None = None
+    number_connections: str | None = None
+    nic_sut: str | None = None
+    number_nic_sut: str | None = None
+    net_software_stack_sut: str | None = None
+    network_topology: str | None = None
     podium: Environment
+
+    @property
+    def networked(self) -> bool:
+        """Return whether a network is described between LoadGen and the system."""
+        return (self.is_network or "").strip().casefold() == "true"
 
 
 DECODER: Final = msgspec.json.Decoder(Description)

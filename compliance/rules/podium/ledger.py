@@ -1,21 +1,26 @@
 """Rules about the ledger: that it is whole, and that it accounts for every result."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from compliance.documents.podium.ledger import LedgerFile, Link
 from compliance.documents.podium.submission import Bundle
+from compliance.documents.podium.training import TrainingLog, finite
 from compliance.recognition.tree_path import is_file
 from compliance.rules import rule
-from compliance.verdict import Fault
+from compliance.verdict import Fault, Severity
 from suite import events
 from suite.files.layout import AUDITS, LEDGER, MANIFEST
 from suite.ledger.steps import RANDOM_BYTES, Step, StepKind, What, challenge_problem, nonce_of
 
 WITH_LEDGER: Final = 2
 """The first format of a manifest whose bundles hold ledgers."""
+APART_S: Final = 60.0
+"""House rule: a step is written when a log has its last line; clocks that a time server sets may differ by less."""
+MS_PER_S: Final = 1000
 ENDINGS: Final = frozenset({StepKind.TRAINED, StepKind.MISSED, StepKind.ABORTED, StepKind.SERVED})
 """Steps that end what a `begin` began."""
 
@@ -106,6 +111,43 @@ def order(ledger: LedgerFile) -> Iterator[Fault]:
         elif step and step.step in ENDINGS and (step.what, step.of, step.nonce) not in begun:
             yield ledger.fault(f"{step.step} {step.of}", "a step that begins it, before this one", link.line)
     yield from out_of_turn(ledger)
+
+
+@rule("ledger.times", LedgerFile, severity=Severity.WARNING)
+def times(ledger: LedgerFile) -> Iterator[Fault]:
+    """Steps follow one another in time, and a training log begins after the step that began it and ends when the step that names it was written.
+
+    Source: house rule: podium appends each step when it happens; a clock may have been set in between, so this is a warning.
+    Advice: submit log and ledger as podium wrote them; if the machine's clock was set meanwhile, say so in the submission.
+    """
+    told = [(moment, step) for step in ledger.steps if (moment := moment_of(step)) is not None]
+    for (earlier, before), (later, step) in pairwise(told):
+        if later < earlier - APART_S:
+            yield ledger.fault(f"step {step.n} {earlier - later:.0f} s before step {before.n}", "steps in the order of time", step.n + 1)
+    for log in (log for group in ledger.sets for log in group.logs):
+        for step in ledger.kept([log.path])[:1]:
+            yield from away(ledger, log, step) if step.step is not StepKind.BEGIN else ()
+
+
+def away(ledger: LedgerFile, log: TrainingLog, step: Step) -> Iterator[Fault]:
+    """Hold a log's first and last line against the steps that began it and ended it."""
+    marks = [record.event.time_ms / MS_PER_S for record in log.records if finite(record.event.time_ms)]
+    begun = [moment_of(each) for each in ledger.steps if each.step is StepKind.BEGIN and (each.of, each.nonce) == (step.of, step.nonce) and each.n < step.n]
+    ended, first = moment_of(step), begun[0] if begun else None
+    if marks and first is not None and min(marks) < first - APART_S:
+        yield ledger.fault(f"{log.path.name} begins {first - min(marks):.0f} s before its step", "a log that begins after it", step.n + 1)
+    if marks and ended is not None and abs(ended - max(marks)) > APART_S:
+        found = f"step {step.n} was written {abs(ended - max(marks)):.0f} s {'after' if ended > max(marks) else 'before'} the last line of {log.path.name}"
+        yield ledger.fault(found, f"at most {APART_S:g} s", step.n + 1)
+
+
+def moment_of(step: Step) -> float | None:
+    """Return when a step was written, in seconds since 1970; None if it does not say."""
+    try:
+        moment = datetime.fromisoformat(step.utc)
+    except ValueError:
+        return None
+    return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
 
 
 def out_of_turn(ledger: LedgerFile) -> Iterator[Fault]:

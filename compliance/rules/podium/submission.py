@@ -1,19 +1,30 @@
 """Rules across sets and entries: one organisation's part of a tree, and a bundle."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from compliance.bundle import manifest as manifests
+from compliance.documents.podium.inference import LoadGenRun
 from compliance.documents.podium.submission import Bundle, Stranger, Submission
+from compliance.documents.podium.system_description import Description
+from compliance.logs.telemetry import HostState
 from compliance.recognition.tree_path import scenario_of
 from compliance.rules import rule
+from compliance.rules.podium.campaign import described, threads_of
 from compliance.verdict import INSTALLED, Fault, Severity, Verdict
 from suite import events
-from suite.files.layout import CHECKPOINT_RECORD, CHECKPOINTS, MANIFEST, fold
+from suite.files.layout import CHECKPOINT_RECORD, CHECKPOINTS, MANIFEST, TELEMETRY, fold
+from suite.files.untrusted_files import count_in
 from suite.terms import Division
 
 CEILINGS_APART: Final = 2.0
 """Two measurements of one host, quiet and busy, differ by less."""
+MEMORY: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?([MGT])i?B")
+"""A capacity as podium writes it; decimal units count as binary ones, the larger."""
+MIB: Final = {"M": 1.0, "G": 1024.0, "T": 1024.0**2}
+MEMORY_SLACK: Final = 1.05
+"""A capacity may be rounded, or name what is installed without what firmware keeps."""
 
 
 @rule("tree.contents", Submission)
@@ -83,6 +94,35 @@ def ceiling(tree: Submission) -> Iterator[Fault]:
         least = lowest.setdefault((entry.place.system if entry.place else None, entry.scenario), value)
         if value > CEILINGS_APART * least:
             yield tree.fault(f"a ceiling of {value:g}", f"about {least:g}, as in another run of this system and scenario", run.folder)
+
+
+@rule("tree.host", Submission, severity=Severity.WARNING)
+def host(tree: Submission) -> Iterator[Fault]:
+    """The telemetry of a run was read on the host that systems/ describes: with no more free memory than it has, and no more hardware threads.
+
+    It does not apply to a system behind a network, whose telemetry is of the machine that asks.
+    Source: house rule; harness/machine/telemetry reads both from the kernel, and so does the description.
+    Advice: describe the system that ran it; give each machine its own system name.
+    """
+    for entry in (entry for entry in tree.entries if entry.place):
+        description = described(tree, entry.place.system if entry.place else None)
+        for run in entry.runs if description else ():
+            yield from elsewhere(run, description) if description and not (run.record and run.record.network) else ()
+
+
+def elsewhere(run: LoadGenRun, description: Description) -> Iterator[Fault]:
+    """Yield what a run's telemetry shows that the described host cannot have; behind a network it shows LoadGen's host, and the description the servers."""
+    if run.record and run.record.network:
+        return
+    segments = run.telemetry.segments if run.telemetry and run.telemetry.sound else ()
+    free = max((state.free_mib or 0 for each in segments for _, _, state in each.states.get("host", ()) if isinstance(state, HostState)), default=0)
+    match = MEMORY.fullmatch(str(description.host_memory_capacity).strip())
+    if match and free > float(match[1]) * MIB[match[2]] * MEMORY_SLACK:
+        yield run.fault(TELEMETRY, f"{free / MIB['G']:.1f} GiB of memory free", f"at most {description.host_memory_capacity}, as systems/ describes")
+    threads = max((count_in(channel.cores) or 0 for each in segments for channel in each.head.channels), default=0)
+    most = threads_of(description)
+    if most is not None and threads > most:
+        yield run.fault(TELEMETRY, f"{threads} hardware threads", f"at most {most} on the processors that systems/ describes")
 
 
 @rule("tree.profile", Submission, severity=Severity.WARNING)

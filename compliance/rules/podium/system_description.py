@@ -14,7 +14,7 @@ from suite import events
 from suite.files.layout import CHECKPOINT_RECORD, fold, folder_sha256
 from suite.files.untrusted_files import count_in
 from suite.records import CheckpointRecord
-from suite.terms import COUNTED_FIELDS, Division, Profile
+from suite.terms import COUNTED_FIELDS, NETWORK_FIELDS, Division, Profile
 
 LOGGED: Final = {
     "workload": events.WORKLOAD,
@@ -87,7 +87,7 @@ def unknown(system: SystemFile) -> Iterator[Fault]:
     """
     full = system.description.podium.profile == Profile.FULL
     for field in system.description.__struct_fields__ if full else COUNTED_FIELDS:
-        if getattr(system.description, field) is None:
+        if (system.description.networked or field not in NETWORK_FIELDS) and getattr(system.description, field) is None:
             yield system.fault(f"{field} is unknown", "a value")
 
 

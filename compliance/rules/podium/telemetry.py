@@ -10,6 +10,8 @@ from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 
 NS_PER_S: Final = 1e9
+AROUND_NS: Final = 60 * NS_PER_S
+"""House rule: the sampler of a training run starts with its log and ends with its clock, on a busy machine within seconds."""
 PARTED_NS: Final = 1e9
 """House rule: monotonic clock and UTC may part by this during a run, where UTC is set by a time server; more is a clock that was moved."""
 
@@ -75,3 +77,22 @@ def window(run: Conditions) -> Iterator[Fault]:
     longest_ns = max((told for told, _ in run.hosts()), default=0)
     if longest_ns > run.noise.gap_s * NS_PER_S:
         yield run.fault(f"{longest_ns / NS_PER_S:.3g} s without a reading of the host", f"at most {run.noise.gap_s:g} s")
+
+
+@rule("telemetry.outside", Conditions, severity=Severity.WARNING)
+def outside(run: Conditions) -> Iterator[Fault]:
+    """Telemetry of a training run begins no earlier than its initialisation may, and ends with its clock: what else it saw was trained off the clock.
+
+    Source: house rule; harness/training/observation.py. Of a run that was interrupted, each segment has another beginning.
+    Advice: submit log and telemetry as the run wrote them; times that were edited in one of them are detected.
+    """
+    if run.window is None or run.lead_ns is None or len(run.segments) != 1 or run.resumed:
+        return
+    (segment,) = run.segments
+    early_ns = run.window.begin_ns - run.lead_ns - segment.head.clocks_ns[1]
+    if early_ns > AROUND_NS:
+        required = f"at most {(run.lead_ns + AROUND_NS) / NS_PER_S:g} s, for initialisation"
+        yield run.fault(f"a beginning {(run.window.begin_ns - segment.head.clocks_ns[1]) / NS_PER_S:.0f} s before run_start", required, segment.line)
+    if segment.end is not None and segment.end.clocks_ns[1] - run.window.end_ns > AROUND_NS:
+        found = f"an end {(segment.end.clocks_ns[1] - run.window.end_ns) / NS_PER_S:.0f} s after run_stop"
+        yield run.fault(found, f"at most {AROUND_NS / NS_PER_S:g} s", segment.last_line)

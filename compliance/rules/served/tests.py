@@ -57,7 +57,7 @@ def test_files(test: LaterTest) -> Iterator[Fault]:
     for name in FILES.get(test.name, ()):
         if not is_file(test.folder / name):
             yield test.fault(f"no {name}", name)
-    if test.name in RUN and (test.run is None or not test.run.index):
+    if test.name in RUN and test.run is None:
         yield test.fault("no run", "performance/run_1 with LoadGen's logs")
 
 

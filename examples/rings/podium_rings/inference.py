@@ -24,7 +24,14 @@ class RingsPredictor:
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
         """Answer with the ring of each point."""
-        (logit_NK,) = self._call(torch.stack([self._samples[sample] for sample in samples]))
+        return self._answer([self._samples[sample] for sample in samples])
+
+    def answer(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
+        """Answer points that came over a network (podium serve)."""
+        return self._answer([torch.tensor(scoring.POINT.unpack(payload)) for payload in payloads])
+
+    def _answer(self, points: Sequence[torch.Tensor]) -> Sequence[bytes]:
+        (logit_NK,) = self._call(torch.stack(list(points)))
         return [scoring.ANSWER.pack(ring) for ring in logit_NK.argmax(dim=1).tolist()]
 
 
@@ -70,6 +77,10 @@ class RingsInference:
         """Release points."""
         for sample in samples:
             self._samples.pop(sample, None)
+
+    def payload(self, sample: int) -> bytes:
+        """Return a point as it travels over a network."""
+        return scoring.POINT.pack(*self._samples[sample].tolist())
 
     def length(self, sample: int) -> int:
         """Return one constant: all points have the same size."""

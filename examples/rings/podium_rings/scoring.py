@@ -8,6 +8,8 @@ from typing import Final
 from suite.workload import Scores
 
 ANSWER: Final = struct.Struct("<i")
+POINT: Final = struct.Struct("<ff")
+"""A point as it travels over a network."""
 TRUTH: Final = "labels.txt"
 
 

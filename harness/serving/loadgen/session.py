@@ -56,6 +56,8 @@ class System:
     run: Run
     checkpoint: Path
     batching: Batching
+    driver: "Callable[[Job, Abort], Outcome] | None" = None
+    """Runs LoadGen in place of `run_loadgen`'s own workers: of systems behind a network."""
 
     def open(self) -> tuple[Inference, "Recorder"]:
         """Build the system under test."""
@@ -121,6 +123,8 @@ class Outcome:
     """The longest of the loaded samples; None if all have the same length."""
     lost: tuple[str, ...] = ()
     """Records of the run that could not be kept, and why: the run counts without them."""
+    traffic: tuple[int, int] | None = None
+    """Bytes of requests and of answers, if a network was between."""
 
 
 @contextmanager
@@ -200,6 +204,8 @@ def keep(partial: Path, folder: Path) -> None:
 
 def run_loadgen(job: Job, abort: Abort) -> Outcome:
     """Run LoadGen in this process; it returns when all queries are answered."""
+    if job.system.driver is not None:
+        return job.system.driver(job, abort)
     lg = loadgen()
     inference, recorder = job.system.open()
     library = Library(inference, abort)

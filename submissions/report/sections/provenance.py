@@ -4,9 +4,7 @@ import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from compliance.bundle import trailer
 from compliance.bundle.manifest import Manifest, environment_or_none, read_or_none
@@ -17,8 +15,7 @@ from submissions.signatures.ssh_keygen import Signers
 from suite.errors import JudgedError
 from suite.files import untrusted_files
 from suite.files.untrusted_files import UnreadableError
-from suite.ledger.steps import StepKind
-from suite.workload import Mode
+from suite.ledger.steps import Step, StepKind, parse_all
 
 FILES_MOST: Final = 300
 STEPS_MOST: Final = 200
@@ -93,21 +90,12 @@ def files(manifest: Manifest) -> Iterator[Table]:
     yield Table(title=title, columns=("file", "bytes", "SHA-256"), rows=tuple(rows[:FILES_MOST]), numeric=(1,), folded=True)
 
 
-def ledger_of(path: Path) -> list[dict[str, Any]] | None:
+def ledger_of(path: Path) -> list[Step] | None:
     """Read a ledger's steps; None if there is none, or it cannot be read."""
     try:
-        return untrusted_files.read(path, lines, LEDGER_LIMIT)
+        return untrusted_files.read(path, lambda content: list(parse_all(content)), LEDGER_LIMIT)
     except UnreadableError:
         return None
-
-
-def attempts(result: Result) -> int | None:
-    """Count how often a result was begun, the performance runs of a scenario each; None without a ledger."""
-    if result.home is None or (steps := ledger_of(result.tree / "ledger" / f"{result.workload}.jsonl")) is None:
-        return None
-    own = result.folder.relative_to(result.root).as_posix()
-    of = (str(step.get("of")) for step in steps if step.get("step") == StepKind.BEGIN)
-    return sum(place == own or place.startswith(f"{own}/{Mode.PERFORMANCE}/") for place in of)
 
 
 def ledger_tables(results: Sequence[Result]) -> Iterator[Table]:
@@ -115,22 +103,15 @@ def ledger_tables(results: Sequence[Result]) -> Iterator[Table]:
     for path in dict.fromkeys(result.tree / "ledger" / f"{result.workload}.jsonl" for result in results):
         if (steps := ledger_of(path)) is None:
             continue
-        begun = sum(step.get("step") == "begin" for step in steps)
-        rows = tuple((str(step.get("n", "-")), str(step.get("step", "-")), what(step), str(step.get("utc", "-"))) for step in steps)
+        begun = sum(step.step is StepKind.BEGIN for step in steps)
+        rows = tuple((str(step.n), step.step.value, what(step), step.utc or "-") for step in steps)
         title = f"Ledger of {path.stem}: {len(steps)} steps, {begun} attempts begun{'' if len(rows) <= STEPS_MOST else f'; the last {STEPS_MOST} are listed'}"
         yield Table(title=title, columns=("n", "step", "of what", "time (UTC)"), rows=rows[-STEPS_MOST:], numeric=(0,), folded=len(rows) > 12)
 
 
-def what(step: Mapping[str, Any]) -> str:
+def what(step: Step) -> str:
     """Describe the subject of a ledger step."""
-    named = " ".join(str(step[key]) for key in ("what", "of") if step.get(key))
-    return named or f"{len(step.get('files') or ())} files"
-
-
-def lines(content: bytes) -> list[dict[str, Any]]:
-    """Read a ledger's lines; the last may be incomplete."""
-    whole = content[: content.rfind(b"\n") + 1]
-    return [msgspec.json.decode(line, type=dict[str, Any]) for line in whole.splitlines() if line.strip()]
+    return " ".join(filter(None, (step.what, step.of))) or f"{len(step.files)} files"
 
 
 def seal_of(bundle: Path) -> str:

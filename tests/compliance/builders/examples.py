@@ -25,6 +25,9 @@ from kinds.ledger import BASES as LEDGER_BASES
 from kinds.ledger import INVALID as LEDGER_INVALID
 from kinds.ledger import KINDS as LEDGER_KINDS
 from kinds.ledger import VALID as LEDGER_VALID
+from kinds.network import BASES as NETWORK_BASES
+from kinds.network import INVALID as NETWORK_INVALID
+from kinds.network import KINDS as NETWORK_KINDS
 from kinds.power import POWER_BASES, POWER_INVALID, POWER_KINDS
 from kinds.power_session import SESSION_BASES, SESSION_INVALID, SESSION_VALID
 from kinds.powered_training import TRAINED_BASES, TRAINED_INVALID, TRAINED_VALID
@@ -40,6 +43,7 @@ from making import RISING, Event, changed, training_events
 from spoiling import (
     ACCURATE,
     FULL,
+    LOG,
     MULTI,
     OFF,
     PERFORMANCE,
@@ -116,10 +120,12 @@ BASES: Final[Mapping[str, Builder]] = {
     **STUDY_BASES,
     **AUDIT_BASES,
     **RATE_BASES,
+    **NETWORK_BASES,
 }
 """What keeps all rules; a name in VALID means one of these."""
 KINDS: Final = {
     **TRAINING_KINDS, **INFERENCE_KINDS, **LEDGER_KINDS, **RECORD_KINDS, **POWER_KINDS, **STUDY_KINDS, **AUDIT_KINDS, **RATE_KINDS,
+    **NETWORK_KINDS,
     "file": "log", "round": "log", "training": "log", "set": "set", "loadgen": "single-stream", "bundle": "bundle",
 }  # fmt: skip
 """First word of a rule's id -> its usual base; the others have a tree."""
@@ -145,6 +151,8 @@ VALID: Final[Mapping[str, str | Builder]] = {
     "loadgen.warnings": "multi-stream",
     "loadgen.binding": "accuracy",
     "training.legality": "full",
+    "training.losses": "full",
+    "training.command": "full",
     "training.schedule": "full",
     "training.cache": "full",
     "training.resumed": resumed(training_events(), epoch=1),
@@ -202,10 +210,12 @@ INVALID: Final[Mapping[str, Builder]] = {
     "training.repeated": resumed(training_events(), epoch=1, again=0.4),
     "training.throughput": log(smoke(tracked_stats={"throughput": 5330.0, "loss": 1.25})),
     "training.stats": log(smoke(tracked_stats={"throughput": 533.0, "loss": None})),
+    "training.losses": then(log(FULL), LOG, lambda path: path.write_text(re.sub(r'"loss": [0-9.]+', '"loss": 1.25', path.read_text()))),
     # training: stamps and hyper-parameters
     "training.stamps": log(smoke(podium_profile="full")),
     "training.nonce": log(smoke(campaign_nonce="0123")),
     "training.environment": log(smoke(precision="fp33")),
+    "training.command": log(smoke(command_line=["podium", "train", "ssd"])),
     "training.run_index": log(smoke(run_index=3)),
     "training.place": trained("**/resnet/result_0.txt", swap('"key": "submission_org", "value": "acme"', '"key": "submission_org", "value": "other"')),
     "training.cache": log(smoke(cache_clear=False)),
@@ -286,6 +296,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "entry.strays": then(entry, "**/performance", add("run_1.old", "")),
     "entry.scenario": then(entry, "**/run.json", put(profile="tiny")),
     "entry.stamps": then(entry, RUN, put(profile="quick")),
+    "entry.command": in_tree("**/run.json", put(command=["podium", "infer", "resnet50", "--set", "loadgen.min_queries=9000"])),
     "entry.place": in_tree("**/run.json", put(org="other")),
     "entry.precision": then(entry, "**/run.json", put(precision="fp33")),
     "entry.distinct": then(entry, "**/performance/run_1", twice),
@@ -341,6 +352,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     **STUDY_INVALID,
     **AUDIT_INVALID,
     **RATE_INVALID,
+    **NETWORK_INVALID,
 }
 
 

@@ -1,7 +1,10 @@
 """Ledgers of small results, line by line as podium writes them, and what may be done to one."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import UTC as ZULU
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,19 +30,31 @@ def chained(steps: Sequence[Step]) -> bytes:
 
 
 def step(kind: StepKind, files: dict[str, str] | None = None, **told: Any) -> Step:
-    return Step(n=0, step=kind, utc=UTC, files=files or {}, previous="", nonce=told.pop("nonce", making.NONCE), **told)
+    return Step(n=0, step=kind, utc=told.pop("utc", UTC), files=files or {}, previous="", nonce=told.pop("nonce", making.NONCE), **told)
 
 
 def hashed(root: Path, paths: Sequence[Path]) -> dict[str, str]:
     return {path.relative_to(root).as_posix(): file_sha256(path) for path in sorted(paths)}
 
 
+def moment(line: str) -> str:
+    """When a line of a training log was written, as a ledger has it."""
+    time_ms = json.loads(line.removeprefix(":::MLLOG "))["time_ms"]
+    return datetime.fromtimestamp(time_ms // 1000, tz=ZULU).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def late(steps: list[Step]) -> list[Step]:
+    """The training set's end was written five minutes after the log's last line: so long did the run take that the log tells of."""
+    return [steps[0], replace(steps[1], utc="2023-11-14T22:19:00Z"), *steps[2:]]
+
+
 def steps_of(root: Path) -> list[Step]:
     """What a campaign writes that made the tree, with a performance run that was INVALID first."""
     (log,) = root.glob("open/acme/results/*/resnet/result_0.txt")
     at = log.parent.relative_to(root).as_posix()
-    found = [step(StepKind.BEGIN, what=What.TRAINING, of=at, options={"runs": 1, "seed": 100}, system="5c" * 32)]
-    found.append(step(StepKind.TRAINED, hashed(root, [log]), what=What.TRAINING, of=at, verdict="reached"))
+    first, last = (moment(log.read_text().splitlines()[line]) for line in (0, -1))
+    found = [step(StepKind.BEGIN, utc=first, what=What.TRAINING, of=at, options={"runs": 1, "seed": 100}, system="5c" * 32)]
+    found.append(step(StepKind.TRAINED, hashed(root, [log]), utc=last, what=What.TRAINING, of=at, verdict="reached"))
     found.append(step(StepKind.EXPORTED, hashed(root, list((root / "checkpoints" / "resnet50" / SHA256).glob("record.json")))))
     for what, place in ((What.ACCURACY, "accuracy"), (What.PERFORMANCE, "performance/run_1")):
         for folder in sorted(root.glob(f"open/acme/results/*/resnet50/*/{place}")):

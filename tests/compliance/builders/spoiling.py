@@ -151,7 +151,7 @@ RUN = PERFORMANCE + "run.json"
 FULL = training_events(0, Profile.FULL, scores=(*RISING, 0.77))
 
 
-def resumed(events: Sequence[Event], offset: int | None = None, again: float = 0.5, epoch: int = 2, void: str = "epoch_start") -> Builder:
+def resumed(events: Sequence[Event], offset: int | None = None, again: float = making.SCORES[0], epoch: int = 2, void: str = "epoch_start") -> Builder:
     """A log that goes on from a checkpoint behind epoch 1; what was logged behind it stands in the file, void."""
 
     def build(folder: Path) -> None:

@@ -59,7 +59,7 @@ def test_the_text_tells_what_to_fix_first() -> None:
     text = run(str(path_of(EXAMPLES / "invalid" / "training.target"))).stdout
     assert "broken (podium-v1; " in text.splitlines()[0]
     assert "error training.target" in text
-    assert "result_0.txt:5" in text
+    assert "result_0.txt:6" in text
     assert "expected top1 >= 0.759" in text
     assert f"-> {catalogue()['training.target'].advice}" in text
 

@@ -67,7 +67,7 @@ def test_such_an_expression_would_be_found(pattern: str | bytes) -> None:
 def test_scores_and_comparisons_name_no_value_of_a_log() -> None:
     """They ask for the headline; which key of which log that is stands in suite/loadgen/headline.py alone."""
     found = {}
-    for module in sorted(ROOTS[1].glob("*.py")):
+    for module in sorted(ROOTS[1].rglob("*.py")):
         texts = (node.value for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.Constant) and isinstance(node.value, str))
         if named := [text for text in texts if "\n" not in text and RESULT.fullmatch(text)]:
             found[module.name] = named

@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,11 @@ from examples import EXAMPLES
 from spoiling import put, set_value, swap
 
 from compliance.documents.podium.inference import Measurements
+from compliance.documents.reader import Library
 from compliance.judge import Judge
+from compliance.recognition.path_kind import recognise
 from compliance.rules.podium.inference import answers as answer_rules
-from compliance.rules.podium.inference.entry import MEASURED
+from compliance.rules.podium.inference.entry import MEASURED, evaluated
 from compliance.rules.podium.inference.run_record import EQUAL
 from compliance.verdict import Finding, Severity, Verdict
 from suite.files.layout import DETAIL
@@ -53,6 +55,27 @@ def errors(path: Path) -> dict[str, list[str]]:
     return found
 
 
+# ---- samples that training evaluates on ----
+
+
+@pytest.mark.parametrize(("served_metrics", "found"), [((), ["eval_samples 504"]), (("top1",), [])])
+def test_training_and_serving_share_a_set_unless_the_row_says_otherwise(tree: Path, served_metrics: tuple[str, ...], found: list[str]) -> None:
+    """Mini-Go is evaluated by games and served positions; no run's own files can claim that of another workload."""
+    swap('"key": "eval_samples", "value": 1008', '"key": "eval_samples", "value": 504')(tree / LOG)
+    row = replace(making.ROW, served_metrics=served_metrics)
+    library = Library(replace(making.ROUND, benchmarks={**making.ROUND.benchmarks, making.WORKLOAD: row}), None)
+    entry = library.entry(tree / ENTRY, recognise(tree / ENTRY).place)
+    assert [fault.found for fault in evaluated.check(entry)] == found
+
+
+def test_another_workloads_name_does_not_excuse_the_samples(tree: Path) -> None:
+    """Records that say Mini-Go, whose evaluation is another one, contradict folder and training log."""
+    swap('"key": "eval_samples", "value": 1008', '"key": "eval_samples", "value": 504')(tree / LOG)
+    for name in (ACCURATE, TIMED):
+        put(workload="minigo")(tree / name)
+    assert {"training.samples", "entry.checkpoint"} <= errors(tree).keys()
+
+
 # ---- records ----
 
 
@@ -68,7 +91,7 @@ def test_each_field_that_records_share_is_compared(tree: Path, field: str, recor
 def test_every_field_of_a_record_is_looked_at_by_some_rule(tree: Path) -> None:
     """A field that nobody compares could say anything."""
     own = {"mode", "settings", "command", "verdict", "metric", "value", "ceiling", "above_ceiling_share", "batches", "hints"}
-    own |= {"energy", "no_energy", "lost", "searched"}
+    own |= {"energy", "no_energy", "lost", "searched", "network"}
     assert {field.name for field in fields(RunRecord)} == {*EQUAL, *own}
 
 

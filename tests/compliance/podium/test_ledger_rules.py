@@ -160,3 +160,27 @@ def test_garbage_in_a_ledger_is_told_and_nothing_fails(tree: Path) -> None:
     for text in (b"", b"\n", b"\xff\xfe\n", b"{}\n", b"[" * 10_000 + b"\n", b'{"n": 1e999}\n', (TREE / LEDGER).read_bytes().replace(b"{", b"[")):
         (tree / LEDGER).write_bytes(text)
         assert errors(tree), text
+
+
+@pytest.mark.parametrize(
+    ("begun", "trained", "found"),
+    [
+        ("2023-11-14T22:13:20Z", None, 0),
+        ("2023-11-14T22:00:00Z", None, 0),
+        ("2023-11-14T22:20:00Z", "2023-11-14T22:13:50Z", 2),
+        (None, "2023-11-14T22:15:30Z", 1),
+        (None, "2023-11-14T22:10:00Z", 2),
+        ("yesterday", "soon", 0),
+    ],
+)
+def test_a_log_lasts_as_long_as_its_ledger_says(tree: Path, begun: str | None, trained: str | None, found: int) -> None:
+    """Times squeezed in the log alone leave the ledger's behind; a clock may have been set, so the verdict stays."""
+
+    def edit(steps: list[Step]) -> list[Step]:
+        return [replace(steps[0], utc=begun or steps[0].utc), replace(steps[1], utc=trained or steps[1].utc), *steps[2:]]
+
+    relink(tree, edit)
+    result = Judge().result(str(tree))
+    told = [finding for finding in result.findings if finding.rule == "ledger.times"]
+    assert len(told) == found and all(finding.severity is Severity.WARNING for finding in told), told
+    assert result.verdict is Verdict.VALID

@@ -9,8 +9,10 @@ import pytest
 from examples import result_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kinds.records import BEGIN_NS, UTC_NS, observed, recorded
+from kinds.network import networked
+from kinds.records import BEGIN_NS, UTC_NS, hosted, observed, recorded
 from kinds.records import telemetry as text_of
+from spoiling import put
 
 from compliance.documents import json_document
 from compliance.judge import Judge
@@ -150,3 +152,58 @@ def test_the_published_schema_and_the_reader_agree(line: dict[str, Any], data: s
         telemetry.take(found, number, json.dumps(each).encode())
     if "telemetry" not in line or table["channels"] != []:  # without channels nothing can follow: the schema takes a line alone
         assert bool(source.flaws) == bool(list(json_document.problems("telemetry.json", line)))
+
+
+@pytest.mark.parametrize(
+    ("before_s", "after_s", "segments", "found"),
+    [
+        (2, 2, 1, []),
+        (1260, 60, 1, []),
+        (1300, 2, 1, ["a beginning 1300 s before run_start"]),
+        (2, 90, 1, ["an end 90 s after run_stop"]),
+        (1300, 90, 2, []),
+    ],
+)
+def test_telemetry_of_a_training_run_ends_with_its_clock(tmp_path: Path, before_s: int, after_s: int, segments: int, found: list[str]) -> None:
+    """Epochs cut out of a log together with their times leave the sampler running longer than the run; one that was killed and finished later may."""
+    observed()(tmp_path)
+    log = [json.loads(line[9:]) for line in (tmp_path / "result_0.txt").read_text().splitlines()]
+    begin_ms, end_ms = (next(line["time_ms"] for line in log if line["key"] == key) for key in ("run_start", "run_stop"))
+    utc_ns = (begin_ms - before_s * 1000) * 10**6
+    lines = text_of(BEGIN_NS, utc_ns, 5).splitlines(keepends=True)
+    end = json.loads(lines[-1])
+    ended_ns = (end_ms + after_s * 1000) * 10**6
+    end["end"]["clocks_ns"] = [BEGIN_NS + ended_ns - utc_ns, ended_ns]
+    text = "".join([*lines[:-1], json.dumps(end, separators=(",", ":")) + "\n"])
+    (tmp_path / "telemetry_0.jsonl").write_text(text * segments)
+    assert [finding.found for finding in Judge().result(str(tmp_path)).findings if finding.rule == "telemetry.outside"] == found
+
+
+@pytest.mark.parametrize(
+    ("memory", "cores", "found"),
+    [
+        ("12 GiB", 2, []),
+        ("12 GB", 16, []),
+        ("11.5 GiB", 2, []),
+        ("as it is", 2, []),
+        ("1 GiB", 2, ["12.0 GiB of memory free"]),
+        ("64 GiB", 17, ["17 hardware threads"]),
+    ],
+)
+def test_telemetry_is_of_the_described_host(tmp_path: Path, memory: str, cores: int, found: list[str]) -> None:
+    """A small machine that is described in place of the one that ran would be praised for its size."""
+    hosted(12_288.0)(tmp_path)
+    put(host_memory_capacity=memory)(tmp_path / "open/acme/systems/box-torch-fp32.json")
+    for path in tmp_path.glob(f"**/{TELEMETRY}"):
+        path.write_text(path.read_text().replace('"cores":2', f'"cores":{cores}'))
+    result = Judge().result(str(tmp_path))
+    assert [finding.found for finding in result.findings if finding.rule == "tree.host"] == found
+    assert result.verdict is Verdict.VALID
+
+
+def test_the_machine_that_asks_over_a_network_is_not_the_described_one(tmp_path: Path) -> None:
+    """Its memory says nothing of the system behind the network."""
+    networked(tmp_path)
+    for path in tmp_path.glob("**/performance/run_1"):
+        (path / TELEMETRY).write_text(text_of(BEGIN_NS, UTC_NS, 6, host=lambda second: {"free_mib": 10.0**6}))
+    assert "tree.host" not in {finding.rule for finding in Judge().result(str(tmp_path)).findings}

@@ -130,6 +130,22 @@ def test_a_record_that_is_none_is_a_flaw_of_its_line(tmp_path: Path, line: str, 
     assert {number for _, number in flaws(source)} == {3}
 
 
+def test_a_loss_that_is_no_number_on_the_way_does_not_weigh(tmp_path: Path) -> None:
+    """No rules text asks for it, and the library that writes it prints NaN; where it is the result, it weighs."""
+    stats = LINE.replace('"seed", "value": 7', '"tracked_stats", "value": {"loss": NaN, "throughput": 3.5}')
+    accuracy = LINE.replace('"seed", "value": 7', '"eval_accuracy", "value": NaN')
+    found, source = parsed(tmp_path, f"{stats}\n{accuracy}\n{LINE}\n")
+    assert [entry.key for entry in found] == ["tracked_stats", "eval_accuracy", "seed"]
+    assert flaws(source) == [(Kind.NUMBER, 2)]
+
+
+def test_many_numbers_that_are_none_are_not_told_as_broken_records(tmp_path: Path) -> None:
+    """Of a hundred flaws of a kind on, the rest is only counted."""
+    _, source = parsed(tmp_path, (LINE.replace('"value": 7', '"value": NaN') + "\n") * 150)
+    assert {flaw.kind for flaw in source.flaws} == {Kind.NUMBER}
+    assert source.counts[Kind.NUMBER] == 150
+
+
 def test_glued_records_are_all_read(tmp_path: Path) -> None:
     """A record behind another one counts: the official parser keeps the last alone."""
     entries, _ = parsed(tmp_path, LINE + LINE.replace("7", "8") + " :::MLLOG " + LINE.replace("7", "9") + "\n")

@@ -150,6 +150,11 @@ class FakeInference:
         """Forget."""
         self.loaded -= set(samples)
 
+    def payload(self, sample: int) -> bytes:
+        """Send the number, where it is loaded."""
+        assert sample in self.loaded, "asked for a sample that is not loaded"
+        return struct.pack("<i", sample)
+
     def length(self, sample: int) -> int:
         """All alike."""
         return 1
@@ -181,6 +186,22 @@ class FakePredictor:
         if self._owner.sleep_s:
             time.sleep(self._owner.sleep_s)
         return [struct.pack("<i", self._call(sample)) for sample in samples]
+
+    def answer(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
+        """Answer what came over a network; PODIUM_FAKE_REMOTE says what goes wrong, and by which file: `empty /tmp/now`."""
+        what, _, flag = os.environ.get("PODIUM_FAKE_REMOTE", "").partition(" ")
+        if what and Path(flag).exists():
+            return broken_remotely(what, len(payloads))
+        if self._owner.sleep_s:
+            time.sleep(self._owner.sleep_s)
+        return [struct.pack("<i", self._call(*struct.unpack("<i", payload))) for payload in payloads]
+
+
+def broken_remotely(what: str, count: int) -> Sequence[bytes]:
+    """Go wrong on the server's side."""
+    if what == "raise":
+        raise ValueError("broken on purpose")
+    return [b""] * (count if what == "empty" else count - 1)
 
 
 KERNEL = "could not create a primitive descriptor for the LSTM forward propagation primitive. Run workload with ..."

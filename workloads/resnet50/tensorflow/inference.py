@@ -32,6 +32,14 @@ class TensorFlowTensors:
         """Keep a picture, channels-last."""
         return np.ascontiguousarray(picture_NCHW[0].permute(1, 2, 0).cpu().numpy())
 
+    def raw(self, picture: Floats) -> bytes:
+        """Return the picture's values as bytes."""
+        return picture.tobytes()
+
+    def parsed(self, payload: bytes, like: Floats) -> Floats:
+        """Read the picture from bytes."""
+        return np.frombuffer(payload, np.float32).reshape(like.shape)
+
     def shape(self, picture: Floats) -> Shape:
         """Return H W C."""
         return tuple(picture.shape)

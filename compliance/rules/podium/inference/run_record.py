@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from compliance.documents.podium import command_line
 from compliance.documents.podium.inference import InferenceEntry, LoadGenRun
 from compliance.documents.podium.training import finite
 from compliance.rules import rule
@@ -90,6 +91,19 @@ def stamps(entry: InferenceEntry) -> Iterator[Fault]:
             yield record_fault(run, f"mode {run.record.mode}", run.mode)
 
 
+@rule("entry.command", InferenceEntry, severity=Severity.WARNING)
+def command(entry: InferenceEntry) -> Iterator[Fault]:
+    """The command line of a record names its workload and profile, and each setting that it changes has the value that is recorded.
+
+    Source: house rule: the command line is recorded so that a run can be repeated; without --profile it is smoke.
+    Advice: submit run.json exactly as podium infer wrote it.
+    """
+    for run in entry.runs:
+        record = run.record
+        told = command_line.contradictions(record.command, run.round.benchmarks, record.workload, record.profile, record.settings) if record else ()
+        yield from (record_fault(run, found, required) for found, required in told)
+
+
 @rule("entry.place", InferenceEntry)
 def place(entry: InferenceEntry) -> Iterator[Fault]:
     """A record names its organisation and system, and these, its division, benchmark and scenario match its folders.
@@ -115,8 +129,17 @@ def place(entry: InferenceEntry) -> Iterator[Fault]:
     for field, (found, folder) in pairs.items():
         if folder and fold(found) != fold(folder):
             yield record_fault(entry.runs[0], f"{field} {found!r} in the folder '{folder}'", f"the name {folder}")
-    if entry.inference and record.division != entry.inference.division:
-        yield record_fault(entry.runs[0], f"division {record.division}", entry.inference.division)
+    if entry.inference and record.division not in divisions_of(entry):
+        yield record_fault(entry.runs[0], f"division {record.division}", " or ".join(divisions_of(entry)))
+
+
+def divisions_of(entry: InferenceEntry) -> tuple[Division, ...]:
+    """Return the divisions that an entry may be in: the row's; of a closed row's system behind a network, network or open."""
+    if entry.inference is None:
+        return ()
+    if entry.inference.division is Division.CLOSED and entry.record and entry.record.network:
+        return Division.NETWORK, Division.OPEN
+    return (entry.inference.division,)
 
 
 @rule("entry.precision", InferenceEntry)

@@ -39,16 +39,19 @@ def constancy(log: TrainingLog) -> Iterator[Fault]:
 def hyperparameters(log: TrainingLog) -> Iterator[Fault]:
     """The log contains every hyperparameter that the row requires, and those that the workload derives from the settings, with that value.
 
+    One that is derived and that the row does not require is a warning where it is missing: an older workload did not log it.
     Source: mlcommons/logging 0.7.0/closed_*.yaml, REQ; the row's `required`; Workload.hyperparameters.
     Advice: submit the log exactly as the run wrote it; a run logs its hyperparameters before its clock starts.
     """
-    table = log.value(events.SETTINGS)
+    table, made = log.value(events.SETTINGS), made_of_settings(log)
     logged = {*log.index, *(table if isinstance(table, dict) else ())}
-    wanted = {key: value for key, value in made_of_settings(log).items() if key in logged}  # the others: training.settings
-    for key in sorted({*wanted, *(log.training.required if log.training else ())}):
+    wanted = {key: value for key, value in made.items() if key in logged}  # other settings: training.settings
+    required = log.training.required if log.training else ()
+    for key in sorted({*wanted, *required, *(made.keys() - hyper_settings(log).keys())}):
         record = log.first(key)
         if record is None:
-            yield log.fault(f"no {key}", "the hyperparameter, logged before init_stop", log.line(events.INIT_STOP))
+            fault = log.fault(f"no {key}", "the hyperparameter, logged before init_stop", log.line(events.INIT_STOP))
+            yield fault if key in wanted or key in required else replace(fault, severity=Severity.WARNING)
         elif key in wanted and not same(plain(record.value), plain(wanted[key])):
             yield log.fault(f"{key} {record.value!r}", f"{wanted[key]!r}, as the settings make it", record.line)
 

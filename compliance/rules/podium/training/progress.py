@@ -33,6 +33,8 @@ OUTSTANDING: Final = 10
 """On machines with other work, rates of epochs differ threefold; the first epoch may also hold what is compiled."""
 LOSS_SLACK: Final = 1e-3
 """What rounding may take from a loss that is almost 0."""
+FEWEST_LOSSES: Final = 3
+"""Epochs from which on one loss in all of them is no chance: in single precision, one in 10^14."""
 THROUGHPUT_SLACK_MS: Final = 1000
 """What checkpoints and the last incomplete batch may take."""
 
@@ -103,6 +105,26 @@ def stats(log: TrainingLog) -> Iterator[Fault]:
             if last is None or last.key != events.EPOCH_STOP or epoch_of(record) is None or epoch_of(last) != epoch_of(record):
                 yield log.fault(f"tracked_stats of epoch {epoch_of(record)}", "directly after that epoch's epoch_stop", record.line)
         last = record
+
+
+@rule("training.losses", TrainingLog)
+def losses(log: TrainingLog) -> Iterator[Fault]:
+    """In a run that reached its target the mean loss is not the same in all epochs; two epochs with one loss, to the last digit, are a warning.
+
+    Source: house rule: tracked_stats; weights that learn change the loss, and no two means over thousands of samples are alike to the last digit.
+    Advice: submit the log exactly as the run wrote it.
+    """
+    told = [(record.value["loss"], record) for record in log.all(events.THROUGHPUT) if isinstance(record.value, dict) and finite(record.value.get("loss"))]
+    if not log.succeeded or len(told) < FEWEST_LOSSES:
+        return
+    seen: dict[float, Record] = {}
+    for loss, record in told:
+        other = seen.setdefault(loss, record)
+        if other is not record and len({each for each, _ in told}) > 1:
+            fault = log.fault(f"loss {loss} in epochs {epoch_of(other)} and {epoch_of(record)}", "another loss in each epoch", record.line)
+            yield replace(fault, severity=Severity.WARNING)
+    if len(seen) == 1:
+        yield log.fault(f"loss {told[0][0]} in all {len(told)} epochs", "a loss that changes while the model learns", told[-1][1].line)
 
 
 def epoch_of(record: Record) -> int | None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
+from compliance.documents.podium import command_line
 from compliance.documents.podium.training import TrainingLog, is_count
 from compliance.documents.timestamps import misdated
 from compliance.rules import rule
@@ -18,7 +19,9 @@ EPOCH_START_MS: Final = 1_500_000_000_000
 """July 2017, before the first MLPerf round: an earlier clock was never set."""
 MS_PER_S: Final = 1000
 IDLE_MS: Final = 60_000
-"""Between init_stop and run_start all ranks wait for one another; one process was seen to take 3 ms."""
+"""Between init_stop and run_start all ranks wait for one another ..."""
+ALONE_MS: Final = 10_000
+"""... and one process, which waits for nobody, was seen to take 3 ms; an epoch of smoke takes longer than this."""
 FEWEST: Final = 5
 """Events of a run from which on whole seconds are no chance: one clock in 10^15."""
 NONCE_DIGITS: Final = (32, 64)
@@ -88,6 +91,21 @@ def environment(log: TrainingLog) -> Iterator[Fault]:
         for record in (record for key in keys if (record := log.first(key))):
             if not holds(record.value):
                 yield log.fault(f"{record.key} {record.value!r}", required, record.line)
+
+
+@rule("training.command", TrainingLog, severity=Severity.WARNING)
+def command(log: TrainingLog) -> Iterator[Fault]:
+    """The command line names the log's workload and profile, and each setting that it changes has the value that is logged.
+
+    Source: house rule: the command line is logged so that a run can be repeated; without --profile it is smoke.
+    Advice: submit the log exactly as the run wrote it.
+    """
+    words, table = log.value(events.COMMAND_LINE), log.value(events.SETTINGS)
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        return
+    settings = table if isinstance(table, dict) else {}
+    for found, required in command_line.contradictions(words, log.round.benchmarks, log.value(events.WORKLOAD), log.value(events.PROFILE), settings):
+        yield log.fault(found, required, log.line(events.COMMAND_LINE))
 
 
 @rule("training.run_index", TrainingLog)
@@ -172,7 +190,8 @@ def rounded(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.init", TrainingLog)
 def init(log: TrainingLog) -> Iterator[Fault]:
-    """Initialisation, from init_start to run_start, takes at most 20 minutes; more than one of them after init_stop is a warning.
+    """Initialisation, from init_start to run_start, takes at most 20 minutes; more than one of them after init_stop is a warning, in a single process
+    more than ten seconds.
 
     Source: training_rules.adoc v0.7, Timing: 20 minutes of untimed initialisation; the round's init_limit_ms. House rule: podium starts the
     clock as soon as it has logged init_stop, so epochs before the clock would show here.
@@ -186,8 +205,9 @@ def init(log: TrainingLog) -> Iterator[Fault]:
         yield log.fault(f"{taken / 60_000:.1f} minutes", f"at most {limit / 60_000:g}", stop.line if stop else None)
     ready, begun = log.first(events.INIT_STOP), log.first(events.RUN_START)
     idle_ms = begun.event.time_ms - ready.event.time_ms if ready and begun else 0
-    if begun and idle_ms > IDLE_MS:
-        fault = log.fault(f"{idle_ms / MS_PER_S:.0f} s between init_stop and run_start", f"at most {IDLE_MS / MS_PER_S:g}", begun.line)
+    most_ms = ALONE_MS if log.value(events.WORLD_SIZE) == 1 else IDLE_MS
+    if begun and idle_ms > most_ms:
+        fault = log.fault(f"{idle_ms / MS_PER_S:.0f} s between init_stop and run_start", f"at most {most_ms / MS_PER_S:g}", begun.line)
         yield replace(fault, severity=Severity.WARNING)
 
 

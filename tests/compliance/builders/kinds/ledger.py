@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 import ledgers
-from ledgers import edited, one_more, put_back, relined, served_first
+from ledgers import edited, late, one_more, put_back, relined, served_first
 from spoiling import Builder, bundle, edit_member
 
 BASES: Final[Mapping[str, Builder]] = {"ledger": ledgers.tree, "bundle-with-ledger": bundle(made=ledgers.tree)}
@@ -19,6 +19,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "ledger.nonce": edited(ledgers.challenged),
     "ledger.kept": edited(put_back),
     "ledger.order": edited(served_first),
+    "ledger.times": edited(late),
     "ledger.complete": bundle(made=edited(one_more)),
     "bundle.ledger": bundle(edit_member("manifest.json", b'"format": 1', b'"format": 2')),
 }

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy
-from making import LOADS, START_MS, Load, training_events
+from making import LOADS, START_MS, Load, training_events, write_tree
 from spoiling import OFF, SINGLE, SRV, Builder, log, run, swap, then
 
 from compliance.loadgen_replay import first
@@ -24,7 +24,7 @@ OVERHEAD_NS: Final = 20_000
 """From a query's time in the schedule to its issue."""
 QUIET: Final[Mapping[str, Any]] = {
     "cpu_own": 0.93, "cpu_others": 0.01, "steal": 0.0, "psi_some": 0.02, "swap_in_bytes": 0, "mhz": [2600.0, 2600.0], "temp_c": [51.0], "rss_mib": 812.5,
-    "free_mib": 20480.0,
+    "free_mib": 12288.0,
 }  # fmt: skip
 COOL: Final[Mapping[str, Any]] = {
     "util": 0.97, "sm_mhz": 1980, "mem_mhz": 2619, "temp_c": 61, "power_w": 402.5, "event_reasons": 0, "ecc": [0, 0],
@@ -85,6 +85,26 @@ def observed(**sampled: Any) -> Builder:
     return build
 
 
+def longer(folder: Path) -> None:
+    """A training log with telemetry that went on for two minutes after its clock."""
+    observed()(folder)
+    path = folder / "telemetry_0.jsonl"
+    begin_ns, utc_ns = json.loads(path.read_text().splitlines()[0])["clocks_ns"]
+    seconds = path.read_text().count('"host":') + 120
+    path.write_text(telemetry(begin_ns, utc_ns, seconds))
+
+
+def hosted(free_mib: float) -> Builder:
+    """A tree whose performance runs saw so much memory free; 16 GiB are described."""
+
+    def build(folder: Path) -> None:
+        write_tree(folder)
+        for place in folder.glob("**/performance/run_1"):
+            (place / TELEMETRY).write_text(telemetry(BEGIN_NS, UTC_NS, 6, host=lambda second: {"free_mib": free_mib}))
+
+    return build
+
+
 def rows(change: Callable[[Any], None], scenario: Scenario = SRV) -> Builder:
     """A run whose queries are changed."""
 
@@ -126,6 +146,7 @@ RECORD_BASES: Final[Mapping[str, Builder]] = {
 }
 RECORD_KINDS: Final = {"queries": "recorded", "telemetry": "observed", "noise": "recorded"}
 RECORD_VALID: Final[Mapping[str, str | Builder]] = {
+    "tree.host": hosted(12_288.0),
     "queries.times": "recorded-offline",
     "noise.throttle": "recorded-gpu",
     "noise.clock": "recorded-gpu",
@@ -139,6 +160,8 @@ RECORD_INVALID: Final[Mapping[str, Builder]] = {
     "telemetry.time": then(recorded(), f"**/{TELEMETRY}", swap('"t":5000000000000', '"t":4998500000000')),
     "telemetry.whole": then(recorded(), f"**/{TELEMETRY}", swap(r'\{"end".*\n', "")),
     "telemetry.window": then(recorded(), f"**/{TELEMETRY}", swap(r'"clocks_ns":\[4998000000000,1700002800', '"clocks_ns":[4998000000000,1700002900')),
+    "telemetry.outside": longer,
+    "tree.host": hosted(20_480.0),
     "noise.others": recorded(host=lambda second: {"cpu_own": 0.5, "cpu_others": 0.46}),
     "noise.steal": recorded(host=lambda second: {"steal": 0.03}),
     "noise.trend": recorded(SINGLE),

@@ -1,0 +1,129 @@
+"""Systems under test behind a network: who asked whom, on which machines, and what the Network Division allows."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from compliance.documents.podium.inference import InferenceEntry, LoadGenRun
+from compliance.documents.podium.system_description import SystemFile
+from compliance.rules import rule
+from compliance.rules.podium.inference.run_record import record_fault
+from compliance.verdict import Fault
+from suite.records import NetworkRecord
+from suite.terms import NETWORK_FIELDS, Division
+
+NAME: Final = "Network SUT"
+SCENARIOS: Final = ("Server", "Offline")
+OPAQUE: Final = "opaque"
+SAME: Final = ("endpoints", "servers", "nodes", "machines", "loadgen_machine", "loopback", "form", "model")
+"""Fields that the networks of all runs of an entry have alike; round trips and bytes differ."""
+
+
+@rule("network.scenario", LoadGenRun)
+def scenario(run: LoadGenRun) -> Iterator[Fault]:
+    """A system behind a network is measured in Server and Offline only.
+
+    Source: inference_rules.adoc, Network Division: the datacenter suite only.
+    Advice: serve the other scenarios where LoadGen runs.
+    """
+    if run.record and run.record.network and run.record.scenario not in SCENARIOS:
+        yield record_fault(run, f"{run.record.scenario} over a network", " or ".join(SCENARIOS))
+
+
+@rule("network.name", LoadGenRun)
+def name(run: LoadGenRun) -> Iterator[Fault]:
+    """LoadGen's name of a system behind a network contains 'Network SUT' and the answer of each server; no other system has that name.
+
+    Source: inference_rules.adoc, Network Division: Name() of the QDL.
+    Advice: keep the logs that LoadGen wrote, and name each server once.
+    """
+    told = run.value("sut_name")
+    network = run.record.network if run.record else None
+    if not isinstance(told, str) or run.record is None:
+        return
+    if (NAME in told) != bool(network):
+        yield run.detail_fault("sut_name", f"sut_name {told!r}", f"a name with '{NAME}'" if network else "no networked system: run.json has none")
+    for place in addresses(network) if network and NAME in told else ():
+        if told.count(f" at {place}") != 1:
+            yield run.detail_fault("sut_name", f"sut_name {told!r}", f"the name of {place}, once")
+
+
+def addresses(network: NetworkRecord) -> list[str]:
+    """Return host:port of each endpoint."""
+    return [endpoint.partition("://")[2] for endpoint in network.endpoints]
+
+
+@rule("network.requests", LoadGenRun)
+def requests(run: LoadGenRun) -> Iterator[Fault]:
+    """Over a network each sample is one request: LoadGen's side neither batches nor pads.
+
+    Source: inference_rules.adoc, Network Division: the QDL is a proxy; batching belongs to the system under test.
+    Advice: do not edit run.json.
+    """
+    if run.record is None or run.record.network is None:
+        return
+    mean, network = run.record.batches.get("mean_size"), run.record.network
+    if mean != 1.0:
+        yield record_fault(run, f"requests of {mean} samples", "1 sample in each")
+    if min(network.bytes_out, network.bytes_in) <= 0:
+        yield record_fault(run, f"{network.bytes_out} bytes of requests, {network.bytes_in} of answers", "more than none: all data travel")
+
+
+@rule("network.machines", LoadGenRun)
+def machines(run: LoadGenRun) -> Iterator[Fault]:
+    """In the division network, LoadGen and every server run on different machines, and the servers say what they serve; a system behind a network is
+    never in the division closed.
+
+    Source: inference_rules.adoc, Network Division: SUT and LoadGen on separate systems; submission_checker: division network and is_network.
+    Advice: run podium serve on another machine; between programs of one machine, a result is one of the division open.
+    """
+    if run.record is None:
+        return
+    network, division = run.record.network, run.record.division
+    if network and division == Division.CLOSED:
+        yield record_fault(run, "a network, in the division closed", "network, or open")
+    if division != Division.NETWORK:
+        return
+    if network is None:
+        yield record_fault(run, "no network, in the division network", "what was between")
+    elif not network.apart:
+        yield record_fault(run, "LoadGen and a server on one machine, or a server that does not tell its own", "another machine for each server")
+    elif network.form != OPAQUE:
+        yield record_fault(run, "a server that does not say what it serves", "one that names its checkpoint")
+
+
+@rule("network.described", InferenceEntry)
+def described(entry: InferenceEntry) -> Iterator[Fault]:
+    """All runs of an entry have the same network, and the system's description says whether there is one.
+
+    Source: submission_checker/constants.py, SYSTEM_DESC_IS_NETWORK_MODE; house rule: one system behind all runs.
+    Advice: serve both modes of a scenario with one command, and keep the description that podium wrote.
+    """
+    first = entry.record
+    if first is None:
+        return
+    for run in entry.runs:
+        other = run.record.network if run.record else None
+        for field in SAME if run.record else ():
+            found, wanted = getattr(other, field, None), getattr(first.network, field, None)
+            if found != wanted:
+                yield record_fault(run, f"network: {field} {found!r}", f"{wanted!r}, as in {entry.runs[0].folder.name}")
+    if entry.system and entry.system.description.networked != bool(first.network):
+        told = entry.system.description.is_network
+        yield entry.fault(f"is_network {told!r}", "'true'" if first.network else "none: run.json has no network", entry.system.path)
+
+
+@rule("network.fields", SystemFile)
+def fields(system: SystemFile) -> Iterator[Fault]:
+    """A description in the division network has all thirteen fields of a networked system.
+
+    Source: submission_checker/constants.py, SYSTEM_DESC_REQUIRED_FIELDS_NETWORK_MODE.
+    Advice: provide the fields that podium cannot know with --system-file.
+    """
+    told = system.description
+    if told.division != Division.NETWORK:
+        return
+    if not told.networked:
+        yield system.fault(f"is_network {told.is_network!r} in the division network", "'true'")
+    for field in NETWORK_FIELDS:
+        if not (getattr(told, field) or "").strip():
+            yield system.fault(f"{field} {getattr(told, field)!r}", "a value")

@@ -1,0 +1,192 @@
+"""The built-in server: KServe v2 over gRPC, on one event loop, with the protocol's official messages and service from tritonclient.
+
+Only what podium and tritonclient's tools call is implemented: health, metadata, ModelInfer.
+"""
+
+import asyncio
+import hmac
+import math
+import threading
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from harness.serving.network.access import HEADER, Guard
+from harness.serving.network.service import Call, Finished, Service
+from harness.serving.network.wire import BYTES, CHANNEL, FACTS_MODEL, INPUT, OUTPUT, Endpoint, Facts, element, elements, messages
+from suite import __version__
+from suite.errors import MissingError, RequestError
+
+STOP_S: Final = 5.0
+"""Grace for calls in flight when the server ends."""
+START_S: Final = 30.0
+
+
+class Builtin:
+    """A gRPC server on a thread of its own."""
+
+    def __init__(self, facts: Facts, service: Service, listen: Endpoint, guard: Guard) -> None:
+        self.facts, self.service, self.listen, self.guard = facts, service, listen, guard
+        self.ready, self.port, self.failure = threading.Event(), 0, ""
+        self.loop = asyncio.new_event_loop()
+        self.ending = asyncio.Event()
+        self.thread = threading.Thread(target=self.loop.run_until_complete, args=(self.serve(),), daemon=True)
+
+    def start(self) -> int:
+        """Listen; return the port. RequestError if the address or the certificate cannot be used."""
+        self.thread.start()
+        if not self.ready.wait(START_S) or self.failure:
+            raise RequestError(f"--listen {self.listen.target}: {self.failure or 'the server did not start'}")
+        return self.port
+
+    def stop(self) -> None:
+        """End the server; calls in flight get a few seconds."""
+        self.loop.call_soon_threadsafe(self.ending.set)
+        self.thread.join(2 * STOP_S)
+
+    async def serve(self) -> None:
+        """Run the server until it is stopped."""
+        try:
+            import grpc
+            from tritonclient.grpc import service_pb2_grpc
+
+            server = grpc.aio.server(options=CHANNEL)
+            service_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(servicer(self, grpc), server)
+            self.port = self.bind(grpc, server)
+            await server.start()
+        except Exception as error:
+            self.failure = " ".join(str(error).split()) or type(error).__name__
+            self.ready.set()
+            return
+        self.ready.set()
+        await self.ending.wait()
+        await server.stop(STOP_S)
+
+    def bind(self, grpc: Any, server: Any) -> int:
+        """Bind the address; an exception says why that fails."""
+        if self.guard.certificate is None:
+            return int(server.add_insecure_port(self.listen.target))
+        credentials = grpc.ssl_server_credentials([(self.guard.key, self.guard.certificate)])
+        return int(server.add_secure_port(self.listen.target, credentials))
+
+    def finish(self, done: Sequence[Finished]) -> None:
+        """Hand a batch's answers to the event loop; called on a worker's thread."""
+        self.loop.call_soon_threadsafe(resolve, done)
+
+    def admits(self, metadata: Any) -> bool:
+        """Check a call's token; in constant time."""
+        if not self.guard.token:
+            return True
+        told = next((value for key, value in metadata or () if key == HEADER), "")
+        return hmac.compare_digest(str(told).encode(), f"Bearer {self.guard.token}".encode())
+
+
+def resolve(done: Sequence[Finished]) -> None:
+    """Give each waiting call its answer; a caller that went away waits no more."""
+    for each in done:
+        future: Any = each.caller
+        if not future.done():
+            future.set_result(each)
+
+
+def servicer(owner: Builtin, grpc: Any) -> Any:
+    """Build the service; tritonclient is imported only here."""
+    from tritonclient.grpc import service_pb2_grpc
+
+    pb, code = messages(), grpc.StatusCode
+    facts = msgspec.json.encode(owner.facts)
+
+    class Servicer(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore[misc]  # generated without types
+        """The calls of KServe v2 that clients make."""
+
+        async def enter(self, context: Any) -> None:
+            """Refuse a call without the token."""
+            if not owner.admits(context.invocation_metadata()):
+                await context.abort(code.UNAUTHENTICATED, "the token is missing or wrong")
+
+        async def known(self, name: str, context: Any) -> None:
+            """Refuse a model that is not served."""
+            await self.enter(context)
+            if name not in (owner.facts.workload, FACTS_MODEL):
+                await context.abort(code.NOT_FOUND, f"no model {name!r} here; this server has {owner.facts.workload} and {FACTS_MODEL}")
+
+        async def ServerLive(self, request: Any, context: Any) -> Any:
+            """Say that the server runs."""
+            await self.enter(context)
+            return pb.ServerLiveResponse(live=True)
+
+        async def ServerReady(self, request: Any, context: Any) -> Any:
+            """Say that the server is ready: it listens once its predictors are warm."""
+            await self.enter(context)
+            return pb.ServerReadyResponse(ready=True)
+
+        async def ModelReady(self, request: Any, context: Any) -> Any:
+            """Say that a model is ready."""
+            await self.known(request.name, context)
+            return pb.ModelReadyResponse(ready=True)
+
+        async def ServerMetadata(self, request: Any, context: Any) -> Any:
+            """Name the server."""
+            await self.enter(context)
+            return pb.ServerMetadataResponse(name="podium", version=__version__)
+
+        async def ModelMetadata(self, request: Any, context: Any) -> Any:
+            """Describe a model's input and output."""
+            await self.known(request.name, context)
+            told = pb.ModelMetadataResponse(name=request.name, platform="podium", versions=["1"])
+            told.inputs.add(name=INPUT, datatype=BYTES, shape=[-1, 1])
+            told.outputs.add(name=OUTPUT, datatype=BYTES, shape=[-1, 1])
+            return told
+
+        async def ModelInfer(self, request: Any, context: Any) -> Any:
+            """Answer payloads."""
+            await self.known(request.model_name, context)
+            try:
+                payloads = payloads_of(request)
+            except ValueError as error:
+                await context.abort(code.INVALID_ARGUMENT, str(error))
+                raise
+            if request.model_name == FACTS_MODEL:
+                return response(pb, request, [facts])
+            done = [await each for each in [submitted(owner, payload) for payload in payloads]]
+            if problem := next((each.problem for each in done if each.problem), ""):
+                await context.abort(code.INTERNAL, problem)
+            return response(pb, request, [each.answer for each in done])
+
+    return Servicer()
+
+
+def payloads_of(request: Any) -> list[bytes]:
+    """Read the payloads of a request; ValueError if it has another input than the model."""
+    if len(request.inputs) != 1 or request.inputs[0].name != INPUT or request.inputs[0].datatype != BYTES:
+        raise ValueError(f"one input {INPUT!r} of type {BYTES} is wanted")
+    raw = request.raw_input_contents
+    found = elements(raw[0]) if len(raw) == 1 else list(request.inputs[0].contents.bytes_contents)
+    if not found or math.prod(request.inputs[0].shape) != len(found):
+        raise ValueError(f"{len(found)} payloads in a tensor of shape {list(request.inputs[0].shape)}")
+    return found
+
+
+def submitted(owner: Builtin, payload: bytes) -> "asyncio.Future[Finished]":
+    """Queue a payload; return its future."""
+    future: asyncio.Future[Finished] = owner.loop.create_future()
+    owner.service.submit(Call(payload=payload, finish=owner.finish, caller=future))
+    return future
+
+
+def response(pb: Any, request: Any, answers: Sequence[bytes]) -> Any:
+    """Build the response of these answers."""
+    made = pb.ModelInferResponse(model_name=request.model_name, model_version="1", id=request.id)
+    made.outputs.add(name=OUTPUT, datatype=BYTES, shape=[len(answers), 1])
+    made.raw_output_contents.append(b"".join(map(element, answers)))
+    return made
+
+
+def check_installed() -> None:
+    """Say early, in one sentence, if gRPC or the protocol's messages are missing."""
+    messages()
+    try:
+        import grpc  # noqa: F401
+    except ImportError as error:  # tritonclient without its extra
+        raise MissingError(f"grpcio is not installed: {error}") from error

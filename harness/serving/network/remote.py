@@ -1,0 +1,166 @@
+"""A system under test behind a network, as LoadGen's side sees it: samples are prepared here, and everything else happens on the servers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar, Final, cast
+
+from harness.serving.loadgen.session import Recorder, System
+from harness.serving.network.access import Access
+from harness.serving.network.connection import Connection
+from harness.serving.network.forms import Form
+from harness.serving.network.wire import Endpoint, Facts
+from suite.engine import Engine, Executable, Network, Plan, Precision
+from suite.errors import JudgedError, RequestError
+from suite.records import NetworkRecord
+from suite.workload import Inference, PayloadInference, Predictor
+
+PROBE_S: Final = 60.0
+"""For each answer of the probe: as long as Offline may go without one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remote:
+    """The servers of one system under test."""
+
+    endpoints: tuple[Endpoint, ...]
+    access: Access
+    form: Form
+    facts: tuple[Facts, ...]
+    """What each server says of itself."""
+    in_flight: int
+    """Requests without an answer, at most; of each server."""
+    timeout_ms: int | None
+    """Longest time without any answer; None: from the latency bound."""
+    record: NetworkRecord
+
+    @property
+    def served(self) -> Facts:
+        """Return what is the same of all servers."""
+        return self.facts[0]
+
+    def connect(self) -> list[Connection]:
+        """Open a connection to each server."""
+        return [Connection(endpoint, self.access) for endpoint in self.endpoints]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteSystem(System):
+    """A System whose predictors are elsewhere."""
+
+    remote: Remote
+
+    def open(self) -> tuple[Inference, Recorder]:
+        """Build LoadGen's side: the samples; no network is compiled."""
+        inference = self.workload.inference(self.run, self.checkpoint, cast("Engine[Any]", ElsewhereEngine()))
+        facts = self.remote.served
+        recorder = cast(Recorder, SimpleNamespace(built=facts.built, calibrated=facts.calibrated))
+        return RemoteInference(inference, self.remote), recorder
+
+
+class ElsewhereEngine:
+    """Compiles nothing: the networks run on the servers."""
+
+    name: ClassVar[str] = "elsewhere"
+    accepts: ClassVar[frozenset[str]] = frozenset()
+
+    def missing(self, device: str, precision: Precision) -> str | None:
+        """Return None: nothing is needed here."""
+        return None
+
+    def compile(self, network: Network[Any], plan: Plan[Any]) -> Executable[Any]:
+        """Return an executable that nobody opens."""
+        return cast("Executable[Any]", SimpleNamespace(open=refuse, facts={}))
+
+
+def refuse() -> Any:
+    """Raise: a workload tried to compute on LoadGen's side."""
+    raise JudgedError("a network was run on LoadGen's side, and belongs to the servers")
+
+
+class RemoteInference:
+    """Samples as finished requests, and predictors that send them."""
+
+    def __init__(self, inference: Inference, remote: Remote) -> None:
+        if not isinstance(inference, PayloadInference):
+            raise RequestError(f"{type(inference).__name__} has no method `payload`: it cannot be served over a network (docs/guides/your-workload.md)")
+        self.inference, self.remote = inference, remote
+        self.requests: dict[int, bytes] = {}
+        self.lengths: dict[int, int] = {}
+
+    @property
+    def sample_count(self) -> int:
+        """Samples of the accuracy set."""
+        return self.inference.sample_count
+
+    @property
+    def performance_sample_count(self) -> int:
+        """Samples that a performance run keeps in memory at once."""
+        return self.inference.performance_sample_count
+
+    def load(self, samples: Sequence[int]) -> None:
+        """Prepare samples and their requests, outside the clock; the samples themselves are released again."""
+        self.inference.load(samples)
+        source = cast(PayloadInference, self.inference)
+        self.requests |= {sample: self.remote.form.request(source.payload(sample)) for sample in samples}
+        self.lengths |= {sample: self.inference.length(sample) for sample in samples}
+        self.inference.unload(samples)
+
+    def unload(self, samples: Sequence[int]) -> None:
+        """Release requests."""
+        for sample in samples:
+            self.requests.pop(sample, None)
+
+    def length(self, sample: int) -> int:
+        """Return the sample's own length."""
+        return self.lengths[sample]
+
+    def open(self, worker: int, max_batch: int) -> Predictor:
+        """Connect to the servers."""
+        return RemotePredictor(self)
+
+    def truth(self, folder: Path) -> None:
+        """Write the ground truth."""
+        self.inference.truth(folder)
+
+    def close(self) -> None:
+        """Release everything."""
+        self.requests.clear()
+        self.inference.close()
+
+
+class RemotePredictor:
+    """Sends samples to the servers in turns and waits for all answers: for the probe, before any run."""
+
+    def __init__(self, owner: RemoteInference) -> None:
+        self.owner, self.form = owner, owner.remote.form
+        self.connections = owner.remote.connect()
+
+    def warm_up(self) -> None:
+        """Check the servers; they are warm before they listen."""
+        for connection in self.connections:
+            connection.check()
+
+    def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
+        """Answer samples, one request each, all at once."""
+        count = len(self.connections)
+        calls = [(self.connections[place % count], self.owner.requests[sample]) for place, sample in enumerate(samples)]
+        waiting = [(connection, connection.begin(request, PROBE_S)) for connection, request in calls]
+        return [self.form.answer(connection, connection.wait(future)) for connection, future in waiting]
+
+
+def agreed(endpoints: Sequence[Endpoint], facts: Sequence[Facts]) -> None:
+    """RequestError if two servers do not serve the same system."""
+    keys = ("checkpoint_sha256", "engine", "engine_package", "precision", "framework", "threads", "version")
+    for endpoint, each in zip(endpoints[1:], facts[1:], strict=True):
+        for key in keys:
+            if getattr(each, key) != getattr(facts[0], key):
+                first = f"{endpoints[0].url} {getattr(facts[0], key)}"
+                raise RequestError(f"the endpoints are not one system: {key} is {getattr(each, key)} at {endpoint.url}, {first}")
+
+
+def unlike(settings: Mapping[str, Any], facts: Facts, ignored: tuple[str, ...]) -> list[str]:
+    """List the settings that differ between client and server, except those with an ignored prefix."""
+    keys = sorted(settings.keys() | facts.settings.keys())
+    return [key for key in keys if not key.startswith(ignored) and settings.get(key) != facts.settings.get(key)]

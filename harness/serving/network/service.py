@@ -1,0 +1,102 @@
+"""Answers payloads on the server's side: queue, batches and worker threads, whatever protocol brings the payloads."""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Protocol, TypeAlias
+
+import click
+
+from harness.serving.loadgen.batching import Batching, Gatherer
+from suite.errors import RequestError
+from suite.workload import Inference, PayloadPredictor
+
+Finish: TypeAlias = "Callable[[Sequence[Finished]], None]"
+
+
+@dataclass(slots=True)
+class Call:
+    """One payload that waits for its answer."""
+
+    payload: bytes
+    finish: Finish
+    """Gets all finished calls of a batch at once, on the worker's thread."""
+    caller: object
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A call and its answer; or why there is none."""
+
+    caller: object
+    answer: bytes
+    problem: str = ""
+
+
+class Answering(PayloadPredictor, Protocol):
+    """A predictor of a server's worker."""
+
+    def warm_up(self) -> None:
+        """Run before any load."""
+
+
+class Service:
+    """Workers that answer payloads in batches, as `podium infer` batches samples."""
+
+    def __init__(self, inference: Inference, batching: Batching) -> None:
+        self.inference, self.batching = inference, batching
+        self.gatherer = Gatherer(batching, lambda: None)  # each query is one payload: none is split
+        self.waiting: dict[int, Call] = {}
+        self.tickets = count()
+        self.answered = 0
+        self.threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        """Open and warm up all predictors, then start; RequestError where the workload cannot answer payloads."""
+        predictors = [self.predictor(number) for number in range(self.batching.workers)]
+        self.threads = [threading.Thread(target=self.work, args=(predictor,), daemon=True) for predictor in predictors]
+        for thread in self.threads:
+            thread.start()
+
+    def predictor(self, number: int) -> Answering:
+        """Open and warm up one worker's predictor."""
+        predictor = self.inference.open(number, self.batching.max_batch)
+        if not isinstance(predictor, PayloadPredictor):
+            raise RequestError(f"{type(predictor).__name__} has no method `answer`: it cannot be served over a network (docs/guides/your-workload.md)")
+        predictor.warm_up()
+        return predictor
+
+    def submit(self, call: Call) -> None:
+        """Queue a payload."""
+        ticket = next(self.tickets)
+        self.waiting[ticket] = call
+        self.gatherer.queue.put(([ticket], [ticket]))  # not `issue`: it notes times, and a server may run for months
+
+    def stop(self) -> None:
+        """Answer what is queued, then end the workers."""
+        self.gatherer.close()
+        for thread in self.threads:
+            thread.join()
+
+    def work(self, predictor: Answering) -> None:
+        """Run one worker."""
+        while (batch := self.gatherer.take()) is not None:
+            calls = [self.waiting.pop(ticket) for ticket in batch[0]]
+            done = answered(predictor, calls)
+            self.answered += len(calls)
+            for finish in dict.fromkeys(call.finish for call in calls):
+                finish([each for call, each in zip(calls, done, strict=True) if call.finish == finish])
+
+
+def answered(predictor: Answering, calls: Sequence[Call]) -> list[Finished]:
+    """Answer one batch; a failure is told to all of its callers, and the server goes on."""
+    try:
+        answers = predictor.answer([call.payload for call in calls])
+        if len(answers) != len(calls):
+            raise ValueError(f"{len(answers)} answers to {len(calls)} payloads")
+    except Exception as error:
+        problem = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        click.echo(f"a batch of {len(calls)} failed: {problem}", err=True)
+        return [Finished(call.caller, b"", problem) for call in calls]
+    return [Finished(call.caller, bytes(answer)) for call, answer in zip(calls, answers, strict=True)]

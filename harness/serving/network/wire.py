@@ -1,0 +1,166 @@
+"""What travels between podium and a server: KServe v2 messages (tritonclient has them), endpoints, and what a server tells of itself.
+
+Opaque form: model `<workload>`, input `payload` and output `answer`, both BYTES [n, 1]: a sample's payload in, its answer out exactly as the
+accuracy log stores it. One request per sample. A second model, `podium-facts`, returns what is served as JSON.
+"""
+
+import hashlib
+import ipaddress
+import json
+import re
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from suite.errors import MissingError, RequestError
+from suite.process.installation import install
+from suite.records import CalibrationRecord
+
+INPUT: Final = "payload"
+OUTPUT: Final = "answer"
+FACTS_MODEL: Final = "podium-facts"
+BYTES: Final = "BYTES"
+LENGTH: Final = struct.Struct("<I")
+"""In front of each element of a BYTES tensor: KServe, predict v2, Tensor Data."""
+MOST_BYTES: Final = 1 << 28
+"""Of one message; the largest payload, a picture of Mask R-CNN, has 5.6 MB."""
+CHANNEL: Final = (("grpc.max_receive_message_length", MOST_BYTES), ("grpc.max_send_message_length", MOST_BYTES), ("grpc.so_reuseport", 0),
+                  ("grpc.enable_retries", 0))  # fmt: skip
+"""No retries: a repeated query would be another measurement. No shared port: two servers on one would share its queries unnoticed."""
+INFER: Final = "/inference.GRPCInferenceService/ModelInfer"
+BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
+"""One per running kernel: containers and network namespaces of one host share it, unlike /etc/machine-id."""
+ENDPOINT: Final = re.compile(r"(?P<scheme>grpcs?)://(?P<host>\[[0-9A-Fa-f:.]+\]|[^/:\[\]@\s]+):(?P<port>\d{1,5})/?")
+LISTEN: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^/:\[\]@\s]+):(?P<port>\d{1,5})")
+HIGHEST_PORT: Final = 65_535
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server says of the system under test."""
+
+    workload: str
+    round: str
+    profile: str
+    checkpoint_sha256: str
+    engine: str
+    engine_package: str
+    precision: str
+    framework: str
+    device: str
+    threads: int
+    settings: dict[str, bool | int | float | str | list[float]]
+    built: dict[str, dict[str, bool | int | float | str | list[float]]] = {}
+    calibrated: dict[str, CalibrationRecord] = {}
+    system: str
+    """Name of the system, as results have it."""
+    description: dict[str, Any]
+    """MLCommons' system description of the server."""
+    machine: str
+    """`machine()` of the server."""
+    node: str
+    """Its host name."""
+    server: str
+    """builtin or triton."""
+    software: str
+    version: str
+    """Of podium."""
+
+
+DECODER: Final = msgspec.json.Decoder(Facts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """Where a server listens."""
+
+    tls: bool
+    host: str
+    """Without brackets."""
+    port: int
+
+    @property
+    def target(self) -> str:
+        """Return host:port as gRPC and messages have it."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """Return the endpoint as a user writes it."""
+        return f"grpc{'s' if self.tls else ''}://{self.target}"
+
+
+def parse_endpoint(text: str) -> Endpoint:
+    """Read grpc://HOST:PORT or grpcs://HOST:PORT; RequestError otherwise."""
+    match = ENDPOINT.fullmatch(text)
+    if not match or not 0 < int(match["port"]) <= HIGHEST_PORT:
+        raise RequestError(f"--endpoint {text}: write grpc://HOST:PORT, or grpcs://HOST:PORT for TLS")
+    return Endpoint(tls=match["scheme"] == "grpcs", host=match["host"].strip("[]"), port=int(match["port"]))
+
+
+def parse_listen(text: str, tls: bool) -> Endpoint:
+    """Read HOST:PORT; port 0 takes a free one. RequestError otherwise."""
+    match = LISTEN.fullmatch(text)
+    if not match or int(match["port"]) > HIGHEST_PORT:
+        raise RequestError(f"--listen {text}: write HOST:PORT, as in 0.0.0.0:8001")
+    return Endpoint(tls=tls, host=match["host"].strip("[]"), port=int(match["port"]))
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether an address never leaves this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def machine() -> str:
+    """Return a name of this running kernel that tells nothing else of it; empty where it has none."""
+    try:
+        return hashlib.sha256(b"podium " + BOOT.read_bytes().strip()).hexdigest()[:32]
+    except OSError:
+        return ""
+
+
+def messages() -> Any:
+    """Import the protocol's messages; MissingError if tritonclient is not installed."""
+    try:
+        from tritonclient.grpc import service_pb2
+    except ImportError as error:
+        raise MissingError(f"tritonclient[grpc] is not installed: {install('remote')}") from error
+    return service_pb2
+
+
+def element(data: bytes) -> bytes:
+    """Return a BYTES tensor of one element."""
+    return LENGTH.pack(len(data)) + data
+
+
+def elements(raw: bytes) -> list[bytes]:
+    """Split a BYTES tensor; ValueError if lengths and bytes do not match."""
+    found, at = [], 0
+    while at < len(raw):
+        if at + LENGTH.size > len(raw):
+            raise ValueError("a BYTES tensor ends inside a length")
+        (size,) = LENGTH.unpack_from(raw, at)
+        at += LENGTH.size + size
+        if at > len(raw):
+            raise ValueError("a BYTES tensor ends inside an element")
+        found.append(raw[at - size : at])
+    return found
+
+
+def opaque_request(model: str, payload: bytes) -> bytes:
+    """Return the serialised request of one sample."""
+    request = messages().ModelInferRequest(model_name=model, raw_input_contents=[element(payload)])
+    request.inputs.add(name=INPUT, datatype=BYTES, shape=[1, 1])
+    request.outputs.add(name=OUTPUT)
+    return bytes(request.SerializeToString())
+
+
+def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Give all values the types that JSON has: engines describe themselves with subclasses of str, too."""
+    return dict(json.loads(json.dumps(dict(settings), allow_nan=False)))

@@ -1,0 +1,63 @@
+"""Examples of the rules about systems behind a network: Offline, measured over a network between two machines."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import making
+from spoiling import MULTI, OFF, PERFORMANCE, Builder, put, run, setting, then
+
+from suite.files.layout import DETAIL
+from suite.terms import NETWORK_FIELDS
+
+HOST: Final = "h1:8001"
+NETWORK: Final[Mapping[str, Any]] = {
+    "endpoints": [f"grpcs://{HOST}"], "servers": ["builtin"], "nodes": ["h1"], "machines": ["1f" * 16], "loadgen_machine": "2e" * 16, "loopback": False,
+    "form": "opaque", "model": "resnet50", "round_trip_p50_ns": [210000], "round_trip_p99_ns": [480000], "bytes_out": 1228800, "bytes_in": 400,
+}  # fmt: skip
+KNOWN: Final = dict.fromkeys(NETWORK_FIELDS, "as on the sheet of the NIC") | {"is_network": "true"}
+RUNS: Final = "**/run.json"
+SYSTEM: Final = f"**/systems/{making.SERVER}.json"
+
+
+def over_network(path: Path) -> None:
+    """Say in a run's record that there was a network, and one request for each sample."""
+    document = json.loads(path.read_text())
+    counts = document["batches"]
+    samples = counts["count"] * counts["mean_size"]
+    document |= {"network": dict(NETWORK), "batches": counts | {"count": samples, "mean_size": 1.0}}
+    path.write_text(json.dumps(document, indent=2, sort_keys=True) + "\n")
+    for log in path.parent.glob("mlperf_log_*.txt"):
+        log.write_text(log.read_text().replace("PyFastSUT", f"Network SUT: podium at {HOST}"))
+
+
+def networked(folder: Path) -> None:
+    """A campaign that keeps all rules."""
+    making.write_tree(folder, OFF)
+    for path in folder.glob(RUNS):
+        over_network(path)
+    for path in folder.glob(SYSTEM):
+        put(**KNOWN)(path)
+
+
+def in_division(**fields: Any) -> Callable[[Path], None]:
+    """Claim the division network for a run."""
+    return put(division="network", **fields)
+
+
+def other_network(path: Path) -> None:
+    """Name another server in one of two runs."""
+    put(network__nodes=["h2"])(path)
+
+
+BASES: Final[Mapping[str, Builder]] = {"networked": networked}
+KINDS: Final = {"network": "networked"}
+INVALID: Final[Mapping[str, Builder]] = {
+    "network.scenario": then(run(MULTI), RUNS, over_network),
+    "network.name": then(networked, PERFORMANCE + DETAIL, setting("sut_name", "Network SUT: podium at h2:8001")),
+    "network.requests": then(networked, PERFORMANCE + "run.json", put(batches__count=4.0, batches__mean_size=4.0)),
+    "network.machines": then(networked, RUNS, in_division(network__loadgen_machine="1f" * 16)),
+    "network.described": then(networked, PERFORMANCE + "run.json", other_network),
+    "network.fields": then(networked, SYSTEM, put(division="network", nic_sut=None)),
+}

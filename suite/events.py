@@ -62,6 +62,8 @@ THROUGHPUT: Final = "tracked_stats"
 RESUMED: Final = "resumed"
 REFERENCE_ACCURACY: Final = "reference_accuracy"
 CHECKPOINT: Final = "checkpoint_sha256"
+EXAMPLE: Final = "evaluation_example"
+"""What an evaluation looked at, as its workload tells it: a report draws it, and no rule counts it (suite/examples.py)."""
 ENERGY: Final = "energy"
 """Energy from run_start to run_stop: one EnergyRecord per power channel, and the reasons for channels without energy."""
 

@@ -1,7 +1,10 @@
-"""Example answers that a report shows of a model. Entry points of the group `podium.examples`; they import no framework.
+"""Example answers that a report shows of a model. Entry points of the groups `podium.examples` and `podium.episodes`; they import no framework.
 
 An entry point is a function of (answers, truth, embedded, cache) that returns an `Examples`. `embedded` is true for podium's own data;
 images and sentences of other data belong to third parties and are not shown.
+
+One of `podium.episodes` is a function of what a training log has of one evaluation (suite.workload.ExampleTraining) that returns an `Episode`, and
+raises ValueError where it is none: the log may be anybody's.
 """
 
 from dataclasses import dataclass
@@ -15,6 +18,8 @@ class ExampleKind(StrEnum):
     LABELS = "labels"
     BOXES = "boxes"
     TEXT = "text"
+    FRAMES = "frames"
+    """Pictures of one episode in their order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +57,20 @@ class Example:
     found: tuple[Outline, ...] = ()
     quality: float | None = None
     """0-1: quality of this single answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Episode:
+    """What happened in one game, or whatever else a policy is evaluated by."""
+
+    title: str
+    description: str
+    frames: tuple[Example, ...]
+    """Pictures in their order, numbered by `sample`; what each shows stands in `expected`."""
+    estimates: tuple[tuple[float, float], ...]
+    """What the policy thought of its chances, 0-1, at numbers of frames."""
+    epoch_name: str = "epoch"
+    """What the workload calls an epoch."""
 
 
 class Examples(Protocol):

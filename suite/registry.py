@@ -1,4 +1,4 @@
-"""Loads entry points: workloads, engines, rounds, rules, scorers, agreements, examples, inputs, schemas and commands.
+"""Loads entry points: workloads, engines, rounds, rules, scorers, agreements, examples, episodes, inputs, schemas and commands.
 
 The six workloads use the same interface as third-party packages.
 """
@@ -35,6 +35,7 @@ WORKLOADS: Final = "podium.workloads"
 SCORERS: Final = "podium.scorers"
 AGREEMENTS: Final = "podium.agreements"
 EXAMPLES: Final = "podium.examples"
+EPISODES: Final = "podium.episodes"
 ROUNDS: Final = "podium.rounds"
 RULES: Final = "podium.rules"
 SCHEMAS: Final = "podium.schemas"

@@ -14,6 +14,7 @@ from suite.rounds import HyperValue, Profile, Round
 
 __all__ = [
     "Block",
+    "ExampleTraining",
     "HyperValue",
     "Inference",
     "Mode",
@@ -101,6 +102,14 @@ class Training(Protocol):
         """Rank 0: the weights only (safetensors, canonical names without module. or _orig_mod.)."""
 
 
+@runtime_checkable
+class ExampleTraining(Protocol):
+    """What a Training adds to show in a report what its evaluations look at."""
+
+    def example(self) -> Mapping[str, Any]:
+        """Rank 0: something of the last evaluation, as JSON has it, chosen without regard to how it went; logged, and drawn by `podium.episodes`."""
+
+
 class Predictor(Protocol):
     """Runs in one worker thread; enters inference mode and autocast there."""
 
@@ -176,6 +185,7 @@ class Workload(Protocol):
     Its Inference and Predictor may be a PayloadInference and a PayloadPredictor too: podium serve and podium infer --endpoint then put a network between.
     It may have a method `data_set(self, run: Run) -> DataSet` (suite.dataset): the data are then surveyed once, before any clock starts, and
     each run receives the findings as `Run.found`.
+    Its Training may be an ExampleTraining too: its logs then hold what a report draws of an evaluation.
     """
 
     name: ClassVar[str]

@@ -14,7 +14,7 @@ from harness.progress import Progress
 from harness.training.mllog_writer import Log, LogError
 from harness.training.state.checkpointing import Keeper, Phase, Position
 from suite import events
-from suite.workload import Scores, Training
+from suite.workload import ExampleTraining, Scores, Training
 
 
 class Ending(StrEnum):
@@ -89,6 +89,8 @@ def train_to_quality(training: Training, goal: Goal, log: Log, keeper: Keeper, r
             progress.evaluating()
             with keeper.settled(training, at):
                 scores = ranks.share({metric: float(value) for metric, value in training.evaluate().items()})
+            if isinstance(training, ExampleTraining) and all(map(math.isfinite, scores.values())):
+                log.point(events.EXAMPLE, dict(training.example()) if ranks.leads else None, epoch_num=leg.block[-1])
             log.point(events.EVAL_ACCURACY, logged_scores(scores, goal.metrics), epoch_num=leg.block[-1])
             log.stop(events.EVAL_STOP, epoch_num=leg.block[-1])
             progress.evaluated(leg.block[-1], scores)

@@ -15,7 +15,7 @@ from submissions.compare.compared_results import Side, side
 from submissions.pack.bundle import recollected
 from submissions.pack.seal import inspect
 from submissions.report.document import Document, Note, Part, Section, Tone
-from submissions.report.sections import examples, findings, headlines, machine, orientation, provenance, serving, studies, training
+from submissions.report.sections import episodes, examples, findings, headlines, machine, orientation, provenance, serving, studies, training
 from submissions.result_index import Result, opened
 from suite import __version__, registry
 from suite.errors import JudgedError, PodiumError
@@ -139,6 +139,8 @@ def of_workload(found: Subject, workload: str) -> Iterator[Section]:
     served = [(result, score) for result, score in pairs if result.scenario is not None]
     for result, score in trained:
         yield guarded("Training", f"training-{workload}-{score.system}", partial(training.section, result, score))
+        shown = episodes.section(result, score)
+        yield from [shown] if shown else []
     if served:
         parts = [guarded(str(s.scenario), f"serving-{workload}-{s.system}-{s.scenario}", partial(serving.section, r, s)) for r, s in served]
         yield together(Section(id=f"serving-{workload}", title="Serving", intro="Each scenario of LoadGen with its performance runs.", parts=tuple(parts)))

@@ -10,6 +10,7 @@ from suite.examples import Example, ExampleKind
 from workloads.minigo.scoring import Answer, read_labels, unpacked
 
 CELL_PX: Final = 24
+STONE_PX: Final = 23
 COLUMNS: Final = "ABCDEFGHJKLMNOPQRST"
 """Letters of the columns; by custom there is no I."""
 RIGHT, WRONG = "#2a7", "#d33"
@@ -76,12 +77,19 @@ def svg(stones: Sequence[int], points: int, marks: Mapping[int | None, str]) -> 
     """Draw a board: its lines, stones, and rings around the moves in question; a pass has no place on it."""
     end = points * CELL_PX
     lines = "".join(f"M{CELL_PX} {at}H{end}M{at} {CELL_PX}V{end}" for at in range(CELL_PX, end + 1, CELL_PX))
-    round_stones = [ring(point, points, CELL_PX // 2 - 1, f'fill="{FILL[stone]}" stroke="#111"') for point, stone in enumerate(stones) if stone]
+    all_stones = [point for point, stone in enumerate(stones) if stone]
+    round_stones = [dots(all_stones, points, STONE_PX, FILL[1]), dots([point for point in all_stones if stones[point] < 0], points, STONE_PX - 2, FILL[-1])]
     on_board = [(point, colour) for point, colour in marks.items() if point is not None and point < points**2]
     rings = [ring(point, points, CELL_PX // 3, f'fill="none" stroke="{colour}" stroke-width="3"') for point, colour in on_board]
     body = f'<rect width="100%" height="100%" fill="#e8c48a"/><path d="{lines}" stroke="#333" fill="none"/>{"".join(round_stones + rings)}'
     drawn = f'<svg xmlns="http://www.w3.org/2000/svg" width="{end + CELL_PX}" height="{end + CELL_PX}">{body}</svg>'
     return f"data:image/svg+xml;base64,{base64.b64encode(drawn.encode()).decode()}"
+
+
+def dots(places: Sequence[int], points: int, width: int, colour: str) -> str:
+    """Draw stones, or what fills them: lines without length with round ends, a fifth of the bytes of as many circles."""
+    starts = "".join(f"M{(place % points + 1) * CELL_PX} {(place // points + 1) * CELL_PX}h0" for place in places)
+    return f'<path d="{starts}" stroke="{colour}" stroke-width="{width}" stroke-linecap="round"/>' if places else ""
 
 
 def ring(point: int, points: int, radius: int, style: str) -> str:

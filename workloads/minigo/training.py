@@ -25,7 +25,9 @@ from workloads.common.run_request import training_row
 from workloads.minigo import data, model
 from workloads.minigo.generation import Games, Weights, Workers
 from workloads.minigo.go.board import Array, geometry
+from workloads.minigo.go.games import Match
 from workloads.minigo.player import NotANumberError
+from workloads.minigo.positions.moves import vertex
 from workloads.minigo.recipe import CHECKPOINT, Recipe
 from workloads.minigo.window import Window
 
@@ -33,6 +35,7 @@ from workloads.minigo.window import Window
 STATE: Final = "generation.json"
 HALF_A_GAME: Final = 0.5
 """What a match without a loss is logged below: eval_accuracy is below 1 (mlcommons/logging 0.7.0, closed_minigo.yaml)."""
+VALUE_DIGITS: Final = 4  # of a value, -1 to 1, in a log
 Batch = tuple[Array, Array, Array]
 
 
@@ -54,6 +57,7 @@ class MiniGoTraining:
         self._stepper = Stepper(run, self._network, torch.optim.SGD(groups, recipe.rates[0], recipe.momentum, weight_decay=recipe.weight_decay))
         self._window = Window(geometry(recipe.board), run.seed, recipe.window, shuffled=recipe.shuffle_labels)
         self._epoch, self._broken = 0, False
+        self._played: list[Match] = []
 
     @cached_property
     def _workers(self) -> Workers:
@@ -150,8 +154,20 @@ class MiniGoTraining:
             played = self._workers.evaluation(games, range(recipe.eval_games // recipe.eval_group))
         except NotANumberError:
             return {"win_rate": float("nan")}
+        self._played = played
         won = float(np.concatenate([match.points_N for match in played]).sum())
         return {"win_rate": min(won, recipe.eval_games - HALF_A_GAME) / recipe.eval_games}
+
+    def example(self) -> Mapping[str, Any]:
+        """Give the first game of the evaluation, whatever came of it: the network is black in it."""
+        first, board = self._played[0], self._recipe.board
+        return {
+            "board": board,
+            "opponent": self._recipe.opponent,
+            "moves": " ".join(vertex(move, board) for move in first.moves[0]),
+            "values": [round(value, VALUE_DIGITS) for value in first.value_of_first[0]],
+            "won": float(first.points_N[0]),
+        }
 
     def save(self, folder: Path) -> None:
         """Write network, optimizer, window and the finished groups."""

@@ -24,14 +24,11 @@ from suite import __version__
 from suite.cli import Options
 from suite.errors import RequestError
 from suite.files.layout import Entry, slug
-from suite.loadgen.scenario import Scenario, parse_scenarios
 from suite.records import NetworkRecord
 from suite.rounds import Division, InferenceRow
 from suite.rounds.settings import TIMED
 from suite.terms import NETWORK_FIELDS, Precision
 
-SUITE: Final = (Scenario.OFFLINE, Scenario.SERVER)
-"""inference_rules.adoc, Network Division: the datacenter suite only."""
 OWN: Final = (*TIMED, "endpoint.", "power.")
 """Prefixes of settings that are LoadGen's side's own."""
 SERVERS: Final = ("batching.", "engine.")
@@ -49,16 +46,6 @@ class Asked:
     endpoints: tuple[str, ...]
     ca: Path | None
     token_file: Path | None
-
-
-def scenarios_of(text: str) -> tuple[Scenario, ...]:
-    """Return Offline and Server for `all`; RequestError for a scenario that the Network Division does not have."""
-    if text == "all":
-        return SUITE
-    found = parse_scenarios(text)
-    if strange := [scenario.label for scenario in found if scenario not in SUITE]:
-        raise RequestError(f"--scenario {strange[0]}: over a network there are Server and Offline only (inference_rules.adoc, Network Division)")
-    return tuple(found)
 
 
 def set_up_remote(workload: str, options: Options, checkpoint: Path | None, asked: Asked) -> Bench:

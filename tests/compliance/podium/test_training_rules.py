@@ -242,6 +242,7 @@ def test_a_checkpoint_is_a_digest(tmp_path: Path) -> None:
         ({"epoch": 1, "offset": 10**9}, "training.resumed"),
         ({"epoch": 1, "void": "seed"}, "training.resumed"),
         ({"epoch": 1, "void": "momentum"}, "training.resumed"),
+        ({"epoch": 1, "void": "evaluation_example"}, None),
         ({"epoch": 1, "again": 0.39}, "training.repeated"),
     ],
 )
@@ -249,6 +250,14 @@ def test_only_marks_behind_the_checkpoint_become_void(tmp_path: Path, changes: d
     resumed(training_events(), **changes)(tmp_path)
     found = {finding.rule for finding in Judge().result(str(tmp_path / "result_0.txt")).findings}
     assert found == set() if rule is None else rule in found
+
+
+@pytest.mark.parametrize(("before", "rules"), [("eval_accuracy", set()), ("init_start", {"training.order"})])
+def test_an_example_of_an_evaluation_stands_in_the_run_and_counts_for_nothing(tmp_path: Path, before: str, rules: set[str]) -> None:
+    """Its value is its workload's own; before the clock, nothing has been evaluated."""
+    events = training_events()
+    at = next(place for place, event in enumerate(events) if event.key == before)
+    assert broken(tmp_path, [*events[:at], Event("evaluation_example", {"moves": "C3"}, {"epoch_num": 1}), *events[at:]]) == rules
 
 
 def test_an_interrupted_run_stop_becomes_void(tmp_path: Path) -> None:

@@ -175,3 +175,21 @@ def test_a_run_goes_on_inside_an_epoch(tmp_path: Path, monkeypatch: pytest.Monke
     ]
     resumed = events(partial(tmp_path / "log"))[before]
     assert resumed["metadata"]["epoch_num"] == 2 and resumed["metadata"]["step"] == 1 and resumed["metadata"]["log_offset"] > 0
+
+
+class Showing(Script):
+    """A training that shows what its evaluations look at."""
+
+    def example(self) -> dict[str, object]:
+        """Give what is left to evaluate."""
+        return {"left": len(self.scores)}
+
+
+def test_an_evaluation_s_example_stands_inside_of_it(tmp_path: Path):
+    """The report draws the last one; an evaluation without a number has looked at nothing."""
+    run(tmp_path, Showing({"top1": 0.5}, {"top1": math.nan}))
+    found = [(event["key"], event["value"], event["metadata"].get("epoch_num")) for event in events(partial(tmp_path / "log"))]
+    place = [key for key, *_ in found].index("evaluation_example")
+    assert found[place] == ("evaluation_example", {"left": 1}, 1)
+    assert [key for key, *_ in found[place - 1 : place + 3]] == ["eval_start", "evaluation_example", "eval_accuracy", "eval_stop"]
+    assert [key for key, *_ in found].count("evaluation_example") == 1

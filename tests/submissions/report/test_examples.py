@@ -138,7 +138,7 @@ def test_a_position_is_drawn_with_both_moves(tmp_path: Path) -> None:
     assert (first.right, first.expected, first.answered) == (True, "C3, who moves wins", "C3 (100%), value -0.50")
     assert (second.right, second.expected, second.answered) == (False, "pass, who moves loses", "no answer")
     drawing = base64.b64decode(first.picture.removeprefix("data:image/svg+xml;base64,")).decode()
-    assert drawing.count("<circle") > 1 and first.width == first.height > 0
+    assert drawing.count("h0") > 1 and drawing.count("<circle") == 1 and first.width == first.height > 0
     assert examples_of("minigo", {}, tmp_path, embedded=False).example(0).picture == ""
 
 

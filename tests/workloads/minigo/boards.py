@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from workloads.minigo.go.board import BLACK, WHITE, Boards, Geometry, geometry, play
-from workloads.minigo.positions.records import action
+from workloads.minigo.positions.moves import action
 
 SMALL: Mapping[str, Any] = {
     "min_selfplay_games_per_generation": 8, "selfplay.games_per_group": 4, "num_readouts": 4, "game.move_limit": 12, "eval_games": 8,

@@ -6,7 +6,8 @@ import pytest
 
 from suite.errors import RequestError
 from workloads.minigo.positions import embedded
-from workloads.minigo.positions.records import action, positions, read_labels, read_record, read_records, vertex
+from workloads.minigo.positions.moves import action, vertex
+from workloads.minigo.positions.records import positions, read_labels, read_record, read_records
 
 
 def write(folder: Path, name: str, text: str) -> Path:

@@ -149,7 +149,7 @@ def match(shape: Geometry, rules: Rules, first: Player, second: Player, plane_co
             rows = np.flatnonzero(boards.mover_N * colour_N[game_N] == turn)
             if not len(rows):
                 continue
-            action_N[rows], value_N = _answers(shape, rules, player, boards[rows], past_NTP[rows], history_NH[rows], rng)
+            action_N[rows], value_N = answers(shape, rules, player, boards[rows], past_NTP[rows], history_NH[rows], rng)
             for game, value in zip(game_N[rows], value_N, strict=True) if turn == 1 else ():
                 found.value_of_first[game].append(float(value))
         for game, action in zip(game_N, action_N, strict=True):
@@ -164,9 +164,10 @@ def match(shape: Geometry, rules: Rules, first: Player, second: Player, plane_co
     return found
 
 
-def _answers(
+def answers(
     shape: Geometry, rules: Rules, player: Player, boards: Boards, past_NTP: Array, history_NH: Array, rng: np.random.Generator
 ) -> tuple[Array, Array]:
+    """Search positions anew, with the hashes of all positions of their games: the player's actions, and what it thinks of its chances, -1 to 1."""
     habits = player.habits
     forest = Forest(shape, rules, player.evaluate, rng, habits.readouts + habits.at_once + 1, past_NTP.shape[1], habits.penalty)
     forest.begin(boards, past_NTP, history_NH)

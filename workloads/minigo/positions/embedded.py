@@ -9,7 +9,8 @@ from typing import Final
 
 from sgfmill import sgf
 
-from workloads.minigo.positions.records import CALIBRATION, GAMES, LABELS, vertex
+from workloads.minigo.positions.moves import vertex
+from workloads.minigo.positions.records import CALIBRATION, GAMES, LABELS
 
 VERSION: Final = 1  # part of the cache folder's name: other positions are another folder
 SIZE: Final = 5

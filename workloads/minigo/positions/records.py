@@ -17,15 +17,14 @@ from sgfmill import sgf
 
 from suite.errors import RequestError
 from suite.files.untrusted_files import UnreadableError, read, read_text
-from workloads.minigo.go.board import BLACK, WHITE, Array, Boards, geometry, legal, legal_with_superko, play
+from workloads.minigo.go.board import BLACK, WHITE, Array, Boards, geometry, legal_with_superko, play
 from workloads.minigo.go.features import SEEN, newest, planes
+from workloads.minigo.positions.moves import action, check_legal
 
 # Legend: N games, A actions, F planes, P points.
 GAMES: Final = "games"
 CALIBRATION: Final = "calibration"
 LABELS: Final = "labels.csv"
-COLUMNS: Final = "ABCDEFGHJKLMNOPQRST"  # Go Text Protocol 2, section 2.11: no I
-PASS: Final = "pass"
 COLOURS: Final[Mapping[str, int]] = {"B": BLACK, "W": WHITE}
 
 
@@ -61,22 +60,6 @@ class Position:
     mover: int
 
 
-def vertex(move: int, size: int) -> str:
-    """Write an action as people do: C3, pass; row 1 is the lowest."""
-    row, column = divmod(move, size)
-    return PASS if move == size * size else f"{COLUMNS[column]}{size - row}"
-
-
-def action(text: str, size: int) -> int | None:
-    """Read what `vertex` writes; None where it is none."""
-    if text == PASS:
-        return size * size
-    column, row = COLUMNS.find(text[:1]), text[1:]
-    if not 0 <= column < size or not (row.isascii() and row.isdigit()) or not 1 <= int(row) <= size:
-        return None
-    return (size - int(row)) * size + column
-
-
 def read_record(path: Path, size: int) -> Record:
     """Read a record; RequestError where it is none, has set-up stones, another board or an illegal move. Legal: as workloads/minigo/go has it."""
     try:
@@ -107,22 +90,6 @@ def _moves(path: Path, nodes: Sequence[Any], size: int) -> Iterator[int]:
         if colour != ("b" if number % 2 else "w"):
             raise RequestError(f"{path}: move {number} is {'black' if colour == 'b' else 'white'}'s; the colours move in turn, black first")
         yield size * size if place is None else (size - 1 - place[0]) * size + place[1]
-
-
-def check_legal(path: Path, moves: Sequence[int], size: int) -> None:
-    """Refuse a record with an illegal move, by RequestError that names it."""
-    shape, boards, seen_NH = geometry(size), Boards.empty(size, 1), np.zeros((1, 0), np.uint64)
-    for number, move in enumerate(moves, 1):
-        seen_NH = np.concatenate([seen_NH, boards.hash_N[:, None]], axis=1)
-        if boards.passes_N[0] >= 2:
-            raise RequestError(f"{path}: move {number} comes after two passes, which end a game")
-        if not legal_with_superko(shape, boards, seen_NH)[0, move]:
-            if boards.stones_NC[0, [*shape.cell_P, 0][move]]:
-                why = "the point is not empty"
-            else:
-                why = "it repeats an earlier position" if legal(shape, boards)[0, move] else "it is suicide"
-            raise RequestError(f"{path}: move {number}, {'white' if boards.mover_N[0] < 0 else 'black'} {vertex(move, size)}, is illegal: {why}")
-        boards = play(shape, boards, np.array([move]))
 
 
 def read_records(folder: Path, size: int) -> list[Record]:

@@ -1,6 +1,6 @@
 """The stones behind some moves, for pictures."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -9,7 +9,12 @@ from workloads.minigo.go.board import Boards, geometry, play
 
 def after(moves: Sequence[int], size: int) -> list[int]:
     """Play moves from the empty board: 1 black, -1 white, 0 empty, row by row."""
+    return list(boards_after(moves, size))[-1] if moves else [0] * size**2
+
+
+def boards_after(moves: Sequence[int], size: int) -> Iterator[list[int]]:
+    """Yield the stones after each move."""
     shape, boards = geometry(size), Boards.empty(size, 1)
     for move in moves:
         boards = play(shape, boards, np.array([move]))
-    return [int(stone) for stone in boards.stones_NC[0, shape.cell_P]]
+        yield [int(stone) for stone in boards.stones_NC[0, shape.cell_P]]

@@ -86,7 +86,7 @@ def stage_of(record: Record) -> int:
         return marks[record.key]
     if record.key in AFTER:
         return 8
-    return 6 if record.key in events.RUN_EVENTS or record.key in (events.THROUGHPUT, events.RESUMED) else 3
+    return 6 if record.key in events.RUN_EVENTS or record.key in (events.THROUGHPUT, events.EXAMPLE, events.RESUMED) else 3
 
 
 @rule("training.nesting", TrainingLog)
@@ -174,7 +174,7 @@ def unknown_events(log: TrainingLog) -> Iterator[Fault]:
     Source: mlcommons/logging, mllog/constants.py; suite/events.py; the settings of the workload's row that are logged.
     Advice: add the hyperparameter to the workload's row, or correct its name.
     """
-    known = {*ONCE, *SOME_FACTS, *AFTER, *events.RUN_EVENTS, events.CACHE_CLEAR, events.THROUGHPUT, events.RESUMED}
+    known = {*ONCE, *SOME_FACTS, *AFTER, *events.RUN_EVENTS, events.CACHE_CLEAR, events.THROUGHPUT, events.EXAMPLE, events.RESUMED}
     known |= {key for key, setting in log.row.settings.items() if setting.log} if log.row else set()
     known |= {*log.training.required, *(constraint.key for constraint in log.training.constraints)} if log.training else set()
     for key in sorted(log.index.keys() - known):

@@ -19,6 +19,7 @@ VOID_EVENTS: Final = frozenset(
         events.EVAL_START,
         events.EVAL_STOP,
         events.EVAL_ACCURACY,
+        events.EXAMPLE,
         events.THROUGHPUT,
         events.RESUMED,
         events.RUN_STOP,

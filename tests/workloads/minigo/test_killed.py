@@ -1,0 +1,78 @@
+"""kill -9 in the middle of a generation: nothing goes on, nothing reads as valid, and the run ends with the weights of one that was left alone."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import psutil
+import pytest
+from boards import SMALL
+
+from harness.training.state.checkpointing import generations
+
+GROUPS = 2
+"""Groups of games of a generation of SMALL."""
+
+
+def start(arguments: Sequence[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-m", "harness", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def until(condition: Callable[[], bool], limit_s: float) -> None:
+    end = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.01)
+
+
+def weights(results: Path) -> dict[str, bytes]:
+    """The exported weights, by their folder's name, which is their hash."""
+    return {path.parent.name: path.read_bytes() for path in (results / "checkpoints" / "minigo").glob("*/model.safetensors")}
+
+
+def words(results: Path, workers: int, *more: str) -> list[str]:
+    settings = {**SMALL, "data.workers": workers, "checkpoint.interval_s": 0.01, "eval.opponent_readouts": 1}
+    asked = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+    return ["train", "minigo", "--device", "cpu", "--threads", "1", "--results", str(results), *asked, *more]
+
+
+def position(results: Path) -> dict[str, object]:
+    """The newest checkpoint's place in the run; nothing before the first."""
+    state = results / ".podium" / "minigo" / "run_0"
+    newest = max(generations(state), default=None)
+    try:
+        found: dict[str, object] = json.loads((state / f"at_{newest}" / "position.json").read_text())
+    except FileNotFoundError:
+        return {}  # replaced by a newer one meanwhile
+    return found
+
+
+def in_its_games(results: Path) -> bool:
+    """Whether the newest checkpoint lies between two groups of games of a generation that learns from earlier ones."""
+    at = position(results)
+    return at.get("phase") == "inside" and int(str(at["epoch"])) >= 2 and 0 < int(str(at["step"])) < GROUPS
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_in_a_generation_goes_on_to_the_same_weights(tmp_path: Path) -> None:
+    """With a process that plays, which must end too; the run that is left alone plays in its own."""
+    child = start(words(tmp_path / "killed", 1, "--seed", "3"))
+    until(lambda: in_its_games(tmp_path / "killed"), 120)
+    players = psutil.Process(child.pid).children(recursive=True)
+    child.send_signal(signal.SIGKILL)
+    child.communicate()
+    assert not (tmp_path / "killed" / "checkpoints").exists() and not list((tmp_path / "killed").rglob("result_0.txt")), "nothing may read as valid"
+    until(lambda: not any(player.is_running() and player.status() != psutil.STATUS_ZOMBIE for player in players), 60)
+    ended = []
+    for how in (words(tmp_path / "killed", 1, "--resume"), words(tmp_path / "whole", 0, "--seed", "3")):
+        again = start(how)
+        _, told = again.communicate(timeout=300)
+        assert "Traceback" not in told
+        ended.append(again.returncode)
+    assert ended[0] == ended[1] in (0, 1), "0 or 1: whether so small a network reaches the target does not matter"
+    assert len(weights(tmp_path / "whole")) == 1
+    assert weights(tmp_path / "killed") == weights(tmp_path / "whole")

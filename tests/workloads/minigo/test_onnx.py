@@ -1,0 +1,60 @@
+"""Mini-Go through ONNX Runtime: the same policy and value, in fp32 and, with the listed positions' ranges, in INT8."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from harness.engines.onnx.engine import OnnxRuntimeEngine
+from harness.engines.torch import TorchEngine
+from suite.terms import Precision
+from suite.workload import Run
+from workloads.common import weights
+from workloads.minigo import model, scoring
+from workloads.minigo.agreement import agree
+from workloads.minigo.inference import MiniGoInference
+
+pytest.importorskip("onnxruntime")
+pytestmark = pytest.mark.slow
+COUNT = 64
+"""Positions that are compared."""
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("checkpoint")
+    torch.manual_seed(1)
+    description = model.Description(workload=model.NAME, board=5, planes=13, filters=8, blocks=2, hidden=16)
+    weights.export(model.MiniGo(description), description, folder)
+    return folder
+
+
+def answers(run: Run, checkpoint: Path, engine: Any) -> list[bytes]:
+    """What the system says of the first positions, in batches of two sizes."""
+    system = MiniGoInference(run, checkpoint, engine)
+    system.load(range(COUNT))
+    predict = system.open(0, 8)
+    found = [*predict([0]), *(answer for start in range(1, COUNT, 7) for answer in predict(range(start, start + 7)))]
+    system.close()
+    return found
+
+
+def test_answers_are_those_of_the_torch_engine(make_run: Callable[..., Run], checkpoint: Path) -> None:
+    """An export that loses a head, or its batch axis, would answer something else."""
+    plain, exported = (answers(make_run(serving=True), checkpoint, engine) for engine in (TorchEngine(), OnnxRuntimeEngine()))
+    for one, other in zip(plain, exported, strict=True):
+        mine, its = scoring.unpacked(one), scoring.unpacked(other)
+        assert mine and its
+        np.testing.assert_allclose((*its.policy, its.value), (*mine.policy, mine.value), atol=1e-4)
+
+
+@pytest.mark.parametrize("method", ["min-max", "percentile", "entropy"])
+def test_int8_takes_its_ranges_from_the_listed_positions(make_run: Callable[..., Run], checkpoint: Path, method: str) -> None:
+    """Within what two answers of one model may differ by; and they do differ, else nothing would be quantised."""
+    plain = answers(make_run(serving=True), checkpoint, OnnxRuntimeEngine())
+    lowered = answers(make_run(serving=True, precision=Precision.INT8, calibration__method=method), checkpoint, OnnxRuntimeEngine())
+    assert plain != lowered
+    assert sum(agree(one, other) for one, other in zip(plain, lowered, strict=True)) >= 0.9 * COUNT

@@ -8,6 +8,7 @@ import click
 from click.core import ParameterSource
 
 from harness.installed import installed
+from harness.serving.network.cli import asked_servers, check_endpoints, endpoint_options
 from suite.audits.names import RULES, AuditTest
 from suite.cli import PATH, Options, common_options, valid_threads
 from suite.console.parameters import ENGINE, FRAMEWORK, NETWORK, SCENARIO, WORKLOAD
@@ -73,47 +74,28 @@ def train(workload: str, options: Options, seed: int | None, runs: int | None, r
 @click.option("--runs", type=click.IntRange(min=1), help="Performance runs of each scenario, each judged; without it, as many as the round asks for.")
 @click.option("--weights", metavar="random|DIR", help="Measure speed alone, of random weights or of a checkpoint that was not trained here: no result.")
 @click.option("--peak", is_flag=True, help="Search Server's highest rate within the round's bound; the best run is the result.")
-@click.option("--endpoint", "endpoints", multiple=True, metavar="grpc[s]://HOST:PORT", help="A server that podium serve runs; may be repeated.")
-@click.option("--ca", type=PATH, help="PEM file with the certificates to trust, for grpcs://.")
-@click.option("--token-file", type=PATH, help="File with the token that the servers want.")
+@endpoint_options
 def infer(workload: str, options: Options, scenario: str, mode: str, checkpoint: Path | None, runs: int | None, **values: Any) -> None:
     """Serve WORKLOAD under LoadGen and prove its accuracy.
 
-    Of several performance runs the slowest counts; from three on, a comparison has an interval. With --endpoint, the system under test is
-    behind a network: Offline and Server, one request per sample, none repeated.
+    Of several performance runs the slowest counts; from three on, a comparison has an interval. With --endpoint, it measures servers: Offline and Server.
 
     Example: podium infer resnet50 --scenario offline
     """
-    weights, peak, endpoints = values["weights"], values["peak"], values["endpoints"]
-    check_remote(endpoints, values)
+    weights, peak = values["weights"], values["peak"]
+    scenarios = check_endpoints(values, scenario)
     if weights and (checkpoint or peak or mode == "accuracy"):
         raise RequestError(f"--weights measures speed alone; leave out {'--checkpoint' if checkpoint else '--peak' if peak else '--mode accuracy'}")
     with installed():
         from harness.serving.infer import serve
-        from harness.serving.network.setup import Asked, scenarios_of
         from harness.serving.peak.command import best_run
         from harness.serving.weights.speed import serve_speed
 
-        if endpoints:
-            asked = Asked(endpoints=endpoints, ca=values["ca"], token_file=values["token_file"])
-            serve(workload, options, scenarios=scenarios_of(scenario), mode=mode, checkpoint=checkpoint, runs=runs, asked=asked)
-        elif weights:
-            serve_speed(workload, options, scenarios=parse_scenarios(scenario), weights=weights, runs=runs)
-        else:
-            serve(workload, options, scenarios=parse_scenarios(scenario), mode=mode, checkpoint=checkpoint, runs=runs, search=best_run if peak else None)
-
-
-def check_remote(endpoints: tuple[str, ...], values: dict[str, Any]) -> None:
-    """Refuse options that belong to a server, or need one."""
-    given = click.get_current_context().get_parameter_source
-    if not endpoints:
-        if values["ca"] or values["token_file"]:
-            raise RequestError(f"{'--ca' if values['ca'] else '--token-file'} needs --endpoint")
-        return
-    for name in ("engine", "precision", "device", "threads", "framework", "power", "meter", "weights", "peak"):
-        if given(name) is not ParameterSource.DEFAULT:
-            where = "podium serve has chosen it" if name in ("engine", "precision", "device", "threads", "framework") else "it does not go with --endpoint"
-            raise RequestError(f"--{name}: {where}; leave it out")
+        if weights:
+            serve_speed(workload, options, scenarios=scenarios, weights=weights, runs=runs)
+            return
+        search, asked = best_run if peak else None, asked_servers(values)
+        serve(workload, options, scenarios=scenarios, mode=mode, checkpoint=checkpoint, runs=runs, search=search, asked=asked)
 
 
 @click.command()

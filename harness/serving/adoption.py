@@ -30,7 +30,7 @@ def adopt(bench: Bench, found: Searched, schedule: Schedule) -> None:
         record = record_in(partial)
         if record is None:
             raise JudgedError(f"{found.folder}: no readable {RUN_RECORD}")
-        ceiling = ceiling_of_host(cache_folder(), schedule.scenario, record.value)
+        ceiling = ceiling_of_host(cache_folder(), schedule.scenario, record.value, len(bench.system.placement))
         above = ceiling is not None and record.value > bench.request.round.loadgen.ceiling_share * ceiling
         write_record(partial / RUN_RECORD, replace(record, searched=found.search, ceiling=ceiling, above_ceiling_share=above))
         tried.served(partial, VALID)

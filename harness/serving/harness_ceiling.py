@@ -69,19 +69,19 @@ class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
 DECODER: Final = msgspec.json.Decoder(Ceiling)
 
 
-def ceiling_of_host(cache: Path, scenario: Scenario, seen: float = 0.0) -> float | None:
+def ceiling_of_host(cache: Path, scenario: Scenario, seen: float = 0.0, instances: int = 0) -> float | None:
     """Return the harness ceiling in samples/s; None if this host holds not even the lowest rate tried.
 
-    `seen` is the rate that a run reached: a ceiling below it is measured again.
+    `seen` is the rate that a run reached: a ceiling below it is measured again. `instances`: processes that serve, 0 for LoadGen's own.
     """
-    path = cache / f"harness-ceiling-{host_key()}.json"
+    path = cache / f"harness-ceiling-{host_key(instances)}.json"
     kept = read(path)
     why = "once" if kept is None else doubtful(kept, scenario, seen)
     if kept is None or why:
         click.echo(f"measuring the harness ceiling of this host, {why}")
         busy = busy_share()
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        kept = Ceiling(measured=now, busy=busy, samples_per_second=dict(measure(cache))).joined(kept)
+        kept = Ceiling(measured=now, busy=busy, samples_per_second=dict(measure(cache, instances))).joined(kept)
         write_json(path, msgspec.to_builtins(kept))
         if busy > BUSY_SHARE:
             click.echo(f"  others use {busy:.0%} of the cores: it will be measured again when they are idle")
@@ -106,25 +106,28 @@ def doubtful(kept: Ceiling, scenario: Scenario, seen: float) -> str:
     return ""
 
 
-def host_key() -> str:
-    """Return the cache key: host, cores, LoadGen, Python."""
+def host_key(instances: int = 0) -> str:
+    """Return the cache key: host, cores, LoadGen, Python, instances if there are any."""
     try:
         loadgen = version("mlcommons-loadgen")
     except PackageNotFoundError:
         loadgen = "none"
-    return slug(f"{platform.node()}-{available()}c-loadgen-{loadgen}-python-{platform.python_version()}")
+    return slug(f"{platform.node()}-{available()}c-loadgen-{loadgen}-python-{platform.python_version()}{f'-{instances}-instances' if instances else ''}")
 
 
-def measure(cache: Path) -> Iterator[tuple[str, float | None]]:
+def measure(cache: Path, instances: int = 0) -> Iterator[tuple[str, float | None]]:
     """Measure each scenario."""
     for scenario in Scenario:
-        yield scenario.value, server_ceiling(cache) if scenario is Scenario.SERVER else rate(scenario, null_run(null_schedule(scenario), cache))
+        if scenario is Scenario.SERVER:
+            yield scenario.value, server_ceiling(cache, instances)
+        else:
+            yield scenario.value, rate(scenario, null_run(null_schedule(scenario), cache, instances=instances))
 
 
-def server_ceiling(cache: Path) -> float | None:
+def server_ceiling(cache: Path, instances: int = 0) -> float | None:
     """Return the highest rate tried that meets the latency bound."""
     for target in SERVER_RATES:
-        facts = null_run(replace(null_schedule(Scenario.SERVER), rate=target), cache)
+        facts = null_run(replace(null_schedule(Scenario.SERVER), rate=target), cache, instances=instances)
         if facts.values.get("result_validity") == "VALID":
             return rate(Scenario.SERVER, facts)
     return None
@@ -141,11 +144,17 @@ def rate(scenario: Scenario, facts: Facts) -> float:
     return NS_PER_S / facts.number("result_mean_latency_ns")
 
 
-def null_run(schedule: Schedule, cache: Path, batch: int = BATCH) -> Facts:
+def null_run(schedule: Schedule, cache: Path, batch: int = BATCH, instances: int = 0) -> Facts:
     """Run LoadGen over the null system."""
     with TemporaryDirectory(prefix="podium-ceiling-") as folder:
-        in_child(run_loadgen, Job(system=null_system(cache, batch), schedule=schedule, folder=Path(folder)))
+        in_child(run_loadgen, Job(system=several(null_system(cache, batch), instances), schedule=schedule, folder=Path(folder)))
         return read_facts(Path(folder))
+
+
+def several(system: System, instances: int) -> System:
+    """Let that many processes serve, not pinned; none: LoadGen's own."""
+    batching = replace(system.batching, workers=max(1, instances))
+    return replace(system, placement=((),) * instances, batching=batching)
 
 
 def null_system(cache: Path, batch: int) -> System:

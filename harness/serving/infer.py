@@ -63,8 +63,7 @@ def serve(
 ) -> None:
     """Serve a checkpoint under LoadGen; after all runs, JudgedError if one is INVALID or less accurate than the reference.
 
-    `runs`: performance runs per scenario, at least as many as the round requires; RequestError for fewer. `search`: finds Server's rate.
-    `asked`: the servers of a system under test behind a network.
+    `runs`: performance runs per scenario, at least the round's. `search`: finds Server's rate. `asked`: servers behind a network.
     """
     bench = replace(set_up_remote(workload, options, checkpoint, asked) if asked else set_up(workload, options, checkpoint), runs=runs)
     if not asked:
@@ -81,8 +80,7 @@ def serve(
         raise explained(workload, bench.precision, error, bench.entry.results / STATE) from error
     except OSError as error:
         raise JudgedError(f"{error.filename or options.results}: {error.strerror}; finished results are kept") from error
-    folder = bench.entry.accuracy(bench.request.row.inference_name, scenarios[0]).parent.parent
-    note(f"{workload}: logs in {as_given(folder, options.results)}")
+    note(f"{workload}: logs in {as_given(bench.entry.accuracy(bench.request.row.inference_name, scenarios[0]).parent.parent, options.results)}")
     if problems:
         raise JudgedError("; ".join(problems))
     if not screen().inner:
@@ -93,8 +91,7 @@ def serve_on(
     bench: Bench, scenarios: Sequence[Scenario], modes: Sequence[Mode], search: Callable[[Bench, Look], Searched] | None = None
 ) -> Iterator[str]:
     """Run all requested scenarios and modes; yield what is wrong with them. OSError if the disk is full."""
-    # reports an error in --system-file before anything is timed
-    description = describe_remote(bench) if bench.served else describe(bench.entry, bench.request.described)
+    description = describe_remote(bench) if bench.served else describe(bench.entry, bench.request.described)  # an error in --system-file is told now
     bench = replace(bench, description=description).on(beside_others(bench.request.options.threads, Alone(), threads_kept(bench, scenarios, modes)))
     staging = beside(bench)
     recover(bench, staging)
@@ -279,13 +276,14 @@ def attempt(bench: Bench, schedule: Schedule, number: int, probe: Probe) -> Verd
     """Run one performance run, report its verdict, and keep it."""
     name = bench.request.row.inference_name
     job = Job(system=bench.system, schedule=schedule, folder=bench.entry.performance(name, schedule.scenario, number), power=bench.power)
-    ceiling = ceiling_of_host(cache_folder(), schedule.scenario)
+    instances = len(bench.system.placement)
+    ceiling = ceiling_of_host(cache_folder(), schedule.scenario, instances=instances)
     title, what = f"{schedule.scenario.label} performance", What.PERFORMANCE
     with Waiting(title, least_s(schedule, probe)) as shown, attempted(bench, what, job.folder) as tried, held(job, shown.tick) as (folder, outcome):
         facts = read_facts(folder)
         verdict, measured = judge(bench, schedule, facts), energy_of(folder, schedule.scenario, facts)
         if ceiling is not None and verdict.valid and verdict.rate > ceiling:
-            ceiling = ceiling_of_host(cache_folder(), schedule.scenario, verdict.rate)
+            ceiling = ceiling_of_host(cache_folder(), schedule.scenario, verdict.rate, instances)
         above = ceiling is not None and verdict.rate > bench.request.round.loadgen.ceiling_share * ceiling
         word = VALID if verdict.valid else "INVALID"
         result = Result(verdict=word, metric=verdict.metric, value=verdict.value, ceiling=ceiling, above=above, hints=verdict.hints, measured=measured)

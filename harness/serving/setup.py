@@ -11,6 +11,7 @@ from harness.engine_choice import engine_of
 from harness.machine.power.selection import Chosen, choose
 from harness.request import Request, prepare
 from harness.serving.checkpoint_selection import Checkpoint, choose_checkpoint
+from harness.serving.instances.placement import INSTANCES, instances_of, place
 from harness.serving.loadgen.batching import Batching
 from harness.serving.loadgen.session import System
 from harness.serving.loadgen.test_settings import number
@@ -113,7 +114,7 @@ def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
     check_legal(request, row)
     precision = Precision(options.precision or Precision.FP32)
     chosen = choose_checkpoint(request, checkpoint)
-    batching = batching_of(request)
+    batching, instances = batching_of(request), instances_of(request.settings)
     engine = engine_of(request, row, precision)
     run = informed(request, request.run(chosen.record.seed, precision))
     return Bench(
@@ -121,7 +122,7 @@ def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
         row=row,
         entry=request.entry(row.division, options.engine, precision),
         checkpoint=chosen,
-        system=System(workload=request.workload, engine=engine, run=run, checkpoint=chosen.folder, batching=batching),
+        system=System(workload=request.workload, engine=engine, run=run, checkpoint=chosen.folder, batching=batching, placement=place(instances)),
         precision=precision,
         threads=run.threads,
         power=choose(options.power, options.meter, request.settings),
@@ -147,4 +148,8 @@ def batching_of(request: Request) -> Batching:
     cores = len(os.sched_getaffinity(0))
     if values["workers"] > 64 * cores:
         raise RequestError(f"setting batching.workers: {values['workers']} threads are too many for {cores} cores")
+    if instances := instances_of(request.settings):
+        if values["workers"] > 1:
+            raise RequestError(f"settings batching.workers and {INSTANCES}: an instance has one worker; give one of the two")
+        values["workers"] = instances
     return Batching(**values)

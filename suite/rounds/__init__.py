@@ -82,6 +82,8 @@ class TrainingRow:
     """Hyper-parameters that the log must contain."""
     train_samples: int | None = None
     """Size of the training set that the profile requires; None: any."""
+    earlier_train_samples: tuple[int, ...] = ()
+    """Sizes of embedded training sets that earlier versions of podium generated; results on them are still accepted."""
     corpus_samples: tuple[int, ...] = ()
     """Fewest and most samples in the training set before filtering by length, if an unconstrained limit decides how many remain; empty: any number."""
     eval_samples: int | None = None
@@ -133,6 +135,8 @@ class InferenceRow:
     """Size of the accuracy set that the profile requires; None: any."""
     truth_sha256: str | None = None
     """suite.files.layout.folder_sha256 of the embedded data's truth, which is the same for everybody; None: the truth is the user's."""
+    earlier_truth_sha256: tuple[str, ...] = ()
+    """Truths of embedded data that earlier versions of podium generated; results on them are still accepted."""
     threshold: Mapping[str, float] = field(default_factory=dict)
     """Metric -> quality that a served result must reach in addition to the share of the reference accuracy."""
     scenarios: Mapping[Scenario, ScenarioRow] = field(default_factory=dict)

@@ -3,6 +3,7 @@
 from typing import Final
 
 from workloads.common.detection import synthetic_scenes
+from workloads.common.detection.scene_looks import Weaving
 
 EMBEDDED: Final = synthetic_scenes.Scenery(
     pictures={"train": 480, "val": 50},
@@ -13,4 +14,5 @@ EMBEDDED: Final = synthetic_scenes.Scenery(
     radius=(0.2, 0.36),
     crowd_share=0.03,
     empty_share=0.01,
+    surfaces=Weaving(periods_px=(5.0, 8.0), ground_strength=0.45, rags=(2, 5), rag_radius=(0.07, 0.2)),
 )

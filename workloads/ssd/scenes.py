@@ -3,6 +3,7 @@
 from typing import Final
 
 from workloads.common.detection import synthetic_scenes
+from workloads.common.detection.scene_looks import Hues
 
 SCENERY: Final = synthetic_scenes.Scenery(
     pictures={"train": 960, "val": 160},
@@ -13,5 +14,5 @@ SCENERY: Final = synthetic_scenes.Scenery(
     radius=(0.1, 0.28),
     crowd_share=0.08,
     empty_share=0.02,
-    hue_spread=0.2,
+    surfaces=Hues(classes=3, spread=0.2),
 )

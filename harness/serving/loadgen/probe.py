@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.child_process import Abort
+from harness.serving.instances.proxy import watched
 from harness.serving.loadgen.session import System
 from harness.serving.loadgen.test_settings import Probe
 from suite.records import CalibrationRecord
@@ -48,6 +49,7 @@ class Look:
 def look(job: LookJob, abort: Abort) -> Look:
     """Build the system under test, write its ground truth, time it; runs in a child process."""
     inference, recorder = job.system.open()
+    watched(inference, abort)
     inference.truth(job.truth)
     found = probe(inference, job)
     count = inference.sample_count

@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol, cast
 from harness.child_process import Abort, in_child
 from harness.machine.power.selection import Chosen
 from harness.machine.telemetry.process import sampling
+from harness.serving.instances.proxy import Instances, watched
 from harness.serving.loadgen import query_times
 from harness.serving.loadgen.batching import Batching, Gatherer, Workers
 from harness.serving.loadgen.qsl import Library
@@ -56,11 +57,20 @@ class System:
     run: Run
     checkpoint: Path
     batching: Batching
+    placement: tuple[tuple[int, ...], ...] = ()
+    """The cores of each instance; empty for a system in LoadGen's own process."""
     driver: "Callable[[Job, Abort], Outcome] | None" = None
     """Runs LoadGen in place of `run_loadgen`'s own workers: of systems behind a network."""
 
-    def open(self) -> tuple[Inference, "Recorder"]:
-        """Build the system under test."""
+    def open(self) -> tuple[Inference, "Recorder | Instances"]:
+        """Build the system under test, in as many processes as it has instances."""
+        if not self.placement:
+            return self.build()
+        instances = Instances(self.placement, self.run.threads, replace(self, placement=()).build)
+        return instances, instances
+
+    def build(self) -> tuple[Inference, "Recorder"]:
+        """Build the system under test in this process."""
         recorder = Recorder(self.engine)
         return self.workload.inference(self.run, self.checkpoint, cast("Engine[Any]", recorder)), recorder
 
@@ -208,6 +218,7 @@ def run_loadgen(job: Job, abort: Abort) -> Outcome:
         return job.system.driver(job, abort)
     lg = loadgen()
     inference, recorder = job.system.open()
+    watched(inference, abort)
     library = Library(inference, abort)
     gatherer = Gatherer(job.system.batching, lambda: library.sort_key)
     workers = Workers(lg, inference, job.system.batching, gatherer, abort)

@@ -90,71 +90,73 @@ def resolve(done: Sequence[Finished]) -> None:
             future.set_result(each)
 
 
+class Calls:
+    """The calls of KServe v2 that clients make."""
+
+    def __init__(self, owner: Builtin, code: Any) -> None:
+        self.owner, self.code, self.pb = owner, code, messages()
+        self.facts = msgspec.json.encode(owner.facts)
+
+    async def enter(self, context: Any) -> None:
+        """Refuse a call without the token."""
+        if not self.owner.admits(context.invocation_metadata()):
+            await context.abort(self.code.UNAUTHENTICATED, "the token is missing or wrong")
+
+    async def known(self, name: str, context: Any) -> None:
+        """Refuse a model that is not served."""
+        await self.enter(context)
+        if name not in (self.owner.facts.workload, FACTS_MODEL):
+            await context.abort(self.code.NOT_FOUND, f"no model {name!r} here; this server has {self.owner.facts.workload} and {FACTS_MODEL}")
+
+    async def ServerLive(self, request: Any, context: Any) -> Any:
+        """Say that the server runs."""
+        await self.enter(context)
+        return self.pb.ServerLiveResponse(live=True)
+
+    async def ServerReady(self, request: Any, context: Any) -> Any:
+        """Say that the server is ready: it listens once its predictors are warm."""
+        await self.enter(context)
+        return self.pb.ServerReadyResponse(ready=True)
+
+    async def ModelReady(self, request: Any, context: Any) -> Any:
+        """Say that a model is ready."""
+        await self.known(request.name, context)
+        return self.pb.ModelReadyResponse(ready=True)
+
+    async def ServerMetadata(self, request: Any, context: Any) -> Any:
+        """Name the server."""
+        await self.enter(context)
+        return self.pb.ServerMetadataResponse(name="podium", version=__version__)
+
+    async def ModelMetadata(self, request: Any, context: Any) -> Any:
+        """Describe a model's input and output."""
+        await self.known(request.name, context)
+        told = self.pb.ModelMetadataResponse(name=request.name, platform="podium", versions=["1"])
+        told.inputs.add(name=INPUT, datatype=BYTES, shape=[-1, 1])
+        told.outputs.add(name=OUTPUT, datatype=BYTES, shape=[-1, 1])
+        return told
+
+    async def ModelInfer(self, request: Any, context: Any) -> Any:
+        """Answer payloads."""
+        await self.known(request.model_name, context)
+        try:
+            payloads = payloads_of(request)
+        except ValueError as error:
+            await context.abort(self.code.INVALID_ARGUMENT, str(error))
+            raise
+        if request.model_name == FACTS_MODEL:
+            return response(self.pb, request, [self.facts])
+        done = [await each for each in [submitted(self.owner, payload) for payload in payloads]]
+        if problem := next((each.problem for each in done if each.problem), ""):
+            await context.abort(self.code.INTERNAL, problem)
+        return response(self.pb, request, [each.answer for each in done])
+
+
 def servicer(owner: Builtin, grpc: Any) -> Any:
-    """Build the service; tritonclient is imported only here."""
+    """Build the protocol's service, in which all other calls are unimplemented; tritonclient is imported only here."""
     from tritonclient.grpc import service_pb2_grpc
 
-    pb, code = messages(), grpc.StatusCode
-    facts = msgspec.json.encode(owner.facts)
-
-    class Servicer(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore[misc]  # generated without types
-        """The calls of KServe v2 that clients make."""
-
-        async def enter(self, context: Any) -> None:
-            """Refuse a call without the token."""
-            if not owner.admits(context.invocation_metadata()):
-                await context.abort(code.UNAUTHENTICATED, "the token is missing or wrong")
-
-        async def known(self, name: str, context: Any) -> None:
-            """Refuse a model that is not served."""
-            await self.enter(context)
-            if name not in (owner.facts.workload, FACTS_MODEL):
-                await context.abort(code.NOT_FOUND, f"no model {name!r} here; this server has {owner.facts.workload} and {FACTS_MODEL}")
-
-        async def ServerLive(self, request: Any, context: Any) -> Any:
-            """Say that the server runs."""
-            await self.enter(context)
-            return pb.ServerLiveResponse(live=True)
-
-        async def ServerReady(self, request: Any, context: Any) -> Any:
-            """Say that the server is ready: it listens once its predictors are warm."""
-            await self.enter(context)
-            return pb.ServerReadyResponse(ready=True)
-
-        async def ModelReady(self, request: Any, context: Any) -> Any:
-            """Say that a model is ready."""
-            await self.known(request.name, context)
-            return pb.ModelReadyResponse(ready=True)
-
-        async def ServerMetadata(self, request: Any, context: Any) -> Any:
-            """Name the server."""
-            await self.enter(context)
-            return pb.ServerMetadataResponse(name="podium", version=__version__)
-
-        async def ModelMetadata(self, request: Any, context: Any) -> Any:
-            """Describe a model's input and output."""
-            await self.known(request.name, context)
-            told = pb.ModelMetadataResponse(name=request.name, platform="podium", versions=["1"])
-            told.inputs.add(name=INPUT, datatype=BYTES, shape=[-1, 1])
-            told.outputs.add(name=OUTPUT, datatype=BYTES, shape=[-1, 1])
-            return told
-
-        async def ModelInfer(self, request: Any, context: Any) -> Any:
-            """Answer payloads."""
-            await self.known(request.model_name, context)
-            try:
-                payloads = payloads_of(request)
-            except ValueError as error:
-                await context.abort(code.INVALID_ARGUMENT, str(error))
-                raise
-            if request.model_name == FACTS_MODEL:
-                return response(pb, request, [facts])
-            done = [await each for each in [submitted(owner, payload) for payload in payloads]]
-            if problem := next((each.problem for each in done if each.problem), ""):
-                await context.abort(code.INTERNAL, problem)
-            return response(pb, request, [each.answer for each in done])
-
-    return Servicer()
+    return type("Servicer", (Calls, service_pb2_grpc.GRPCInferenceServiceServicer), {})(owner, grpc.StatusCode)
 
 
 def payloads_of(request: Any) -> list[bytes]:

@@ -1,12 +1,69 @@
-"""The command serve; thin, so that `--help` loads no framework."""
+"""The command serve, and the options of infer that name its servers; thin, so that `--help` loads no framework."""
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
+from click.core import ParameterSource
 
 from harness.installed import installed
 from suite.cli import PATH, Options, common_options
 from suite.console.parameters import WORKLOAD
+from suite.errors import RequestError
+from suite.loadgen.scenario import Scenario, parse_scenarios
+
+if TYPE_CHECKING:
+    from harness.serving.network.setup import Asked
+
+SUITE: Final = (Scenario.OFFLINE, Scenario.SERVER)
+"""inference_rules.adoc, Network Division: the datacenter suite only."""
+
+SERVERS: Final = ("engine", "precision", "device", "threads", "framework")
+"""Options that belong to `podium serve`."""
+NOT_REMOTE: Final = ("power", "meter", "weights", "peak")
+
+
+def endpoint_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that name servers."""
+    for option in (
+        click.option("--token-file", type=PATH, help="File with the token that the servers want."),
+        click.option("--ca", type=PATH, help="PEM file with the certificates to trust, for grpcs://."),
+        click.option("--endpoint", "endpoints", multiple=True, metavar="grpc[s]://HOST:PORT", help="A server that podium serve runs; may be repeated."),
+    ):
+        command = option(command)
+    return command
+
+
+def asked_servers(values: Mapping[str, Any]) -> "Asked | None":
+    """Return the servers that are asked for, if any."""
+    from harness.serving.network.setup import Asked
+
+    return Asked(endpoints=values["endpoints"], ca=values["ca"], token_file=values["token_file"]) if values["endpoints"] else None
+
+
+def check_endpoints(values: Mapping[str, Any], scenario: str) -> tuple[Scenario, ...]:
+    """Refuse options and scenarios that belong to a server, or need one; return the scenarios."""
+    given = click.get_current_context().get_parameter_source
+    if not values["endpoints"]:
+        if values["ca"] or values["token_file"]:
+            raise RequestError(f"{'--ca' if values['ca'] else '--token-file'} needs --endpoint")
+        return tuple(parse_scenarios(scenario))
+    reasons = dict.fromkeys(SERVERS, "podium serve has chosen it") | dict.fromkeys(NOT_REMOTE, "it does not go with --endpoint")
+    for name, reason in reasons.items():
+        if given(name) is not ParameterSource.DEFAULT:
+            raise RequestError(f"--{name}: {reason}; leave it out")
+    return scenarios_of(scenario)
+
+
+def scenarios_of(text: str) -> tuple[Scenario, ...]:
+    """Return Offline and Server for `all`; RequestError for a scenario that the Network Division does not have."""
+    if text == "all":
+        return SUITE
+    found = tuple(parse_scenarios(text))
+    if strange := [scenario.label for scenario in found if scenario not in SUITE]:
+        raise RequestError(f"--scenario {strange[0]}: over a network there are Server and Offline only (inference_rules.adoc, Network Division)")
+    return found
 
 
 @click.command("serve")

@@ -13,6 +13,7 @@ from harness.machine.power.selection import choose
 from harness.machine.system_description import describe, given
 from harness.request import Request, prepare
 from harness.serving.checkpoint_selection import Checkpoint, choose_checkpoint
+from harness.serving.instances.placement import INSTANCES, instances_of
 from harness.serving.network.access import access
 from harness.serving.network.connection import Connection
 from harness.serving.network.forms import Opaque, form_of
@@ -24,14 +25,11 @@ from suite import __version__
 from suite.cli import Options
 from suite.errors import RequestError
 from suite.files.layout import Entry, slug
-from suite.loadgen.scenario import Scenario, parse_scenarios
 from suite.records import NetworkRecord
 from suite.rounds import Division, InferenceRow
 from suite.rounds.settings import TIMED
 from suite.terms import NETWORK_FIELDS, Precision
 
-SUITE: Final = (Scenario.OFFLINE, Scenario.SERVER)
-"""inference_rules.adoc, Network Division: the datacenter suite only."""
 OWN: Final = (*TIMED, "endpoint.", "power.")
 """Prefixes of settings that are LoadGen's side's own."""
 SERVERS: Final = ("batching.", "engine.")
@@ -49,16 +47,6 @@ class Asked:
     endpoints: tuple[str, ...]
     ca: Path | None
     token_file: Path | None
-
-
-def scenarios_of(text: str) -> tuple[Scenario, ...]:
-    """Return Offline and Server for `all`; RequestError for a scenario that the Network Division does not have."""
-    if text == "all":
-        return SUITE
-    found = parse_scenarios(text)
-    if strange := [scenario.label for scenario in found if scenario not in SUITE]:
-        raise RequestError(f"--scenario {strange[0]}: over a network there are Server and Offline only (inference_rules.adoc, Network Division)")
-    return tuple(found)
 
 
 def set_up_remote(workload: str, options: Options, checkpoint: Path | None, asked: Asked) -> Bench:
@@ -172,6 +160,8 @@ def division_of(row: InferenceRow, record: NetworkRecord) -> Division:
 
 def bench_of(request: Request, row: InferenceRow, chosen: Checkpoint, remote: Remote) -> Bench:
     """Put together what LoadGen's side needs; engine, number format and batching are the servers'."""
+    if instances_of(request.settings):
+        raise RequestError(f"setting {INSTANCES}: a system behind --endpoint has its instances elsewhere")
     facts = remote.served
     if row.division is Division.CLOSED:
         check_legal(request, row)

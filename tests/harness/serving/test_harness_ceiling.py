@@ -30,7 +30,7 @@ class Host:
         self.busy = 0.0
         self.measured = self.looks = 0
 
-    def measure(self, cache: Path) -> list[tuple[str, float | None]]:
+    def measure(self, cache: Path, instances: int = 0) -> list[tuple[str, float | None]]:
         self.measured += 1
         return [("offline", self.offline), ("server", self.server)]
 
@@ -92,6 +92,7 @@ def test_a_run_that_did_better_has_it_measured_again(
 def test_the_key_names_what_it_depends_on():
     """A ceiling measured with other cores or another LoadGen says nothing here."""
     assert "c-loadgen-" in host_key() and "-python-3" in host_key()
+    assert len({host_key(), host_key(1), host_key(2)}) == 3
 
 
 def test_every_scenario_has_a_real_ceiling(tmp_path: Path):
@@ -106,7 +107,7 @@ def test_server_takes_the_highest_rate_that_is_held(tmp_path: Path, monkeypatch:
     """From the top down; none at all is no ceiling, not one of 0."""
     tried: list[float] = []
 
-    def null_run(schedule: harness_ceiling.Schedule, cache: Path) -> harness_ceiling.Facts:
+    def null_run(schedule: harness_ceiling.Schedule, cache: Path, instances: int = 0) -> harness_ceiling.Facts:
         tried.append(schedule.rate)
         valid = schedule.rate <= limit
         return harness_ceiling.Facts(values={"result_validity": "VALID" if valid else "INVALID", "result_completed_samples_per_sec": schedule.rate - 1})

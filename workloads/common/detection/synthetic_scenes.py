@@ -2,9 +2,9 @@
 
 Each picture is a function of (scenery, split, number) alone. Objects of several classes occlude one another; the visible part of an
 object gives its polygon, box and area. Some pictures have a crowd: many small objects of one class as one region of run lengths.
+The scenery's look paints them: hued or woven (scene_looks.py).
 """
 
-import colorsys
 import hashlib
 import math
 from collections.abc import Iterator, Mapping
@@ -17,9 +17,11 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from workloads.common.detection import scene_looks
 from workloads.common.detection.mask_outlines import polygons, runs
+from workloads.common.detection.scene_looks import Hues, Look, Paint, Weaving
 from workloads.common.embedded_cache import generated
-from workloads.common.pictures.shapes import OUTLINES_PD, Flags, Floats, coverage, inside, shaded
+from workloads.common.pictures.shapes import OUTLINES_PD, Flags, Floats, inside
 
 # Legend: H height, W width, C colour channels, P points of an outline, D 2 coordinates.
 Owners: TypeAlias = npt.NDArray[np.int64]
@@ -31,9 +33,6 @@ TRIES: Final = 8  # positions tried for an object before it is dropped
 LEAST_SEEN: Final = 0.5  # fraction of an object that must stay visible, and lie inside the picture
 GRID: Final = 64  # corners are rounded to 1/64 pixel, so that the last digit of a sine, which differs between machines, decides nothing
 CATEGORY_STEP: Final = 2  # ids have gaps, as COCO's have
-GREYISH: Final = 0.25  # saturation left in the ground's colours if hues belong to the objects
-SATURATION: Final = (0.7, 1.0)  # of objects that have a hue ...
-BRIGHT, DIM = (0.7, 1.0), (0.4, 0.7)  # ... and their value (HSV) on dark and on light ground
 MOST_TURN_DEG: Final = 20.0
 CROWD_OBJECTS: Final = (8, 14)
 CROWD_RADIUS: Final = (0.035, 0.05)  # of an object, as a fraction of the shorter side
@@ -59,8 +58,8 @@ class Scenery:
     """Fraction of the pictures with a crowd; 1 % of COCO's annotations are crowds."""
     empty_share: float
     """Fraction of the pictures without an object; 1 % of COCO's."""
-    hue_spread: float | None = None
-    """Width of a class's hue range, as a fraction of the colour circle, on a grey ground; None: any colour on any ground."""
+    surfaces: Weaving | Hues
+    """How a class shows: by its weave, among clutter, or by its hue."""
 
     def digest(self) -> str:
         """Identify these scenes: other parameters need another folder."""
@@ -86,9 +85,9 @@ class Canvas:
         height, width = self.owner_HW.shape
         return height, width
 
-    def lay(self, number: int, points_PD: Floats, inside_HW: Flags, colour_C: Floats) -> None:
+    def lay(self, number: int, points_PD: Floats, inside_HW: Flags, paint: Paint) -> None:
         """Paint an object over the existing ones."""
-        self.colour_HWC += coverage(points_PD, self.size)[..., None] * (colour_C - self.colour_HWC)
+        paint(self.colour_HWC, points_PD)
         self.owner_HW[inside_HW] = number
 
     def seen_with(self, inside_HW: Flags) -> bool:
@@ -144,38 +143,14 @@ def scene(scenery: Scenery, split: str, number: int) -> Canvas:
     """Lay out one picture."""
     rng = generator(scenery, split, number, 0)
     width, height = scenery.extents[number % len(scenery.extents)]
-    light = rng.random() < 0.5
-    start, end = tone(ground(scenery, rng), light)
-    canvas = Canvas(colour_HWC=shaded(start, end, rng.uniform(0, 2 * math.pi), (height, width)), owner_HW=np.full((height, width), GROUND))
+    look = scene_looks.drawn(scenery.surfaces, rng)
+    canvas = Canvas(colour_HWC=look.ground((height, width)), owner_HW=np.full((height, width), GROUND))
     if rng.random() < scenery.crowd_share:
-        lay_crowd(canvas, scenery, light, rng)
+        lay_crowd(canvas, scenery, look, rng)
     wanted = 0 if rng.random() < scenery.empty_share else min(scenery.most_objects, int(rng.geometric(1 / scenery.mean_objects)))
     for _ in range(wanted):
-        lay_object(canvas, scenery, light, rng)
+        lay_object(canvas, scenery, look, rng)
     return canvas
-
-
-def tone(colour: Floats, light: bool) -> Floats:
-    """Invert brightness on light ground: if objects were always lighter, brightness alone would reveal them."""
-    return 255 - colour if light else colour
-
-
-def ground(scenery: Scenery, rng: np.random.Generator) -> Floats:
-    """Draw the two dark colours of the ground's gradient."""
-    dark = rng.uniform(0, 80, size=(2, 3))
-    grey = dark.mean(axis=1, keepdims=True)
-    return dark if scenery.hue_spread is None else grey + GREYISH * (dark - grey)
-
-
-def vivid(scenery: Scenery, label: int, light: bool, rng: np.random.Generator) -> Floats:
-    """Draw an object's colour, which contrasts with the ground and, in hue, with most other objects."""
-    if scenery.hue_spread is not None:
-        hue = label / len(scenery.classes) + rng.uniform(-0.5, 0.5) * scenery.hue_spread
-        value = rng.uniform(*(DIM if light else BRIGHT))
-        return 255 * np.array(colorsys.hsv_to_rgb(hue % 1.0, rng.uniform(*SATURATION), value))
-    bright = rng.uniform(150, 255, size=3)
-    bright[rng.integers(3)] *= rng.uniform(0.3, 1.0)
-    return tone(bright, light)
 
 
 def placed(outline_PD: Floats, centre_D: Floats, radius_px: float, rng: np.random.Generator) -> Floats:
@@ -187,11 +162,11 @@ def placed(outline_PD: Floats, centre_D: Floats, radius_px: float, rng: np.rando
     return found
 
 
-def lay_object(canvas: Canvas, scenery: Scenery, light: bool, rng: np.random.Generator) -> None:
+def lay_object(canvas: Canvas, scenery: Scenery, look: Look, rng: np.random.Generator) -> None:
     """Place one more object without hiding the others."""
     height, width = canvas.size
     label = int(rng.integers(len(scenery.classes)))
-    colour_C = vivid(scenery, label, light, rng)
+    paint = look.paint(label)
     radius_px = min(height, width) * math.exp(rng.uniform(math.log(scenery.radius[0]), math.log(scenery.radius[1])))
     for _ in range(TRIES):
         centre_D = rng.uniform((0, 0), (width, height))
@@ -200,7 +175,7 @@ def lay_object(canvas: Canvas, scenery: Scenery, light: bool, rng: np.random.Gen
         if inside_HW.sum() >= LEAST_SEEN * shoelace(points_PD) and canvas.seen_with(inside_HW):
             canvas.labels.append(label)
             canvas.full_px.append(int(inside_HW.sum()))
-            canvas.lay(len(canvas.labels) - 1, points_PD, inside_HW, colour_C)
+            canvas.lay(len(canvas.labels) - 1, points_PD, inside_HW, paint)
             return
 
 
@@ -210,7 +185,7 @@ def shoelace(points_PD: Floats) -> float:
     return abs(float(x @ np.roll(y, -1) - y @ np.roll(x, -1))) / 2
 
 
-def lay_crowd(canvas: Canvas, scenery: Scenery, light: bool, rng: np.random.Generator) -> None:
+def lay_crowd(canvas: Canvas, scenery: Scenery, look: Look, rng: np.random.Generator) -> None:
     """Scatter many small objects of one class, too close to be told apart."""
     height, width = canvas.size
     side, label = min(height, width), int(rng.integers(len(scenery.classes)))
@@ -220,14 +195,12 @@ def lay_crowd(canvas: Canvas, scenery: Scenery, light: bool, rng: np.random.Gene
     canvas.crowds.add(0)
     for _ in range(int(rng.integers(*CROWD_OBJECTS))):
         points_PD = placed(OUTLINES_PD[scenery.classes[label]], rng.normal(centre_D, CROWD_SPREAD * side / 2), side * rng.uniform(*CROWD_RADIUS), rng)
-        canvas.lay(0, points_PD, inside(points_PD, (height, width)), vivid(scenery, label, light, rng))
+        canvas.lay(0, points_PD, inside(points_PD, (height, width)), look.paint(label))
 
 
 def picture(canvas: Canvas, scenery: Scenery, split: str, number: int) -> Image.Image:
     """Render a scene with noise."""
-    rng = generator(scenery, split, number, 1)
-    noisy_HWC = canvas.colour_HWC + rng.normal(0, rng.uniform(1, 6), size=canvas.colour_HWC.shape)
-    return Image.fromarray(np.clip(noisy_HWC, 0, 255).astype(np.uint8))
+    return scene_looks.photographed(canvas.colour_HWC, scenery.surfaces, generator(scenery, split, number, 1))
 
 
 def again(scenery: Scenery, split: str, name: str) -> Image.Image:

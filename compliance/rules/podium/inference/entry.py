@@ -180,7 +180,7 @@ def evaluated(entry: InferenceEntry) -> Iterator[Fault]:
 def profile(entry: InferenceEntry) -> Iterator[Fault]:
     """The embedded data counts only for profile smoke: full requires the real dataset, and quick without it is reported.
 
-    Source: house rule: a profile is stamped into everything; the row's truth_sha256 of profile smoke.
+    Source: house rule: a profile is stamped into everything; the row's truth_sha256 and earlier_truth_sha256 of profile smoke.
     Advice: serve the dataset that the profile requires, with --data.
     """
     row = entry.round.benchmarks.get(entry.workload or "")
@@ -188,7 +188,7 @@ def profile(entry: InferenceEntry) -> Iterator[Fault]:
     if entry.record is None or smoke is None or smoke.truth_sha256 is None or entry.record.profile == Profile.SMOKE:
         return
     told = {entry.truth_sha256, entry.measurements.truth_sha256 if entry.measurements else None}
-    if smoke.truth_sha256 in told:
+    if not told.isdisjoint((smoke.truth_sha256, *smoke.earlier_truth_sha256)):
         severity = Severity.WARNING if entry.record.profile == Profile.QUICK else None
         found = f"profile {entry.record.profile} with the ground truth of the embedded data"
         yield entry.fault(found, "that of the real dataset", entry.measurements_path, severity=severity)

@@ -162,14 +162,15 @@ def other_optimizers(log: TrainingLog) -> tuple[str, ...]:
 def samples(log: TrainingLog) -> Iterator[Fault]:
     """A run trains and evaluates on the row's numbers of samples.
 
-    Source: the row's train_samples, corpus_samples and eval_samples.
+    Source: the row's train_samples, earlier_train_samples, corpus_samples and eval_samples.
     Advice: train on the whole dataset of the profile; for smoke that is the embedded data, without --data.
     """
     if log.training is None:
         return
     for key, (fewest, most) in log.training.samples().items():
         value = log.value(key)
-        if (log.all(key) or key in SOME_FACTS) and not (is_count(value) and fewest <= value <= most):
+        earlier = key == events.TRAIN_SAMPLES and value in log.training.earlier_train_samples
+        if (log.all(key) or key in SOME_FACTS) and not earlier and not (is_count(value) and fewest <= value <= most):
             yield log.fault(f"{key} {value!r}", f"{fewest}" if fewest == most else f"{fewest} to {most}", log.line(key))
 
 

@@ -18,6 +18,7 @@ from podium_fakes.certificates import Certificates
 from podium_fakes.remote import Served, measure, served
 
 from harness.serving.network.access import Guard
+from harness.serving.network.cli import scenarios_of
 from harness.serving.network.triton import check_request
 from harness.serving.network.wire import Endpoint, messages
 from suite.errors import JudgedError, MissingError, RequestError
@@ -202,8 +203,6 @@ def test_a_server_slower_than_the_rate_is_invalid(folder: Path):
 @pytest.mark.parametrize("scenario", ["single-stream", "multi-stream"])
 def test_only_server_and_offline_exist_over_a_network(scenario: str):
     """inference_rules.adoc, Network Division: the datacenter suite."""
-    from harness.serving.network.setup import scenarios_of
-
     with pytest.raises(RequestError, match="Server and Offline only"):
         scenarios_of(scenario)
     assert [each.value for each in scenarios_of("all")] == ["offline", "server"]

@@ -1,6 +1,6 @@
 """Rules that learn nothing, on the embedded scenes of SSD and Mask R-CNN.
 
-They reach the targets there, which the workloads' pages say: a known weakness of the scenes, so the tests are expected to fail.
+They miss Mask R-CNN's targets, and reach SSD's, which its page says: a known weakness of its scenes, so that test is expected to fail.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import unlearnt
-from unlearnt import Piece, target
+from unlearnt import Piece, plainly, target
 
 from workloads.common.detection import average_precision, coco, rle, synthetic_scenes
 from workloads.common.detection.average_precision import Detections, Kind
@@ -75,9 +75,16 @@ def test_pieces_of_ssd_s_scenes_miss(tmp_path: Path) -> None:
     assert best_ap(SCENERY, 40, 30, tmp_path)[Kind.BOX] < target("ssd")["box_ap"]
 
 
-@pytest.mark.slow
-@pytest.mark.xfail(strict=True, reason="objects of these scenes can be found by colour and connected parts alone (workloads/maskrcnn/README.md)")
+MARGIN = 0.8  # of the target: other scenes move a rule's AP by some hundredths
+
+
 def test_pieces_of_mask_rcnn_s_scenes_miss(tmp_path: Path) -> None:
     """Box and mask, each by its own best rule."""
     ap, asked = best_ap(EMBEDDED, 80, EMBEDDED.pictures["val"], tmp_path), target("maskrcnn")
-    assert ap[Kind.BOX] < asked["box_ap"] and ap[Kind.MASK] < asked["mask_ap"]
+    assert ap[Kind.BOX] < MARGIN * asked["box_ap"] and ap[Kind.MASK] < MARGIN * asked["mask_ap"]
+
+
+def test_pieces_are_enough_without_clutter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same rules find plain shapes, so that a miss tells of the scenes and not of the rules."""
+    plainly(monkeypatch)
+    assert best_ap(EMBEDDED, 40, 20, tmp_path)[Kind.BOX] > target("maskrcnn")["box_ap"]

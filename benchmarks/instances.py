@@ -1,0 +1,100 @@
+"""Several instances behind one LoadGen: how much of N devices' rate is left, where each is a process that waits as long as a device would.
+
+A T4 answers ResNet-50 at about 5,600 samples/s (MLPerf Inference v0.5, Offline: 44,977.8 on eight). One instance and several are measured in turns in
+Offline; the ratio is the rate of the most instances over as many times one's, medians of n. The bar: 0.95; the goal: 0.98.
+
+    python benchmarks/instances.py --format json
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from figures import hardware
+
+from harness.child_process import in_child
+from harness.engines.null import ANSWER, NullInference, NullPredictor
+from harness.serving.harness_ceiling import null_schedule, null_system, rate, several
+from harness.serving.loadgen.result_files import read_facts
+from harness.serving.loadgen.session import Job, run_loadgen
+from suite.engine import Engine
+from suite.loadgen.scenario import Scenario
+from suite.workload import Run
+
+BATCH: Final = 112
+BATCH_S: Final = 0.02
+"""5,600 samples/s, a T4's rate: MLPerf Inference v0.5, Closed, Alibaba, T4 x1: 5,540."""
+LASTS_S: Final = 2.0
+COUNTS: Final = (1, 2, 4, 8)
+BAR: Final = 0.95
+
+
+class Sleeping(NullPredictor):
+    """Takes as long for a batch as a T4."""
+
+    def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
+        """Wait in proportion to the batch."""
+        time.sleep(BATCH_S * len(samples) / BATCH)
+        return [ANSWER] * len(samples)
+
+
+class SleepingInference(NullInference):
+    """Samples that consist only of their number."""
+
+    def open(self, worker: int, max_batch: int) -> Sleeping:
+        """Open the device."""
+        return Sleeping()
+
+
+@dataclass(frozen=True)
+class SleepingWorkload:
+    """The serving half that a session needs."""
+
+    def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> SleepingInference:
+        """Build the device."""
+        return SleepingInference()
+
+
+def measured(instances: int) -> float:
+    """Run Offline once; samples/s."""
+    batches = round(LASTS_S / BATCH_S) * instances
+    schedule = replace(null_schedule(Scenario.OFFLINE), min_duration_ms=1, min_queries=batches * BATCH)
+    with TemporaryDirectory(prefix="podium-instances-") as folder:
+        system = replace(several(null_system(Path(folder), BATCH), instances), workload=SleepingWorkload())
+        in_child(run_loadgen, Job(system=system, schedule=schedule, folder=Path(folder)))
+        return rate(Scenario.OFFLINE, read_facts(Path(folder)))
+
+
+def main() -> int:
+    """Measure all counts in turns."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--format", choices=["text", "json"], default="text", dest="form")
+    options = parser.parse_args()
+    turns = [{count: measured(count) for count in COUNTS} for _ in range(options.runs)]
+    rates = {count: statistics.median(turn[count] for turn in turns) for count in COUNTS}
+    shares = {str(count): rates[count] / (count * rates[1]) for count in COUNTS}
+    found = {
+        "hardware": hardware(),
+        "n": options.runs,
+        "samples_per_second": {str(count): value for count, value in rates.items()},
+        "efficiency": shares,
+        "ratio": shares[str(COUNTS[-1])],
+        "bar": BAR,
+    }
+    if options.form == "json":
+        print(json.dumps(found, indent=2))
+    else:
+        print("\n".join(f"{count} instances: {rates[count]:,.0f} samples/s, efficiency {shares[str(count)]:.3f}" for count in COUNTS))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,159 @@
+"""Stands for several instances in LoadGen's process: samples are loaded by all of them, a worker's batch is answered by its own.
+
+Only sample numbers and answers travel. Workers pull batches, so that a fast instance takes more than a slow one.
+"""
+
+import multiprocessing
+import threading
+from collections.abc import Sequence
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any, cast
+
+from harness.child_process import Abort, Failure, ending, interrupts_blocked
+from harness.serving.instances.instance import Build, Facts, instance_main
+from suite.errors import JudgedError
+from suite.workload import Inference, Predictor
+
+JOIN_S = 10.0
+"""House rule: an instance that has closed its system ends at once; one that does not is killed."""
+
+
+class Lane:
+    """One instance's process and the pipe to it; one request at a time."""
+
+    def __init__(self, number: int, cores: tuple[int, ...], threads: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.number, self.cores, self.turn, self.ended = number, cores, threading.Lock(), threading.Lock()
+        pipe, theirs = context.Pipe()
+        self.pipe: Connection = pipe
+        self.process = context.Process(target=instance_main, args=(number, cores, threads, theirs), daemon=True)
+        with interrupts_blocked():
+            self.process.start()
+        theirs.close()
+
+    @property
+    def name(self) -> str:
+        """Name the instance and its cores."""
+        return f"instance {self.number} (cores {','.join(map(str, self.cores)) or 'not pinned'})"
+
+    def gone(self) -> JudgedError:
+        """Describe its end."""
+        with self.ended:  # the first thread that waits for a process gets its status
+            self.process.join()
+        return JudgedError(f"{self.name} {ending(self.process.exitcode)}; nothing of that run counts")
+
+    def say(self, message: object) -> None:
+        """Send a message; JudgedError if the instance has ended."""
+        try:
+            self.pipe.send(message)
+        except OSError as error:
+            raise self.gone() from error
+
+    def hear(self) -> Any:
+        """Wait for the answer; the instance's own error if it failed, JudgedError if it ended."""
+        try:
+            answer = self.pipe.recv()
+        except (EOFError, OSError) as error:
+            raise self.gone() from error
+        if isinstance(answer, Failure):
+            raise answer.error()
+        return answer
+
+    def ask(self, verb: str, argument: object = None) -> Any:
+        """Send a request and wait for its answer."""
+        with self.turn:
+            self.say((verb, argument))
+            return self.hear()
+
+
+class LanePredictor:
+    """The predictor of one worker thread: its instance."""
+
+    def __init__(self, lane: Lane, max_batch: int) -> None:
+        self.lane, self.max_batch = lane, max_batch
+
+    def warm_up(self) -> None:
+        """Create and warm up the instance's predictor."""
+        self.lane.ask("open", self.max_batch)
+
+    def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
+        """Send sample numbers, wait for the answers; other threads run meanwhile."""
+        return cast("list[bytes]", self.lane.ask("answer", list(samples)))
+
+
+class Instances:
+    """An `Inference` that is served by processes."""
+
+    def __init__(self, placement: Sequence[tuple[int, ...]], threads: int, build: Build) -> None:
+        self.closing = False
+        self.lanes = [Lane(number, cores, threads) for number, cores in enumerate(placement)]
+        for lane in self.lanes:
+            lane.say(build)
+        self.facts: Facts = self.all("facts")[0]
+        self.built, self.calibrated = self.facts.built, self.facts.calibrated
+        self.lengths: dict[int, int] = {}
+
+    @property
+    def sample_count(self) -> int:
+        """Samples of the accuracy set."""
+        return self.facts.sample_count
+
+    @property
+    def performance_sample_count(self) -> int:
+        """Samples that each instance may keep in memory."""
+        return self.facts.performance_sample_count
+
+    def all(self, verb: str, argument: object = None) -> list[Any]:
+        """Ask all instances at the same time."""
+        for lane in self.lanes:
+            lane.say((verb, argument))
+        return [lane.hear() for lane in self.lanes]
+
+    def load(self, samples: Sequence[int]) -> None:
+        """Load samples in each instance."""
+        lengths: list[int] = self.all("load", tuple(samples))[0]
+        self.lengths.update(zip(samples, lengths, strict=True))
+
+    def unload(self, samples: Sequence[int]) -> None:
+        """Release samples in each instance."""
+        self.all("unload", tuple(samples))
+
+    def length(self, sample: int) -> int:
+        """Return the length that the first instance gave."""
+        return self.lengths[sample]
+
+    def open(self, worker: int, max_batch: int) -> Predictor:
+        """Return the predictor of one instance."""
+        return LanePredictor(self.lanes[worker], max_batch)
+
+    def truth(self, folder: Path) -> None:
+        """Let the first instance write the ground truth."""
+        self.lanes[0].ask("truth", folder)
+
+    def close(self) -> None:
+        """Close all systems and end their processes."""
+        self.closing = True
+        self.all("close")
+        for lane in self.lanes:
+            lane.pipe.close()
+            lane.process.join(JOIN_S)
+            lane.process.kill()
+
+    def watch(self, abort: Abort) -> None:
+        """End the run when an instance ends, also one that was waiting for work."""
+        threading.Thread(target=self.look, args=(abort,), daemon=True).start()
+
+    def look(self, abort: Abort) -> None:
+        """Wait for the first process that ends."""
+        ended = wait([lane.process.sentinel for lane in self.lanes])
+        if self.closing:
+            return
+        lane = next(lane for lane in self.lanes if lane.process.sentinel in ended)
+        abort(lane.gone())
+
+
+def watched(inference: Inference, abort: Abort) -> None:
+    """Watch the processes of a system that has some."""
+    if isinstance(inference, Instances):
+        inference.watch(abort)

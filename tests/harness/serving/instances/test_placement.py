@@ -1,0 +1,46 @@
+"""Where instances run is decided from the machine's cores alone, and what it cannot hold is refused."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from harness.serving.instances import placement
+from harness.serving.instances.placement import by_node, groups, instances_of, nodes, place
+from suite.errors import RequestError
+
+
+def test_groups_are_equal_and_disjoint():
+    """A core in two groups would be shared by two pinned processes; an uneven group would be the slowest."""
+    assert groups(range(8), 2) == ((0, 1, 2, 3), (4, 5, 6, 7))
+    assert groups([0, 1, 2, 3, 4], 2) == ((0, 1), (2, 3))
+
+
+def test_a_group_keeps_to_one_numa_node(tmp_path: Path):
+    """Cores that alternate between nodes by number would put each instance's memory on both."""
+    for node, cores in {"node0": "0,2,4", "node1": "1,3,5-5\n"}.items():
+        (tmp_path / node).mkdir()
+        (tmp_path / node / "cpulist").write_text(cores)
+    assert groups(by_node(range(6), nodes(tmp_path)), 2) == ((0, 2, 4), (1, 3, 5))
+
+
+def test_a_machine_that_tells_no_nodes_keeps_the_order(tmp_path: Path):
+    """Containers often hide /sys."""
+    assert by_node([3, 1], nodes(tmp_path / "none")) == [1, 3]
+
+
+@pytest.mark.parametrize(("asked", "words"), [(-1, "below 0"), (10**6, "too many for")])
+def test_what_the_machine_cannot_hold_is_refused(asked: int, words: str):
+    """Exit code 2, before anything starts."""
+    with pytest.raises(RequestError, match=words) as caught:
+        instances_of({"sut.instances": asked})
+    assert caught.value.exit_code == 2
+
+
+def test_instances_are_pinned_only_where_the_cores_are_free(monkeypatch: pytest.MonkeyPatch):
+    """Who is pinned cannot avoid another program."""
+    monkeypatch.setattr(placement, "busy_share", lambda: 0.5)
+    assert place(1) == ((),)
+    monkeypatch.setattr(placement, "busy_share", lambda: 0.0)
+    assert set(place(1)[0]) == os.sched_getaffinity(0)
+    assert place(0) == ()

@@ -1,0 +1,86 @@
+"""Real LoadGen runs over instances: answers are those of one process, and an instance that ends takes the run with it."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+from podium_fakes.served import Served, content, job
+
+from harness.serving.loadgen.result_files import read_answers
+from harness.serving.loadgen.session import Job, Outcome, held
+from suite.errors import JudgedError
+from suite.loadgen.scenario import Scenario
+from suite.workload import Mode
+
+FREE = ((), ())
+UNEVEN = Served(samples=50, held=20, lengths=3)
+BOUND_S = 2.0
+"""The longest time that a run may go on after an instance has ended."""
+
+
+def on_instances(run: Job) -> Job:
+    """Serve by two processes that may use all cores."""
+    return replace(run, system=replace(run.system, placement=FREE))
+
+
+def do(run: Job) -> Outcome:
+    """Hold a run and keep it."""
+    with held(run) as (_, outcome):
+        pass
+    return outcome
+
+
+@pytest.mark.parametrize("scenario", Scenario)
+def test_two_instances_answer_as_one_process_does(tmp_path: Path, scenario: Scenario):
+    """Each loads its own samples, in parts; an answer of the wrong instance or sample would be another one's bytes."""
+    outcome = do(on_instances(job(tmp_path, scenario, Mode.ACCURACY, UNEVEN, workers=2)))
+    assert dict(read_answers(tmp_path / "run")) == {sample: content(sample) for sample in range(50)}
+    assert outcome.sample_count == 50 and outcome.samples >= 50
+
+
+def instances() -> list[psutil.Process]:
+    """List the processes of instances, grandchildren of this one."""
+    children = psutil.Process().children()
+    return [one for child in children for one in child.children() if "spawn_main" in " ".join(one.cmdline())]
+
+
+def killed(after: list[float]) -> None:
+    """Kill one instance when LoadGen's queries are on their way; note when."""
+    while not (Path(os.environ["RUN"]) / "mlperf_log_detail.txt").exists() or len(instances()) < 2:
+        time.sleep(0.02)
+    time.sleep(0.3)
+    os.kill(max(one.pid for one in instances()), signal.SIGKILL)
+    after.append(time.monotonic())
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder of a run, known to the thread that kills."""
+    monkeypatch.setenv("RUN", str(tmp_path / "run.partial"))
+    yield tmp_path
+
+
+@pytest.mark.parametrize("scenario", Scenario)
+def test_an_instance_that_is_killed_ends_the_run_with_its_cause(folder: Path, scenario: Scenario):
+    """LoadGen would wait for its answers for ever; an idle instance counts too, since it would serve the next batch."""
+    long = on_instances(job(folder, scenario, Mode.PERFORMANCE, replace(UNEVEN, pause_s=0.05), workers=2))
+    after: list[float] = []
+    killer = threading.Thread(target=killed, args=(after,), daemon=True)
+    killer.start()
+    with pytest.raises(JudgedError, match=r"instance \d \(cores not pinned\) was ended by SIGKILL; nothing of that run counts"):
+        do(replace(long, schedule=replace(long.schedule, min_duration_ms=30_000, min_queries=5_000)))
+    killer.join()
+    assert time.monotonic() - after[0] < BOUND_S
+    assert not list(folder.glob("run*")) and not instances()
+
+
+def test_an_instance_that_fails_tells_its_own_error(tmp_path: Path):
+    """And not only that a process has ended."""
+    with pytest.raises(JudgedError, match="on purpose"):
+        do(on_instances(job(tmp_path, Scenario.OFFLINE, Mode.PERFORMANCE, Served(fault="predict"), workers=2)))

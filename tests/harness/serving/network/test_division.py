@@ -1,0 +1,82 @@
+"""Which division a networked result is one of, and how long a silent server is waited for."""
+
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+from podium_fakes.served import schedule
+
+from harness.cli import infer
+from harness.serving.network.qdl import timeout_s
+from harness.serving.network.setup import division_of
+from harness.serving.network.wire import elements, machine, parse_endpoint
+from suite import registry
+from suite.errors import RequestError
+from suite.loadgen.scenario import Scenario
+from suite.records import NetworkRecord
+from suite.rounds import Division, Profile
+from suite.workload import Mode
+
+APART = NetworkRecord(
+    endpoints=("grpcs://h1:8001",), servers=("builtin",), nodes=("h1",), machines=("a" * 32,), loadgen_machine="b" * 32, loopback=False, form="opaque",
+    model="resnet50", round_trip_p50_ns=(1,), round_trip_p99_ns=(2,), bytes_out=0, bytes_in=0,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("profile", "changes", "division"),
+    [
+        (Profile.FULL, {}, Division.NETWORK),
+        (Profile.SMOKE, {}, Division.OPEN),
+        (Profile.FULL, {"loopback": True}, Division.OPEN),
+        (Profile.FULL, {"machines": ("b" * 32,)}, Division.OPEN),
+        (Profile.FULL, {"machines": ("",)}, Division.OPEN),
+        (Profile.FULL, {"loadgen_machine": ""}, Division.OPEN),
+        (Profile.FULL, {"form": "tensors"}, Division.OPEN),
+    ],
+)
+def test_network_is_claimed_only_between_machines(profile: Profile, changes: dict[str, object], division: Division) -> None:
+    """On one machine no data travel; and who does not say what is served may not claim anything."""
+    row = registry.round().benchmark("resnet50").inference[profile]
+    assert division_of(row, replace(APART, **changes)) is division  # type: ignore[arg-type]
+
+
+def test_this_machine_is_told_from_others_and_keeps_its_name() -> None:
+    """Containers of one host share a boot id; /etc/machine-id they have of their own, or none."""
+    assert machine() == machine() and len(machine()) == 32
+
+
+@pytest.mark.parametrize(("scenario", "mode", "wanted", "seconds"), [
+    (Scenario.SERVER, Mode.PERFORMANCE, None, 10.0), (Scenario.OFFLINE, Mode.PERFORMANCE, None, 60.0), (Scenario.SERVER, Mode.ACCURACY, None, 60.0),
+    (Scenario.OFFLINE, Mode.PERFORMANCE, 1500, 1.5),
+])  # fmt: skip
+def test_a_silent_server_is_waited_for_as_documented(scenario: Scenario, mode: Mode, wanted: int | None, seconds: float) -> None:
+    """docs/SCALE.md: ten latency bounds, at least 10 s; 60 s in Offline."""
+    assert timeout_s(schedule(scenario, mode), wanted) == seconds
+
+
+def test_addresses_of_ipv6_have_brackets() -> None:
+    """Without them the port would be a part of the address."""
+    endpoint = parse_endpoint("grpcs://[::1]:8001")
+    assert (endpoint.host, endpoint.port, endpoint.target, endpoint.url) == ("::1", 8001, "[::1]:8001", "grpcs://[::1]:8001")
+    with pytest.raises(RequestError):
+        parse_endpoint("grpcs://::1:8001")
+
+
+@pytest.mark.parametrize("raw", [b"\x01", b"\x05\0\0\0abc", b"\xff\xff\xff\xffx"])
+def test_a_tensor_that_is_cut_is_no_answer(raw: bytes) -> None:
+    """A length that lies would give bytes that nobody sent."""
+    with pytest.raises(ValueError, match="ends inside"):
+        elements(raw)
+
+
+@pytest.mark.parametrize(("words", "why"), [
+    (("--endpoint", "grpc://h1:1", "--engine", "torch"), "--engine: podium serve has chosen it"),
+    (("--endpoint", "grpc://h1:1", "--peak"), "--peak: it does not go with --endpoint"),
+    (("--endpoint", "grpc://h1:1", "--scenario", "single-stream"), "Server and Offline only"),
+    (("--ca", "ca.pem"), "--ca needs --endpoint"),
+])  # fmt: skip
+def test_options_that_belong_to_the_other_side_are_refused(words: tuple[str, ...], why: str) -> None:
+    """A number format that is asked for here would be taken for the server's."""
+    ended = CliRunner().invoke(infer, ["resnet50", *words])
+    assert isinstance(ended.exception, RequestError) and why in str(ended.exception)

@@ -1,4 +1,4 @@
-"""The commands data, train, infer, audit, precision, sweep, doctor, power and meter; thin, so that `--help` loads no framework."""
+"""The commands data, train, infer, precision, sweep, doctor, power and meter; thin, so that `--help` loads no framework."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,12 +9,10 @@ from click.core import ParameterSource
 
 from harness.installed import installed
 from harness.serving.network.cli import asked_servers, check_endpoints, endpoint_options
-from suite.audits.names import RULES, AuditTest
 from suite.cli import PATH, Options, common_options, valid_threads
 from suite.console.parameters import ENGINE, FRAMEWORK, NETWORK, SCENARIO, WORKLOAD
 from suite.console.screen import VERBOSE
 from suite.errors import RequestError
-from suite.loadgen.scenario import parse_scenarios
 from suite.terms import Precision, Profile
 
 if TYPE_CHECKING:
@@ -115,27 +113,6 @@ def precision(workload: str, options: Options, checkpoint: Path | None, form: st
 
         named = click.get_current_context().get_parameter_source("engine") is not ParameterSource.DEFAULT
         compare(workload, options, engine=options.engine if named else None, checkpoint=checkpoint, form=form)
-
-
-@click.command()
-@click.argument("workload", type=WORKLOAD, metavar="WORKLOAD")
-@common_options
-@click.option("--scenario", type=SCENARIO, default="all", show_default=True, help="Whose results to audit.")
-@click.option("--test", type=click.Choice(["all", *AuditTest]), default="all", show_default=True, help="Which compliance test.")
-@click.option("--rules", type=click.Choice(RULES), default=RULES[0], show_default=True, help="Whose settings and limits: podium's own, or a round's.")
-@click.option("--checkpoint", type=PATH, help="Folder of exported weights; without it, the newest that reached the target.")
-def audit(workload: str, options: Options, scenario: str, test: str, rules: str, checkpoint: Path | None) -> None:
-    """Run MLPerf's compliance tests of the results of WORKLOAD, each in turns with reference runs.
-
-    TEST01 compares the answers of performance runs with the accuracy run's, TEST04 issues one sample again and again, TEST05 takes other
-    seeds. A test that fails makes the result one that does not count.
-
-    Example: podium audit resnet50 --scenario offline --test TEST04
-    """
-    with installed():
-        from harness.serving.audits.command import audit
-
-        audit(workload, options, scenarios=parse_scenarios(scenario), test=test, rules=rules, checkpoint=checkpoint)
 
 
 def batch_sizes(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:

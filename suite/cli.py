@@ -292,8 +292,7 @@ def new_workload(name: str, output: Path | None) -> None:
 
     from suite.console.new_workload import write
 
-    folder = output or Path(f"podium-{name}")
-    click.echo("\n".join(map(str, write(name, folder))))
+    click.echo("\n".join(map(str, write(name, folder := output or Path(f"podium-{name}")))))
     click.echo(f"next: pip install --no-deps -e {shlex.quote(str(folder))}, podium run {name}; then change it: docs/guides/your-workload.md")
 
 

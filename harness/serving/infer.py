@@ -276,14 +276,13 @@ def attempt(bench: Bench, schedule: Schedule, number: int, probe: Probe) -> Verd
     """Run one performance run, report its verdict, and keep it."""
     name = bench.request.row.inference_name
     job = Job(system=bench.system, schedule=schedule, folder=bench.entry.performance(name, schedule.scenario, number), power=bench.power)
-    instances = len(bench.system.placement)
-    ceiling = ceiling_of_host(cache_folder(), schedule.scenario, instances=instances)
+    ceiling = ceiling_of_host(cache_folder(), schedule.scenario, instances=len(bench.system.placement))
     title, what = f"{schedule.scenario.label} performance", What.PERFORMANCE
     with Waiting(title, least_s(schedule, probe)) as shown, attempted(bench, what, job.folder) as tried, held(job, shown.tick) as (folder, outcome):
         facts = read_facts(folder)
         verdict, measured = judge(bench, schedule, facts), energy_of(folder, schedule.scenario, facts)
         if ceiling is not None and verdict.valid and verdict.rate > ceiling:
-            ceiling = ceiling_of_host(cache_folder(), schedule.scenario, verdict.rate, instances)
+            ceiling = ceiling_of_host(cache_folder(), schedule.scenario, verdict.rate, len(bench.system.placement))
         above = ceiling is not None and verdict.rate > bench.request.round.loadgen.ceiling_share * ceiling
         word = VALID if verdict.valid else "INVALID"
         result = Result(verdict=word, metric=verdict.metric, value=verdict.value, ceiling=ceiling, above=above, hints=verdict.hints, measured=measured)

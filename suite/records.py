@@ -154,6 +154,16 @@ class NetworkRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceRecord:
+    """What one of several instances of a system under test answered."""
+
+    cores: tuple[int, ...]
+    """The cores that it was pinned to; empty if it was not, since others used them."""
+    batches: int
+    samples: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
     """`run.json` in the folder of a LoadGen run: stamps, settings, verdict."""
 
@@ -203,6 +213,8 @@ class RunRecord:
     """What the search for the peak proved beside this run, the best of it; None if the rate was not searched."""
     network: NetworkRecord | None = None
     """The network that was between LoadGen and the system under test; None if both were in one process."""
+    instances: tuple[InstanceRecord, ...] = ()
+    """The processes that answered, in the order of their numbers; empty if the system ran in LoadGen's own."""
     version: str
 
 
@@ -245,7 +257,7 @@ class AuditRecord:
     version: str
 
 
-RARE: Final = ("origin", "searched", "lost", "network")
+RARE: Final = ("origin", "searched", "lost", "network", "instances")
 """Left out where empty: most records have none of them."""
 
 

@@ -21,6 +21,7 @@ from harness.failures import sentence
 from harness.machine import system_description
 from harness.machine.device import resolve
 from harness.machine.gpus import gpus
+from harness.machine.placement import usual_groups, written
 from harness.request import prepare, reading
 from suite import registry
 from suite.console.screen import screen
@@ -61,6 +62,8 @@ class Machine:
     memory_free_gib: float | None
     cache: str
     disk_free_gib: float
+    instances: tuple[str, ...]
+    """Cores of each instance where there is one for each NUMA node, at least two: `--set sut.instances`."""
     gpus: tuple[str, ...]
     device: str
     """Device that `--device auto` selects."""
@@ -107,6 +110,7 @@ def machine() -> Machine:
         memory_free_gib=free_gib,
         cache=str(cache),
         disk_free_gib=round(disk_gib, 1),
+        instances=tuple(map(written, usual_groups())),
         gpus=tuple(gpu.name for gpu in gpus()),
         device=usual_device(),
         short_of=tuple(f"{what}: {free:.1f} GiB free, smoke needs {need:.0f}" for what, (free, need) in have.items() if free is not None and free < need),

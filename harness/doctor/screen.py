@@ -32,6 +32,7 @@ def show(here: Machine, findings: Sequence[Finding], inputs: Sequence[InputFindi
     """Print versions, the machine, a table of what can run, and how to install the rest; with `verbose` also the reasons."""
     click.echo(f"versions   {', '.join(versions())}")
     click.echo(f"processor  {here.processor or 'unknown'}, {here.cores} cores, {here.memory_gib or '?'} GiB memory ({here.memory_free_gib or '?'} free)")
+    click.echo(f"placement  --set sut.instances={len(here.instances)}: cores {' | '.join(here.instances)}, pinned where others leave them free")
     click.echo(f"GPUs       {', '.join(here.gpus) or 'none'}; --device auto takes {here.device}")
     click.echo(f"cache      {here.cache} ({here.disk_free_gib} GiB free)")
     for shortage in here.short_of:

@@ -21,7 +21,7 @@ from suite.files.untrusted_files import UnreadableError, read
 from suite.loadgen import advice, loadgen_errors
 from suite.loadgen.headline import LATENCY, METRICS
 from suite.loadgen.scenario import Scenario
-from suite.records import Hint, RunRecord, write_record
+from suite.records import Hint, InstanceRecord, RunRecord, write_record
 from suite.rounds import HyperValue, ScenarioRow
 from suite.workload import Mode, Scores
 
@@ -159,9 +159,16 @@ def write_run_record(bench: Bench, schedule: Schedule, outcome: Outcome, result:
             lost=outcome.lost,
             engine_package=bench.engine_package,
             network=replace(bench.network, bytes_out=outcome.traffic[0], bytes_in=outcome.traffic[1]) if bench.network and outcome.traffic else None,
+            instances=answered_by(bench, outcome),
             version=__version__,
         ),
     )
+
+
+def answered_by(bench: Bench, outcome: Outcome) -> tuple[InstanceRecord, ...]:
+    """Tell what each instance answered; each has a worker of its own."""
+    pairs = zip(bench.system.placement, outcome.workers, strict=True) if bench.system.placement else ()
+    return tuple(InstanceRecord(cores=cores, batches=batches, samples=samples) for cores, (batches, samples) in pairs)
 
 
 def batches_of(outcome: Outcome) -> dict[str, float]:

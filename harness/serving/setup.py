@@ -8,10 +8,10 @@ from typing import Any
 
 from harness.data_survey import informed
 from harness.engine_choice import engine_of
+from harness.machine.placement import INSTANCES, instances_of, place
 from harness.machine.power.selection import Chosen, choose
 from harness.request import Request, prepare
 from harness.serving.checkpoint_selection import Checkpoint, choose_checkpoint
-from harness.serving.instances.placement import INSTANCES, instances_of, place
 from harness.serving.loadgen.batching import Batching
 from harness.serving.loadgen.session import System
 from harness.serving.loadgen.test_settings import number

@@ -126,6 +126,8 @@ class Outcome:
     sample_count: int
     batches: int
     samples: int
+    workers: tuple[tuple[int, int], ...] = ()
+    """Batches and samples of each worker."""
     built: Mapping[str, Mapping[str, HyperValue]] = field(default_factory=dict)
     by_length: bool = False
     """Offline's batches were sorted by the lengths of their samples."""
@@ -236,6 +238,7 @@ def run_loadgen(job: Job, abort: Abort) -> Outcome:
         sample_count=count,
         batches=sum(tally.batches for tally in workers.tallies),
         samples=sum(tally.samples for tally in workers.tallies),
+        workers=tuple((tally.batches, tally.samples) for tally in workers.tallies),
         built=recorder.built,
         by_length=library.sorts,
         longest=library.longest,

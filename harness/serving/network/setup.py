@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.data_survey import informed
+from harness.machine.placement import INSTANCES, instances_of
 from harness.machine.power.selection import choose
 from harness.machine.system_description import describe, given
 from harness.request import Request, prepare
 from harness.serving.checkpoint_selection import Checkpoint, choose_checkpoint
-from harness.serving.instances.placement import INSTANCES, instances_of
 from harness.serving.network.access import access
 from harness.serving.network.connection import Connection
 from harness.serving.network.forms import Opaque, form_of

@@ -131,6 +131,14 @@ KINDS: Final = {
 """First word of a rule's id -> its usual base; the others have a tree."""
 SEARCHED: Final = {"invalid_qps": 103.0, "runs": 4, "probes": 5, "tolerance": 0.02}
 """What `podium infer --peak` writes of a search."""
+
+
+def by_instances(*samples: int) -> Builder:
+    """A Server run that instances with a core each answered, in two batches each."""
+    told = [{"cores": [number], "batches": 2, "samples": count} for number, count in enumerate(samples)]
+    return then(run(SRV), "**/run.json", put(**{"instances": told, "settings__sut.instances": len(told)}))
+
+
 VALID: Final[Mapping[str, str | Builder]] = {
     "answers.coverage": "multi-stream-accuracy",
     "answers.sequence": "accuracy",
@@ -143,6 +151,7 @@ VALID: Final[Mapping[str, str | Builder]] = {
     "loadgen.clocks": "offline",
     "loadgen.draws": "server",
     "loadgen.keys": "server",
+    "loadgen.instances": by_instances(230, 229),
     "loadgen.rate": "offline",
     "loadgen.searched": then(run(SRV), "**/run.json", put(searched=SEARCHED)),
     "loadgen.samples": "offline",
@@ -271,6 +280,7 @@ INVALID: Final[Mapping[str, Builder]] = {
     "loadgen.span": run(result_qps_with_loadgen_overhead=40.0),
     "loadgen.last": run(SRV, result_completed_samples_per_sec=83.9),
     "loadgen.clocks": then(run(OFF), f"**/{DETAIL}", swap('"time_ms": 5520.0', '"time_ms": 9520.0')),
+    "loadgen.instances": by_instances(230, 129),
     "loadgen.searched": then(run(SRV), "**/run.json", put(searched={**SEARCHED, "invalid_qps": 80.0})),
     "loadgen.streams": run(MULTI, result_mean_query_latency_ns=9_700_000),
     "loadgen.early_stopping": run(early_stopping_latency_ss=7_000_001),

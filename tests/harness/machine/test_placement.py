@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.serving.instances import placement
-from harness.serving.instances.placement import by_node, groups, instances_of, nodes, place
+from harness.machine import placement
+from harness.machine.placement import by_node, groups, instances_of, nodes, place, usual_groups, written
 from suite.errors import RequestError
 
 
@@ -27,6 +27,30 @@ def test_a_group_keeps_to_one_numa_node(tmp_path: Path):
 def test_a_machine_that_tells_no_nodes_keeps_the_order(tmp_path: Path):
     """Containers often hide /sys."""
     assert by_node([3, 1], nodes(tmp_path / "none")) == [1, 3]
+
+
+def test_the_usual_groups_are_one_a_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """What podium doctor prints: two where the machine tells of one node, or of none."""
+    monkeypatch.setattr(placement, "NODES", tmp_path)
+    monkeypatch.setattr(placement.os, "sched_getaffinity", lambda _: set(range(8)))
+    assert usual_groups() == ((0, 1, 2, 3), (4, 5, 6, 7))
+    for node, cores in {"node0": "0,2", "node1": "1,3", "node2": "4-5", "node3": "6-7"}.items():
+        (tmp_path / node).mkdir()
+        (tmp_path / node / "cpulist").write_text(cores)
+    assert usual_groups() == ((0, 2), (1, 3), (4, 5), (6, 7))
+    monkeypatch.setattr(placement.os, "sched_getaffinity", lambda _: {0})
+    assert usual_groups() == ((0,),)
+
+
+@pytest.mark.parametrize("cores", [(0,), (0, 1, 2, 3), (0, 2, 3, 9), ()])
+def test_cores_are_written_as_the_kernel_does(cores: tuple[int, ...]):
+    """The text is read back by the reader of the kernel's own lists."""
+    assert tuple(placement.listed(written(cores))) == cores
+
+
+def test_core_lists_are_short():
+    """64 numbers would not fit a line."""
+    assert written(range(64)) == "0-63" and written([0, 2, 3]) == "0,2-3"
 
 
 @pytest.mark.parametrize(("asked", "words"), [(-1, "below 0"), (10**6, "too many for")])

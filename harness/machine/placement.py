@@ -32,6 +32,22 @@ def place(instances: int) -> tuple[tuple[int, ...], ...]:
     return groups(by_node(sorted(os.sched_getaffinity(0)), nodes(NODES)), instances)
 
 
+def usual_groups() -> tuple[tuple[int, ...], ...]:
+    """Return the cores of each instance where there is one for each NUMA node, or two on a machine with one node; one with a single core."""
+    cores, numa = sorted(os.sched_getaffinity(0)), nodes(NODES)
+    count = max(2, len({numa.get(core, 0) for core in cores}))
+    return groups(by_node(cores, numa), min(count, len(cores)))
+
+
+def written(cores: Sequence[int]) -> str:
+    """Write numbers in ascending order as the kernel's lists have them: `0-3,8`."""
+    if not cores:
+        return ""
+    starts = [place for place, core in enumerate(cores) if place == 0 or core != cores[place - 1] + 1]
+    parts = (cores[first:last] for first, last in zip(starts, [*starts[1:], len(cores)], strict=True))
+    return ",".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
+
+
 def groups(cores: Sequence[int], instances: int) -> tuple[tuple[int, ...], ...]:
     """Cut the cores into groups of equal size, in their order; cores that are left over stay free for LoadGen."""
     each = len(cores) // instances

@@ -1,0 +1,52 @@
+"""What the judge holds of systems with several instances."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from making_inference import SRV
+from spoiling import put, run, then
+
+from compliance.judge import Judge
+
+EACH = 2  # batches; the run has 4, of 459 samples
+
+
+def found(tmp_path: Path, setting: int, *instances: dict[str, Any], **more: Any) -> list[tuple[str, str]]:
+    then(run(SRV), "**/run.json", put(**{"instances": list(instances), "settings__sut.instances": setting, **more}))(tmp_path)
+    return [(str(each.severity), each.found) for each in Judge().result(str(tmp_path)).findings if each.rule == "loadgen.instances"]
+
+
+def instance(samples: int, *cores: int, batches: int = EACH) -> dict[str, Any]:
+    return {"cores": list(cores), "batches": batches, "samples": samples}
+
+
+def test_instances_that_add_up_are_no_finding(tmp_path: Path) -> None:
+    """Pinned or not."""
+    assert found(tmp_path, 2, instance(230, 0), instance(229, 1)) == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "instances", "words"),
+    [
+        (3, [instance(230, 0), instance(229, 1)], "2 instances"),
+        (2, [instance(230, 0, 1), instance(229, 1)], "cores [0, 1, 1]"),
+        (2, [instance(230, 0), instance(228, 1)], "458 samples"),
+        (2, [instance(230, 0), instance(229, 1, batches=3)], "5 batches"),
+        (2, [instance(689, 0), instance(-230, 1)], "459 samples"),
+        (2, [], "0 instances"),
+        (0, [instance(459, 0, batches=4)], "1 instances"),
+    ],
+    ids=["fewer than set", "one core twice", "samples lost", "a batch more", "a negative count", "none told", "none set"],
+)
+def test_what_does_not_add_up_is_an_error(setting: int, instances: list[dict[str, Any]], words: str, tmp_path: Path) -> None:
+    """Whoever adds devices to a record has to make them answer."""
+    ((severity, text),) = found(tmp_path, setting, *instances)
+    assert severity == "error" and words in text
+
+
+def test_an_instance_that_did_little_is_a_warning(tmp_path: Path) -> None:
+    """Enough batches to tell: a device that is idle should be seen."""
+    told = [instance(400, 0, batches=20), instance(59, 1, batches=3)]
+    many = {"batches__count": 23.0, "batches__mean_size": 459 / 23}
+    assert found(tmp_path, 2, *told, **many) == [("warning", "59 samples answered by instance 1")]

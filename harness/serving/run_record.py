@@ -166,9 +166,10 @@ def write_run_record(bench: Bench, schedule: Schedule, outcome: Outcome, result:
 
 
 def answered_by(bench: Bench, outcome: Outcome) -> tuple[InstanceRecord, ...]:
-    """Tell what each instance answered; each has a worker of its own."""
-    pairs = zip(bench.system.placement, outcome.workers, strict=True) if bench.system.placement else ()
-    return tuple(InstanceRecord(cores=cores, batches=batches, samples=samples) for cores, (batches, samples) in pairs)
+    """Tell what each instance answered; its workers are every n-th of n instances."""
+    placed = bench.system.placement
+    sums = [[sum(column) for column in zip(*outcome.workers[number :: len(placed)], strict=True)] for number in range(len(placed))]
+    return tuple(InstanceRecord(cores=cores, batches=batches, samples=samples) for cores, (batches, samples) in zip(placed, sums, strict=True))
 
 
 def batches_of(outcome: Outcome) -> dict[str, float]:

@@ -1,6 +1,7 @@
 """Stands for several instances in LoadGen's process: samples are loaded by all of them, a worker's batch is answered by its own.
 
-Only sample numbers and answers travel. Workers pull batches, so that a fast instance takes more than a slow one.
+Only sample numbers and answers travel. Workers pull batches, so that a fast instance takes more than a slow one. In Offline each instance has two
+workers: while it answers one's batch, the other's lies in its pipe. Elsewhere a query would wait there while another instance is idle.
 """
 
 import multiprocessing
@@ -20,11 +21,12 @@ JOIN_S = 10.0
 
 
 class Lane:
-    """One instance's process and the pipe to it; one request at a time."""
+    """One instance's process and the pipe to it; several workers may ask, and are answered in their order."""
 
     def __init__(self, number: int, cores: tuple[int, ...], threads: int) -> None:
         context = multiprocessing.get_context("spawn")
         self.number, self.cores, self.turn, self.ended = number, cores, threading.Lock(), threading.Lock()
+        self.asked, self.answered, self.next = 0, 0, threading.Condition()
         pipe, theirs = context.Pipe()
         self.pipe: Connection = pipe
         self.process = context.Process(target=instance_main, args=(number, cores, threads, theirs), daemon=True)
@@ -61,21 +63,29 @@ class Lane:
         return answer
 
     def ask(self, verb: str, argument: object = None) -> Any:
-        """Send a request and wait for its answer."""
+        """Send a request and wait for its answer, behind those that were sent before."""
         with self.turn:
             self.say((verb, argument))
-            return self.hear()
+            mine, self.asked = self.asked, self.asked + 1
+        with self.next:
+            self.next.wait_for(lambda: self.answered == mine)
+            try:
+                return self.hear()
+            finally:
+                self.answered += 1
+                self.next.notify_all()
 
 
 class LanePredictor:
-    """The predictor of one worker thread: its instance."""
+    """The predictor of one worker thread: its instance, which the first of its workers opens."""
 
-    def __init__(self, lane: Lane, max_batch: int) -> None:
-        self.lane, self.max_batch = lane, max_batch
+    def __init__(self, lane: Lane, max_batch: int, *, first: bool) -> None:
+        self.lane, self.max_batch, self.first = lane, max_batch, first
 
     def warm_up(self) -> None:
-        """Create and warm up the instance's predictor."""
-        self.lane.ask("open", self.max_batch)
+        """Create and warm up the instance's predictor, once."""
+        if self.first:
+            self.lane.ask("open", self.max_batch)
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
         """Send sample numbers, wait for the answers; other threads run meanwhile."""
@@ -124,8 +134,8 @@ class Instances:
         return self.lengths[sample]
 
     def open(self, worker: int, max_batch: int) -> Predictor:
-        """Return the predictor of one instance."""
-        return LanePredictor(self.lanes[worker], max_batch)
+        """Return the predictor of one instance; the workers take the instances in turns."""
+        return LanePredictor(self.lanes[worker % len(self.lanes)], max_batch, first=worker < len(self.lanes))
 
     def truth(self, folder: Path) -> None:
         """Let the first instance write the ground truth."""

@@ -25,6 +25,7 @@ from suite.console.screen import note
 from suite.engine import Calibration, Engine, Executable, Network, Plan
 from suite.errors import JudgedError
 from suite.files.layout import DETAIL, PARTIAL, TELEMETRY, sync
+from suite.loadgen.scenario import Scenario
 from suite.records import CalibrationRecord
 from suite.rounds import HyperValue
 from suite.workload import Inference, Mode, Run
@@ -45,6 +46,8 @@ STUCK_S: Final = 120.0
 results of ten million queries take it 80 s."""
 TRIES: Final = 3
 TAIL: Final = 1 << 16
+BATCHES_AHEAD: Final = 2
+"""Batches that an instance has at a time: one in work and one in its pipe."""
 POWER_END: Final = b'"key": "power_end"'
 
 
@@ -223,7 +226,7 @@ def run_loadgen(job: Job, abort: Abort) -> Outcome:
     watched(inference, abort)
     library = Library(inference, abort)
     gatherer = Gatherer(job.system.batching, lambda: library.sort_key)
-    workers = Workers(lg, inference, job.system.batching, gatherer, abort)
+    workers = Workers(lg, inference, with_batches_ahead(job), gatherer, abort)
     workers.start()
     gc.freeze()  # the garbage collector skips objects built before the clock
     count = inference.sample_count
@@ -244,6 +247,13 @@ def run_loadgen(job: Job, abort: Abort) -> Outcome:
         longest=library.longest,
         lost=tuple(filter(None, [recorded(job, gatherer, workers)])),
     )
+
+
+def with_batches_ahead(job: Job) -> Batching:
+    """Give each instance two workers in Offline, so that its next batch lies ready when it has answered one."""
+    if not job.system.placement or job.schedule.scenario is not Scenario.OFFLINE:
+        return job.system.batching
+    return replace(job.system.batching, workers=BATCHES_AHEAD * len(job.system.placement))
 
 
 def recorded(job: Job, gatherer: Gatherer, workers: Workers) -> str:

@@ -3,12 +3,16 @@
 A T4 answers ResNet-50 at about 5,600 samples/s (MLPerf Inference v0.5, Offline: 44,977.8 on eight). One instance and several are measured in turns in
 Offline; the ratio is the rate of the most instances over as many times one's, medians of n. The bar: 0.95; the goal: 0.98.
 
+Then two instances of one core beside one process of two threads, in turns: ResNet-50 at smoke size with random weights, in Offline.
+
     python benchmarks/instances.py --format json
 """
 
 import argparse
 import json
+import os
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -34,6 +38,7 @@ BATCH_S: Final = 0.02
 LASTS_S: Final = 2.0
 COUNTS: Final = (1, 2, 4, 8)
 BAR: Final = 0.95
+SERVE: Final = ("infer", "resnet50", "--weights", "random", "--scenario", "offline", "--device", "cpu", "--threads", "2")
 
 
 class Sleeping(NullPredictor):
@@ -72,6 +77,15 @@ def measured(instances: int) -> float:
         return rate(Scenario.OFFLINE, read_facts(Path(folder)))
 
 
+def on_cores(instances: int) -> float:
+    """Serve ResNet-50 by so many processes, 0 for LoadGen's own with two threads; samples/s."""
+    with TemporaryDirectory(prefix="podium-instances-") as folder:
+        command = [sys.executable, "-m", "suite.cli", *SERVE, "--set", f"sut.instances={instances}", "--results", folder]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={**os.environ, "PODIUM_CACHE": str(Path(folder) / "cache")})
+        (record,) = Path(folder).glob("studies/**/Offline/performance/run_1/run.json")
+        return float(json.loads(record.read_text())["value"])
+
+
 def main() -> int:
     """Measure all counts in turns."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -81,6 +95,8 @@ def main() -> int:
     turns = [{count: measured(count) for count in COUNTS} for _ in range(options.runs)]
     rates = {count: statistics.median(turn[count] for turn in turns) for count in COUNTS}
     shares = {str(count): rates[count] / (count * rates[1]) for count in COUNTS}
+    apart, alone = zip(*((on_cores(2), on_cores(0)) for _ in range(options.runs)), strict=True)
+    cpu = {"two_instances": statistics.median(apart), "one_process_of_two_threads": statistics.median(alone)}
     found = {
         "hardware": hardware(),
         "n": options.runs,
@@ -88,11 +104,14 @@ def main() -> int:
         "efficiency": shares,
         "ratio": shares[str(COUNTS[-1])],
         "bar": BAR,
+        "resnet50_samples_per_second": cpu,
+        "resnet50_ratio": cpu["two_instances"] / cpu["one_process_of_two_threads"],
     }
     if options.form == "json":
         print(json.dumps(found, indent=2))
     else:
         print("\n".join(f"{count} instances: {rates[count]:,.0f} samples/s, efficiency {shares[str(count)]:.3f}" for count in COUNTS))
+        print(f"ResNet-50: {cpu['two_instances']:,.1f} samples/s by two instances, {cpu['one_process_of_two_threads']:,.1f} by one process of two threads")
     return 0
 
 

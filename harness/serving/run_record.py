@@ -21,7 +21,7 @@ from suite.files.untrusted_files import UnreadableError, read
 from suite.loadgen import advice, loadgen_errors
 from suite.loadgen.headline import LATENCY, METRICS
 from suite.loadgen.scenario import Scenario
-from suite.records import Hint, InstanceRecord, RunRecord, write_record
+from suite.records import Hint, InstanceRecord, NetworkRecord, RunRecord, write_record
 from suite.rounds import HyperValue, ScenarioRow
 from suite.workload import Mode, Scores
 
@@ -149,20 +149,25 @@ def write_run_record(bench: Bench, schedule: Schedule, outcome: Outcome, result:
             sample_count=outcome.sample_count,
             settings={**request.settings, **asked(schedule)},
             command=tuple(sys.argv),
-            verdict=result.verdict,
-            **{name: getattr(result, name) for name in ("metric", "value", "ceiling")},
+            **{name: getattr(result, name) for name in ("verdict", "metric", "value", "ceiling", "hints")},
             above_ceiling_share=result.above,
             batches=batches_of(outcome),
-            hints=result.hints,
             energy=result.measured.energy,
             no_energy=result.measured.reasons,
             lost=outcome.lost,
             engine_package=bench.engine_package,
-            network=replace(bench.network, bytes_out=outcome.traffic[0], bytes_in=outcome.traffic[1]) if bench.network and outcome.traffic else None,
+            network=network_of(bench, outcome),
             instances=answered_by(bench, outcome),
             version=__version__,
         ),
     )
+
+
+def network_of(bench: Bench, outcome: Outcome) -> NetworkRecord | None:
+    """Describe the network that the run went over, with its traffic."""
+    if bench.network is None or outcome.traffic is None:
+        return None
+    return replace(bench.network, bytes_out=outcome.traffic[0], bytes_in=outcome.traffic[1])
 
 
 def answered_by(bench: Bench, outcome: Outcome) -> tuple[InstanceRecord, ...]:

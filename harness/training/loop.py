@@ -89,8 +89,7 @@ def train_to_quality(training: Training, goal: Goal, log: Log, keeper: Keeper, r
             progress.evaluating()
             with keeper.settled(training, at):
                 scores = ranks.share({metric: float(value) for metric, value in training.evaluate().items()})
-            if isinstance(training, ExampleTraining) and all(map(math.isfinite, scores.values())):
-                log.point(events.EXAMPLE, dict(training.example()) if ranks.leads else None, epoch_num=leg.block[-1])
+            log_example(training, scores, log, ranks, leg.block[-1])
             log.point(events.EVAL_ACCURACY, logged_scores(scores, goal.metrics), epoch_num=leg.block[-1])
             log.stop(events.EVAL_STOP, epoch_num=leg.block[-1])
             progress.evaluated(leg.block[-1], scores)
@@ -99,6 +98,12 @@ def train_to_quality(training: Training, goal: Goal, log: Log, keeper: Keeper, r
             at = replace(at, phase=Phase.EVALUATED, scores=scores)
             keeper.between(training, at, always=True)
     return outcome
+
+
+def log_example(training: Training, scores: Mapping[str, float], log: Log, ranks: Ranks, epoch: int) -> None:
+    """Log what an evaluation looked at, where the workload tells it and the scores are finite."""
+    if isinstance(training, ExampleTraining) and all(map(math.isfinite, scores.values())):
+        log.point(events.EXAMPLE, dict(training.example()) if ranks.leads else None, epoch_num=epoch)
 
 
 def take_steps(training: Training, epoch: int, first_step: int, done: int, at: Position, keeper: Keeper, progress: Progress) -> None:

@@ -221,7 +221,7 @@ def test_a_result_near_the_harness_ceiling_is_flagged(
     """Above a fifth of it the harness is part of what was measured; a result above it has it measured again first."""
     keep_checkpoint(tmp_path)
     keep_ceiling(tmp_path / "cache", 1000.0)
-    monkeypatch.setattr(harness_ceiling, "measure", lambda cache: [(scenario.value, measured) for scenario in Scenario])
+    monkeypatch.setattr(harness_ceiling, "measure", lambda *_: [(scenario.value, measured) for scenario in Scenario])
     serve(tmp_path, *SHORT, mode="performance")
     record, output = run_record(entry(tmp_path).performance("fake", Scenario.OFFLINE)), capsys.readouterr().out
     assert "measuring the harness ceiling of this host, again: a run reached" in output and record.ceiling == measured

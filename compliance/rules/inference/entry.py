@@ -10,6 +10,7 @@ from compliance.recognition.tree_path import is_file
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite.loadgen.scenario import Scenario
+from suite.terms import Division
 
 LATENCIES = ("Min latency", "Max latency", "Mean latency", "50.00 percentile latency", "90.00 percentile latency", "99.00 percentile latency")
 ALIKE = ("samples_per_query", "target_latency_ns", "min_duration_ms", "min_query_count", "performance_sample_count")
@@ -40,7 +41,7 @@ def division(entry: FiledEntry) -> Iterator[Fault]:
     Source: submission_rules.adoc, Directory structure: closed and open; submission-checker.py, VALID_DIVISIONS.
     Advice: name the folder closed or open; results elsewhere do not count.
     """
-    if entry.filed and entry.filed.division is None:
+    if entry.filed and entry.filed.division not in (Division.CLOSED, Division.OPEN):
         yield entry.fault(f"the folder {entry.filed.home.parent.name}", "closed or open", entry.filed.home.parent)
 
 

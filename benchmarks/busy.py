@@ -202,7 +202,7 @@ def row(workload: str, half: str, quiet: Sequence[tuple[float, float]], busy: Se
 
 def arguments() -> argparse.Namespace:
     """Read what is asked for."""
-    names = sorted(registry.points(registry.WORKLOADS))
+    names = sorted(name for name, point in registry.points(registry.WORKLOADS).items() if point.value.startswith("workloads."))  # the fakes are on the path
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workload", action="append", choices=names, help="may be repeated; without it, all")
     parser.add_argument("--half", choices=HALVES, help="without it, both")

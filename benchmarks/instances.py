@@ -16,21 +16,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Final
 
 from figures import hardware
+from sleeping_device import SleepingWorkload
 
 from harness.child_process import in_child
-from harness.engines.null import ANSWER, NullInference, NullPredictor
+from harness.engines.null import ANSWER, NullPredictor
 from harness.serving.harness_ceiling import null_schedule, null_system, rate, several
 from harness.serving.loadgen.result_files import read_facts
 from harness.serving.loadgen.session import Job, run_loadgen
-from suite.engine import Engine
 from suite.loadgen.scenario import Scenario
-from suite.workload import Run
 
 BATCH: Final = 112
 BATCH_S: Final = 0.02
@@ -50,29 +49,12 @@ class Sleeping(NullPredictor):
         return [ANSWER] * len(samples)
 
 
-class SleepingInference(NullInference):
-    """Samples that consist only of their number."""
-
-    def open(self, worker: int, max_batch: int) -> Sleeping:
-        """Open the device."""
-        return Sleeping()
-
-
-@dataclass(frozen=True)
-class SleepingWorkload:
-    """The serving half that a session needs."""
-
-    def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> SleepingInference:
-        """Build the device."""
-        return SleepingInference()
-
-
 def measured(instances: int) -> float:
     """Run Offline once; samples/s."""
     batches = round(LASTS_S / BATCH_S) * instances
     schedule = replace(null_schedule(Scenario.OFFLINE), min_duration_ms=1, min_queries=batches * BATCH)
     with TemporaryDirectory(prefix="podium-instances-") as folder:
-        system = replace(several(null_system(Path(folder), BATCH), instances), workload=SleepingWorkload())
+        system = replace(several(null_system(Path(folder), BATCH), instances), workload=SleepingWorkload(Sleeping))
         in_child(run_loadgen, Job(system=system, schedule=schedule, folder=Path(folder)))
         return rate(Scenario.OFFLINE, read_facts(Path(folder)))
 

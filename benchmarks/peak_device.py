@@ -12,25 +12,24 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import peak
 from figures import hardware
+from sleeping_device import SleepingWorkload
 
 from harness.child_process import in_child
-from harness.engines.null import ANSWER, NullInference, NullPredictor
+from harness.engines.null import ANSWER, NullPredictor
 from harness.serving.harness_ceiling import null_schedule, null_system
 from harness.serving.loadgen.result_files import read_facts
 from harness.serving.loadgen.session import Job, run_loadgen
 from harness.serving.peak.trials import latencies
-from suite.engine import Engine
 from suite.loadgen.scenario import Scenario
 from suite.studies.peak_search import Aim, Search, Seen, Step
 from suite.studies.rates import counted
-from suite.workload import Run
 
 SERVICE_S: Final = 0.005
 BOUND_S: Final = 0.250
@@ -61,23 +60,6 @@ class Sleeping(NullPredictor):
         return [ANSWER] * len(samples)
 
 
-class SleepingInference(NullInference):
-    """Samples that consist only of their number."""
-
-    def open(self, worker: int, max_batch: int) -> Sleeping:
-        """Open the device."""
-        return Sleeping()
-
-
-@dataclass(frozen=True)
-class SleepingWorkload:
-    """The serving half that a session needs."""
-
-    def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> SleepingInference:
-        """Build the device."""
-        return SleepingInference()
-
-
 def ran(step: Step, aim: Aim, seed: int) -> Seen:
     """Do one LoadGen run."""
     skipped = 0 if step.full else aim.skipped(step.rate)
@@ -87,7 +69,7 @@ def ran(step: Step, aim: Aim, seed: int) -> Seen:
         schedule_rng_seed=seed,
     )  # fmt: skip
     with TemporaryDirectory(prefix="podium-peak-") as folder:
-        system = replace(null_system(Path(folder), 1), workload=SleepingWorkload())
+        system = replace(null_system(Path(folder), 1), workload=SleepingWorkload(Sleeping))
         in_child(run_loadgen, Job(system=system, schedule=schedule, folder=Path(folder)))
         facts = read_facts(Path(folder))
         queries, over, scatter = counted(latencies(Path(folder)), bound_ns, skipped)

@@ -5,6 +5,7 @@ The group's help reads one-line texts without loading a command; a command whose
 
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -288,11 +289,10 @@ def new_workload(name: str, output: Path | None) -> None:
 
     Example: podium new-workload moons
     """
-    import shlex
-
     from suite.console.new_workload import write
 
-    click.echo("\n".join(map(str, write(name, folder := output or Path(f"podium-{name}")))))
+    folder = output or Path(f"podium-{name}")
+    click.echo("\n".join(map(str, write(name, folder))))
     click.echo(f"next: pip install --no-deps -e {shlex.quote(str(folder))}, podium run {name}; then change it: docs/guides/your-workload.md")
 
 

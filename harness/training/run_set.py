@@ -14,6 +14,7 @@ from harness.distributed import RankFailed, Ranks, launched, restarts
 from harness.doctor.dtype_trials import check_training
 from harness.engine_choice import foresee
 from harness.failures import sentence
+from harness.machine.device import several
 from harness.machine.power.selection import Chosen, choose
 from harness.machine.system_description import describe
 from harness.request import Request, prepare
@@ -84,8 +85,15 @@ def check_challenge(challenge: str | None) -> None:
         raise RequestError(f"--challenge: {problem}")
 
 
+def check_device(workload: str, device: str) -> None:
+    """Refuse several devices: each has a rank of its own, which torchrun starts."""
+    if several(device):
+        raise RequestError(f"--device {device}: training has one rank for each GPU; start them with torchrun --nproc-per-node N -m harness train {workload}")
+
+
 def requested(workload: str, options: Options) -> tuple[Request, TrainingRow, Mapping[str, HyperValue]]:
     """Resolve the request, its row and hyper-parameters; refuse what the judge would reject, before anything else."""
+    check_device(workload, options.device)
     request = prepare(options, workload)
     foresee(request)
     row = training_row(request)

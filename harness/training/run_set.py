@@ -88,7 +88,8 @@ def check_challenge(challenge: str | None) -> None:
 def check_device(workload: str, device: str) -> None:
     """Refuse several devices: each has a rank of its own, which torchrun starts."""
     if several(device):
-        raise RequestError(f"--device {device}: training has one rank for each GPU; start them with torchrun --nproc-per-node N -m harness train {workload}")
+        start = f"torchrun --nproc-per-node N -m harness train {workload}"
+        raise RequestError(f"--device {device}: training has one rank for each GPU, started by {start}; podium infer serves on several")
 
 
 def requested(workload: str, options: Options) -> tuple[Request, TrainingRow, Mapping[str, HyperValue]]:

@@ -49,11 +49,6 @@ def test_cores_are_written_as_the_kernel_does(cores: tuple[int, ...]):
     assert tuple(placement.listed(written(cores))) == cores
 
 
-def test_core_lists_are_short():
-    """64 numbers would not fit a line."""
-    assert written(range(64)) == "0-63" and written([0, 2, 3]) == "0,2-3"
-
-
 @pytest.mark.parametrize(("asked", "words"), [(-1, "below 0"), (10**6, "too many for")])
 def test_what_the_machine_cannot_hold_is_refused(asked: int, words: str):
     """Exit code 2, before anything starts."""

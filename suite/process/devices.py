@@ -1,12 +1,13 @@
 """Names of devices in options and records: `cpu`, `cuda:3`, and several GPUs in the notation of the kernel's lists, `cuda:0-3,6`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from suite.files.untrusted_files import whole_number
 
 CUDA: Final = "cuda"
 ALL: Final = "all"
+VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
 MOST: Final = 1024
 """House rule: no node has so many GPUs; a record's longer list is not expanded."""
 
@@ -47,6 +48,24 @@ def name_of(devices: Sequence[str]) -> str:
     """Return the one name of devices, all of them GPUs if they are several."""
     different = sorted(set(devices), key=lambda device: (len(device), device))
     return different[0] if len(different) == 1 else f"{CUDA}:{written(sorted(map(ordinal, different)))}"
+
+
+def alone(device: str) -> str:
+    """Return a GPU's name in a process that sees no other; processors are the same everywhere."""
+    return f"{CUDA}:0" if device.startswith(CUDA) else device
+
+
+def visible_alone(device: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variable that lets a process see one GPU alone, of those that this one sees; nothing for processors.
+
+    Frameworks that take memory of every GPU that they see, or use the current one where none is named, would meet on the first. CUDA reads the
+    variable when it is initialised (CUDA C++ Programming Guide, CUDA environment variables): numbers, or UUIDs of GPUs and their slices.
+    """
+    if not device.startswith(CUDA):
+        return {}
+    words = [word.strip() for word in environment.get(VISIBLE, "").split(",") if word.strip()]
+    number = ordinal(device)
+    return {VISIBLE: words[number] if number < len(words) else str(number)}
 
 
 def members(device: str) -> tuple[str, ...] | None:

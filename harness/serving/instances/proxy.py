@@ -7,6 +7,7 @@ workers: while it answers one's batch, the other's lies in its pipe. Elsewhere a
 import multiprocessing
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, cast
@@ -31,7 +32,7 @@ class Lane:
         self.asked, self.answered, self.next = 0, 0, threading.Condition()
         pipe, theirs = context.Pipe()
         self.pipe: Connection = pipe
-        self.process = context.Process(target=instance_main, args=(number, place.cores, threads, theirs), daemon=True)
+        self.process = context.Process(target=instance_main, args=(number, place, threads, theirs), daemon=True)
         with interrupts_blocked():
             self.process.start()
         theirs.close()
@@ -62,8 +63,12 @@ class Lane:
         except (EOFError, OSError) as error:
             raise self.gone() from error
         if isinstance(answer, Failure):
-            raise answer.error()
+            raise self.told(answer).error()
         return answer
+
+    def told(self, failure: Failure) -> Failure:
+        """Say which GPU's process failed."""
+        return failure if self.place.device == "cpu" else replace(failure, sentence=f"{self.name}: {failure.sentence}")
 
     def ask(self, verb: str, argument: object = None) -> Any:
         """Send a request and wait for its answer, behind those that were sent before."""

@@ -27,7 +27,7 @@ from suite.engine import Calibration, Engine, Executable, Network, Plan
 from suite.errors import JudgedError
 from suite.files.layout import DETAIL, PARTIAL, TELEMETRY, sync
 from suite.loadgen.scenario import Scenario
-from suite.process.devices import name_of
+from suite.process.devices import alone, name_of
 from suite.records import CalibrationRecord
 from suite.rounds import HyperValue
 from suite.workload import Inference, Mode, Run
@@ -90,8 +90,8 @@ class System:
         return instances, instances
 
     def on(self, device: str) -> "System":
-        """Return the system of one process on one device."""
-        return replace(self, placement=(), run=replace(self.run, device=device))
+        """Return the system of one process, which sees that device alone."""
+        return replace(self, placement=(), run=replace(self.run, device=alone(device)))
 
     def build(self) -> tuple[Inference, "Recorder"]:
         """Build the system under test in this process."""

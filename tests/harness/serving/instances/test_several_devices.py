@@ -1,21 +1,24 @@
 """`podium infer --device cuda:0-1` with real LoadGen and real processes; only the GPUs are missing, which the fake network does not need."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from podium_fakes.drive import entry, options
-from podium_fakes.fake import Fake, FakeInference
 from podium_fakes.kept import keep_ceiling, keep_checkpoint, run_folders, run_record
+from podium_fakes.served import Served, job
 
 from compliance.judge import Judge
 from compliance.verdict import Severity
 from harness.machine import device, placement, system_description
 from harness.machine.gpus import Gpu
+from harness.machine.placement import Place
 from harness.serving import infer
+from harness.serving.loadgen.session import Job, held
 from harness.serving.setup import Bench, set_up
-from suite.errors import RequestError
+from suite.errors import JudgedError, RequestError
 from suite.files.layout import RUN_RECORD
 from suite.loadgen.scenario import Scenario
 
@@ -82,14 +85,39 @@ def bench(folder: Path, *assignments: str, **changes: Any) -> Bench:
     return set_up("fake", options(folder, *assignments, device="cuda:0-1", **changes), None)
 
 
-def test_each_process_gets_its_own_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """By the run that its workload receives: a child resolves nothing again."""
-    seen = []
-    monkeypatch.setattr(Fake, "inference", lambda self, run, checkpoint, engine: seen.append(run.device) or FakeInference(run, checkpoint, engine))
-    system = bench(tmp_path).system
-    for place in system.placement:
-        system.on(place.device).build()
-    assert seen == ["cuda:0", "cuda:1"]
+def run(one: Job) -> None:
+    """Run LoadGen and keep its files."""
+    with held(one):
+        pass
+
+
+@pytest.mark.parametrize(("variable", "seen"), [(None, ("0", "6")), ("4,5,6,7,3,2,GPU-ab", ("4", "GPU-ab"))])
+def test_each_process_sees_its_own_gpu_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str | None, seen: tuple[str, str]):
+    """TensorFlow would take the memory of all that it sees, and what names no GPU would be on the first; numbers are those of this process."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if variable:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", variable)
+    one = job(tmp_path, Scenario.OFFLINE)
+    run(replace(one, system=replace(one.system, placement=(Place(device="cuda:0"), Place(device="cuda:6")))))
+    assert set((tmp_path / "sut" / "processes").read_text().splitlines()) == {f"cuda:0 of {word}" for word in seen}
+
+
+def test_a_process_that_fails_is_told_with_its_gpu(tmp_path: Path):
+    """One GPU of eight may be out of memory."""
+    one = job(tmp_path, Scenario.OFFLINE, facts=Served(fault="open"))
+    with pytest.raises(JudgedError, match=r"instance 0 \(cuda:6, cores not pinned\): .*full on purpose"):
+        run(replace(one, system=replace(one.system, placement=(Place(device="cuda:6"),))))
+    assert not list(tmp_path.glob("run*"))
+
+
+def test_a_server_has_one_device(tmp_path: Path):
+    """Behind a network, several are several servers."""
+    pytest.importorskip("tritonclient.grpc", reason="the extra remote is not installed")
+    from harness.serving.network.command import serve as serve_others
+
+    keep_checkpoint(tmp_path)
+    with pytest.raises(RequestError, match="podium serve answers in one process: start one for each device"):
+        serve_others("fake", options(tmp_path, device="cuda:0-1"), checkpoint=None, listen="127.0.0.1:0", server="builtin", files=(None, None, None))
 
 
 def test_the_system_is_named_after_its_devices(tmp_path: Path):

@@ -90,6 +90,8 @@ def test_most_commands_take_one_device(monkeypatch: pytest.MonkeyPatch, option: 
         ("run fake", "cuda:0-7", 8, 2, "torchrun --nproc-per-node"),
         ("precision fake", "cuda:0-7", 8, 2, "takes one device"),
         ("sweep --network alexnet", "cuda:0-7", 8, 2, "takes one device"),
+        ("sweep fake", "cuda:0-7", 8, 2, "takes one device"),
+        ("peak fake", "cuda:0-9", 8, 3, "this machine has 8 usable GPUs"),
     ],
 )
 def test_commands_end_with_their_codes(

@@ -2,7 +2,8 @@
 
 import sys
 import traceback
-from importlib.metadata import EntryPoint
+from functools import cache
+from importlib.metadata import Distribution, EntryPoint
 from pathlib import Path
 from typing import Final
 
@@ -14,12 +15,18 @@ TOLD: Final[set[str]] = set()
 
 def own(point: EntryPoint) -> bool:
     """Return whether an entry point is podium's."""
-    return point.dist is not None and point.dist.name == DISTRIBUTION
+    return point.dist is not None and identity(point.dist)[0] == DISTRIBUTION
 
 
 def package(point: EntryPoint) -> str:
     """Return the distribution of an entry point with its version, or the module if the distribution is unknown."""
-    return f"{point.dist.name} {point.dist.version}" if point.dist else point.value.partition(":")[0]
+    return " ".join(identity(point.dist)) if point.dist else point.value.partition(":")[0]
+
+
+@cache
+def identity(distribution: Distribution) -> tuple[str, str]:
+    """Return a distribution's name and version, parsed once: a package has dozens of entry points."""
+    return distribution.name, distribution.version
 
 
 def broken(point: EntryPoint, error: BaseException) -> str:

@@ -228,7 +228,7 @@ def shared_options() -> tuple[Callable[[Callable[..., R]], Callable[..., R]], ..
         click.option("--input", type=INPUT, default="default", show_default=True, help="Input pipeline."),
         click.option("--data", type=PATH, help="Folder with the real data set; without it, the embedded data."),
         click.option("--results", type=PATH, default=Path("results"), show_default=True, help="Results folder."),
-        click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1; infer: also cuda:0-7, cuda:0,2, cuda:all."),
+        click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1; auto: a GPU if there is one; infer: also cuda:0-7,9, cuda:all."),
         click.option("--precision", type=click.Choice(list(map(str, Precision))), help="Number format; without it, the workload's to train, fp32 to serve."),
         click.option("--threads", type=click.IntRange(min=0), default=0, callback=valid_threads, help="CPU threads; 0: as many as others leave cores."),
         click.option("--config", type=PATH, help="TOML file of settings."),

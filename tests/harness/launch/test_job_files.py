@@ -57,15 +57,6 @@ def test_text_of_the_user_is_quoted() -> None:
     assert "'/shared/my results; rm -rf x'" in text and "'a=b c'" in text
 
 
-@pytest.mark.skipif(shutil.which("sbatch") is None, reason="Slurm is not installed")
-def test_slurm_takes_the_batch_script(tmp_path: Path) -> None:
-    """Slurm's own parser is the last word on #SBATCH lines."""
-    path = tmp_path / "job.sh"
-    path.write_text(slurm("--device", "cpu"))
-    done = subprocess.run(["sbatch", "--test-only", str(path)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
 def stubs(folder: Path) -> dict[str, str]:
     """Programs in Slurm's place: one node, and every call noted."""
     folder.mkdir()

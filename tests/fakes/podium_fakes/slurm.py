@@ -106,6 +106,10 @@ class Cluster:
         """Find the ranks that train now, by number."""
         return {int(environment["RANK"]): process for process, words, environment in self._processes() if "harness" in words and "RANK" in environment}
 
+    def on(self, node: str) -> list[psutil.Process]:
+        """Find the ranks on a node, and what they started."""
+        return [process for process, words, environment in self._processes() if "harness" in words and environment.get("SLURMD_NODENAME") == node]
+
     def launchers(self) -> Mapping[str, psutil.Process]:
         """Find torchrun on each node."""
         found = {environment.get("SLURMD_NODENAME", ""): process for process, words, environment in self._processes() if "torch.distributed.run" in words}

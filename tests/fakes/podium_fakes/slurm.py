@@ -76,15 +76,15 @@ class Cluster:
     first: int
     """Its first process, as this machine numbers it."""
 
-    def run(self, *words: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
-        """Run a command on the host of slurmctld."""
+    def run(self, *words: str, cwd: Path, programs: Path | None = None) -> "subprocess.CompletedProcess[str]":
+        """Run a command on the host of slurmctld; `programs` is a folder with a torchrun of its own."""
         spaces = ["nsenter", f"--target={self.first}", *SPACES, f"--wd={cwd}"]
-        environment = {**os.environ, "SLURM_CONF": str(self.folder / "slurm.conf"), "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}"}
+        environment = {**os.environ, "SLURM_CONF": str(self.folder / "slurm.conf"), "PATH": f"{programs or self.folder / 'bin'}:{os.environ['PATH']}"}
         return subprocess.run([*spaces, *words], env=environment, capture_output=True, text=True, timeout=60)
 
-    def submit(self, script: Path) -> str:
+    def submit(self, script: Path, programs: Path | None = None) -> str:
         """Hand a batch script in, from its own folder; return the job's number."""
-        done = self.run("sbatch", "--parsable", str(script), cwd=script.parent)
+        done = self.run("sbatch", "--parsable", str(script), cwd=script.parent, programs=programs)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
@@ -132,7 +132,7 @@ def missing() -> str:
     if os.geteuid() != 0:
         return "a Slurm cluster of its own needs root, for namespaces"
     if absent := [program for program in PROGRAMS if shutil.which(program) is None]:
-        return f"not installed: {', '.join(absent)} (Debian: slurm-wlm munge)"
+        return f"not installed: {', '.join(absent)} (Debian: slurm-wlm munge iproute2)"
     tried = subprocess.run(["unshare", "--fork", *SPACES, "true"], capture_output=True, text=True)
     return "" if tried.returncode == 0 else f"no namespaces here: {tried.stderr.strip()}"
 

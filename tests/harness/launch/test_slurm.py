@@ -13,6 +13,7 @@ from podium_fakes.drive import log_path, marks, options, partial, until, valid_e
 from podium_fakes.slurm import Cluster
 
 from harness.launch.command import launch
+from harness.launch.job_file import REQUEUES
 from harness.training.run_set import train_set
 from harness.training.state.checkpointing import generations
 from suite.files.layout import staged_results
@@ -48,7 +49,12 @@ def training(folder: Path, results: Path) -> Path:
 def finished(cluster: Cluster, number: str, script: Path) -> None:
     """Wait until the job has ended well."""
     found = cluster.wait(number, ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL"))
-    assert found["JobState"] == "COMPLETED", (script.parent / f"podium-fake-{number}.log").read_text()
+    assert found["JobState"] == "COMPLETED", output(script, number)
+
+
+def output(script: Path, number: str) -> str:
+    """Read what a job printed."""
+    return next(script.parent.glob(f"*-{number}.log")).read_text()
 
 
 @pytest.fixture(scope="module")
@@ -102,30 +108,46 @@ def test_a_job_that_loses_ranks_and_nodes_and_is_cancelled_ends_as_if_nothing_ha
     assert len(resumed) == 3 and not list(results.rglob("*.partial"))
 
 
-def test_a_run_that_cannot_go_on_does_not_stay_in_the_queue_for_ever(cluster: Cluster, tmp_path: Path) -> None:
-    """A log with `.partial` that no resume can use kept the job coming back, each time for a whole allocation."""
-    results = tmp_path / "results"
-    log = partial(log_path(results))
+def torchrun(folder: Path, body: str) -> None:
+    """Put a program in torchrun's place."""
+    (folder / "torchrun").write_text(f"#!/bin/bash\n{body}\n")
+    (folder / "torchrun").chmod(0o755)
+
+
+def test_a_run_that_fails_each_time_leaves_the_queue(cluster: Cluster, tmp_path: Path) -> None:
+    """A log with `.partial` that no resume can use kept the job coming back for ever, each time for a whole allocation."""
+    log = partial(log_path(tmp_path / "results"))
     log.parent.mkdir(parents=True)
-    log.write_text("not a log\n")
-    (results / ".podium" / "fake").mkdir(parents=True)
-    (results / ".podium" / "fake" / "campaign.json").write_text("{}")
-    script = training(tmp_path, results)
-    script.write_text(script.read_text().replace("-lt 10", "-lt 1"))
-    number = cluster.submit(script)
+    log.touch()
+    script = training(tmp_path, tmp_path / "results")
+    script.write_text(script.read_text().replace(f"-lt {REQUEUES}", "-lt 1"))
+    torchrun(tmp_path, 'echo "start $*"; exit 1')
+    number = cluster.submit(script, tmp_path)
     found = cluster.wait(number, ("FAILED", "COMPLETED"))
     assert (found["JobState"], found["Restarts"]) == ("FAILED", "1")
+    starts = [line for line in output(script, number).splitlines() if line.startswith("start ")]
+    assert len(starts) >= 2 and all(line.endswith("--resume") for line in starts)
+
+
+def test_a_run_that_cannot_go_on_is_not_put_back(cluster: Cluster, tmp_path: Path) -> None:
+    """A typing error, or another workload's unfinished run beside this one, is no reason to come back."""
+    other = partial(log_path(tmp_path / "results").parents[1] / "ssd" / "result_0.txt")
+    other.parent.mkdir(parents=True)
+    other.touch()
+    torchrun(tmp_path, 'echo "start $*"; exit 1')
+    script = training(tmp_path, tmp_path / "results")
+    number = cluster.submit(script, tmp_path)
+    found = cluster.wait(number, ("FAILED", "COMPLETED"))
+    assert (found["JobState"], found["Restarts"]) == ("FAILED", "0") and "--resume" not in output(script, number)
 
 
 def test_each_task_gets_all_devices_and_all_cores_of_its_node(cluster: Cluster, tmp_path: Path) -> None:
     """A step that does not ask again has no device with some plugins, and one core for eight ranks with others."""
     script = printed(tmp_path, "resnet50", "--nodes", "2", "--devices", "8", "--results", "/shared/results", "--data", "/data")
-    fake = tmp_path / "torchrun"
-    fake.write_text('#!/bin/bash\necho "got $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES $(nproc) $*"\n')
-    fake.chmod(0o755)
-    done = cluster.run("env", f"PATH={tmp_path}:/usr/bin:/bin", "sbatch", "--wait", "--parsable", str(script), cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    got = [line.split() for line in next(tmp_path.glob("*.log")).read_text().splitlines() if line.startswith("got ")]
+    torchrun(tmp_path, 'echo "got $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES $(nproc) $*"')
+    number = cluster.submit(script, tmp_path)
+    assert cluster.wait(number, ("COMPLETED", "FAILED"))["JobState"] == "COMPLETED"
+    got = [line.split() for line in output(script, number).splitlines() if line.startswith("got ")]
     assert sorted(words[1:4] for words in got) == [[node, "0,1,2,3,4,5,6,7", "2"] for node in slurm.NODES]
     assert all({"--nnodes=2", "--nproc-per-node=8"} <= set(words) and any(word.startswith("--rdzv-endpoint=n1:") for word in words) for words in got)
 

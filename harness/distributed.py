@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, Protocol, TypeVar, cast
 
-from harness.attempts import meet
 from harness.machine.device import resolve
 from suite.errors import JudgedError, TemporaryError
+from suite.process.attempts import meet
 from suite.process.launcher import from_environment
 
 T = TypeVar("T")

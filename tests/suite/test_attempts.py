@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 import torch.distributed
 
-from harness.attempts import Attempt, meet
 from suite.errors import TemporaryError
+from suite.process.attempts import Attempt, meet
 
 SIZE = 3
 

@@ -1,6 +1,7 @@
 """A real Slurm cluster of two nodes on this machine: munged, slurmctld and two slurmd in namespaces of their own.
 
-Its processes, network, host names and /etc/hosts are its own; when its first process ends, the kernel ends all others. No systemd, no cgroups.
+Its processes, network, host names and /etc/hosts are its own; when its first process ends, the kernel ends all others, and that one goes with whoever
+started it. No systemd, no cgroups.
 """
 
 import os
@@ -20,7 +21,7 @@ import psutil
 NODES: Final = ("n1", "n2")
 GPUS: Final = 8
 """Of each node, by name alone: device nodes like /dev/null stand for them."""
-PROGRAMS: Final = ("slurmctld", "slurmd", "sbatch", "munged", "unshare", "nsenter", "ip")
+PROGRAMS: Final = ("slurmctld", "slurmd", "sbatch", "munged", "setpriv", "unshare", "nsenter", "ip")
 SPACES: Final = ("--mount", "--pid", "--net", "--uts")
 START_S: Final = 30.0
 
@@ -158,7 +159,7 @@ def cluster() -> Iterator[Cluster]:
     with tempfile.TemporaryDirectory(prefix="slurm-") as name, (Path(name) / "said").open("w") as said:
         folder = Path(name)
         write(folder)
-        words = ["unshare", "--fork", "--kill-child", "--mount-proc", *SPACES, "bash", "-c", FIRST_PROCESS, "first", name]
+        words = ["setpriv", "--pdeathsig=KILL", "unshare", "--fork", "--kill-child", "--mount-proc", *SPACES, "bash", "-c", FIRST_PROCESS, "first", name]
         outer = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=said, stderr=said, env={**os.environ, "SLURM_CONF": f"{name}/slurm.conf"})
         try:
             yield started(folder, outer)

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -84,7 +85,8 @@ def lost(cluster: Cluster, place: Path, found: Callable[[], list[psutil.Process]
     before = saved(place)
     until(lambda: saved(place) >= before + 2 and len(cluster.ranks()) == 2, 90)
     for victim in found():
-        victim.kill()
+        with suppress(psutil.NoSuchProcess):
+            victim.kill()
 
 
 def test_a_job_that_loses_ranks_and_nodes_and_is_cancelled_ends_as_if_nothing_had_happened(cluster: Cluster, undisturbed: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from harness.distributed import RankFailed, Ranks, launched, restarts
+from harness.distributed import RankFailed, Ranks, launched
 from harness.doctor.dtype_trials import check_training
 from harness.engine_choice import foresee
 from harness.failures import sentence
@@ -71,7 +71,7 @@ def train_set(
             check_training(request, precision)
         with exclusive(entry.results) if ranks.leads else nullcontext():
             check_shared(entry.results, ranks)
-            begun = threads_begun(entry, workload) if ranks.leads and (resume or restarts()) else 0
+            begun = threads_begun(entry, workload, ranks.restarts) if ranks.leads and (resume or ranks.restarts) else 0
             power = choose(options.power, options.meter, request.settings) if ranks.local_rank == 0 else Chosen()
             shared: dict[str, Any] = {"request": request, "row": row, "hyper": hyper, "precision": precision, "entry": entry, "place": entry}
             threads = beside_others(options.threads, ranks, begun)
@@ -195,7 +195,7 @@ def open_set(job: Job, seed: int | None, runs: int | None, resume: bool, challen
     found: dict[str, Any] = {}
     place, moved = job.entry, None
     if job.ranks.leads:
-        going = going_on(job, seed, runs) if resume or restarts() else None
+        going = going_on(job, seed, runs) if resume or job.ranks.restarts else None
         if going is not None:
             place, campaign = going
         else:

@@ -1,12 +1,13 @@
 """The power of one run, served or trained: what its record claims, the readings, and the energy computed from them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from compliance.documents.podium import power_before as earlier
 from compliance.documents.podium.inference import LoadGenRun
 from compliance.documents.podium.study import StudyFile, StudyPoint
 from compliance.documents.podium.training import TrainingLog, finite
@@ -52,6 +53,8 @@ class PoweredRun:
     """Whether the machine was at work; an idle one may draw the same all the time."""
     fewest: int = 0
     """Readings that it needs."""
+    reasons: tuple[str, ...] = ()
+    """Why the record has no energy of a channel."""
 
     @property
     def claims(self) -> tuple[EnergyRecord, ...]:
@@ -61,7 +64,9 @@ class PoweredRun:
     @property
     def measured(self) -> tuple[tuple[EnergyRecord, ...], tuple[str, ...]]:
         """The energy computed from the readings, and why a channel yields none."""
-        return power_readings.records(self.readings, *self.window, self.work) if self.window else ((), ())
+        refused = earlier.refused(self.reasons)
+        readings = replace(self.readings, tracks={name: track for name, track in self.readings.tracks.items() if name not in refused})
+        return power_readings.records(readings, *self.window, self.work) if self.window else ((), ())
 
     def record_fault(self, found: str, required: str) -> Fault:
         """Build a Fault for the record."""
@@ -89,6 +94,7 @@ def of_run(run: LoadGenRun) -> PoweredRun | None:
         readings=readings,
         window=None if begin_ns is None or end_ns is None else (begin_ns, end_ns),
         work=Work(samples=queries * per_query, queries=queries if run.scenario in STREAMS else None),
+        reasons=run.record.no_energy if run.record else (),
     )
 
 
@@ -109,6 +115,7 @@ def of_point(point: StudyPoint, table: Path) -> PoweredRun | None:
         readings=readings,
         window=None if begin_ns is None or end_ns is None else (begin_ns, end_ns),
         work=Work(samples=queries * per_query, queries=queries),
+        reasons=point.told.no_energy,
     )
 
 
@@ -137,6 +144,7 @@ def of_training(log: TrainingLog, telemetry: Path, node: bool = False) -> Powere
     readings = read(telemetry)
     if record is None and not readings.tracks:
         return None
+    reasons = record.event.metadata.get("no_energy") if record else None
     times = [each.event.time_ms for key in (events.RUN_START, events.RUN_STOP) if (each := log.first(key)) and finite(each.event.time_ms)]
     return PoweredRun(
         record=log.path,
@@ -149,6 +157,7 @@ def of_training(log: TrainingLog, telemetry: Path, node: bool = False) -> Powere
         window=(round(times[0] * NS_PER_MS), round(times[1] * NS_PER_MS)) if len(times) == 2 else None,
         work=Work(samples=0),
         fewest=TRAINING_READINGS,
+        reasons=tuple(str(each) for each in reasons) if isinstance(reasons, list) else (),
     )
 
 

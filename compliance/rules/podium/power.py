@@ -6,10 +6,11 @@ from dataclasses import fields
 from itertools import combinations, pairwise
 from typing import Any, Final
 
+from compliance.documents.podium import power_before as earlier
 from compliance.documents.podium.power import PoweredRun
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
-from suite.energy import NoEnergyError, unwrapped
+from suite.energy import NoEnergyError, Series, covering, unwrapped
 from suite.measurement.power_readings import CLOCK_DRIFT_NS, COMPONENTS, METERS_OFFSET_NS, PARTS, Track
 from suite.power import SYSTEM, Grade, Quantity, overlap
 from suite.records import EnergyRecord
@@ -90,6 +91,8 @@ def differences(powered: PoweredRun, told: EnergyRecord, measured: EnergyRecord)
     """Yield the figures of a channel that are not what follows from its readings."""
     for field in fields(EnergyRecord):
         mine, other = getattr(told, field.name), getattr(measured, field.name)
+        if field.name == "edge_j" and powered.window and close(mine, earlier.edge_j(told, powered.measured[0], powered.readings.tracks, powered.window)):
+            continue
         if field.name in FIGURES and not close(mine, other) or field.name in ("readings", "longest_gap_ms") and mine != other:
             yield powered.record_fault(f"{field.name} {mine} by {told.name}", f"{other}, as the readings have it")
 
@@ -115,7 +118,7 @@ def enough(powered: PoweredRun) -> Iterator[Fault]:
 
 @rule("power.counter", PoweredRun)
 def counter(powered: PoweredRun) -> Iterator[Fault]:
-    """A counter never falls but by its range, and never grows faster than its part can draw; a warning where no energy is told of it.
+    """A counter never falls but by its range, and never grows faster than its part can draw; a warning outside the run, and where no energy is told of it.
 
     Source: Linux, power/powercap/powercap.rst, max_energy_range_uj; house rule: the limit, and a fifth more.
     Advice: serve again; a counter that falls was edited, or reset during the run.
@@ -123,10 +126,22 @@ def counter(powered: PoweredRun) -> Iterator[Fault]:
     told = {each.name for each in powered.claims}
     for track in powered.readings.tracks.values():
         if track.quantity is Quantity.ENERGY and rising(track) and track.values:
-            try:
-                unwrapped(track.times_ns, track.values, track.series)
-            except NoEnergyError as error:
-                yield powered.fault(f"{track.name}: {error}", "a counter that only grows, but for its range", odd=track.name not in told)
+            inside = refusal(track.series, powered.window)
+            if found := inside or refusal(track.series, None):
+                yield powered.fault(f"{track.name}: {found}", "a counter that only grows, but for its range", odd=not inside or track.name not in told)
+
+
+def refusal(series: Series, window: tuple[int, int] | None) -> str:
+    """Return why a counter gives no energy in a window, or with None in the whole file; empty if it does, or does not cover the window."""
+    try:
+        series = covering(series, *window) if window else series
+    except NoEnergyError:
+        return ""
+    try:
+        unwrapped(series)
+    except NoEnergyError as error:
+        return str(error)
+    return ""
 
 
 def rising(track: Track) -> bool:

@@ -4,6 +4,7 @@ Times are converted to UTC by the pair of clocks in the head of each segment; th
 """
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -152,8 +153,15 @@ def track_of(channel: Mapping[str, Any]) -> Track:
         containers=listed["within"],
         quantity=Quantity(channel["kind"]),
         period_ms=period_ms,
-        facts={key: value for key, value in channel.items() if isinstance(value, int | float | str)},
+        facts={key: bounded(value) for key, value in channel.items() if isinstance(value, int | float | str)},
     )
+
+
+def bounded(value: int | float | str) -> int | float | str:
+    """Check a fact about a channel: ValueError for a number that no instrument reports."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} is no finite number")
+    return whole(value) if type(value) is int else value
 
 
 def offset(clocks: Sequence[Any]) -> int:

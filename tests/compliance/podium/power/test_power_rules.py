@@ -113,3 +113,16 @@ def test_a_counter_that_an_earlier_version_refused_stays_refused(tmp_path: Path,
     (path,) = tmp_path.glob(f"**/performance/run_1/{RUN_RECORD}")
     edit(path, lambda record: record.update(energy=[record["energy"][place] for place in (0, 2)], no_energy=reasons))
     assert (power_findings(tmp_path) == []) is told
+
+
+@pytest.mark.parametrize("fact", ["clock_offset_ns", "clock_doubt_ns", "limit_w", "range_uj"])
+def test_a_number_of_400_digits_is_a_finding_and_no_crash(tmp_path: Path, fact: str) -> None:
+    """What was read beside it is no readings any more, and the record's energy rests on nothing."""
+    powered(lambda lines: lines[0]["channels"][2].update({fact: 10**400}), refigured=False)(tmp_path)
+    assert power_findings(tmp_path) == [("power.same_run", Severity.ERROR, "energy without readings")]
+
+
+@pytest.mark.parametrize("end", [False, True])
+def test_a_clock_of_400_digits_is_a_finding_and_no_crash(tmp_path: Path, end: bool) -> None:
+    powered(lambda lines: (lines[-1]["end"] if end else lines[0])["clocks_ns"].__setitem__(1, 10**400), refigured=False)(tmp_path)
+    assert ("power.same_run", Severity.ERROR, "energy without readings") in power_findings(tmp_path)

@@ -1,13 +1,13 @@
 """The power of one run, served or trained: what its record claims, the readings, and the energy computed from them."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from compliance.documents.podium import power_before as earlier
 from compliance.documents.podium.inference import LoadGenRun
 from compliance.documents.podium.study import StudyFile, StudyPoint
 from compliance.documents.podium.training import TrainingLog, finite
@@ -26,6 +26,8 @@ STREAMS: Final = (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM)
 NS_PER_MS: Final = 1_000_000
 TRAINING_READINGS: Final = 60
 """Fewest readings of a training run. Source: MLPerf Training power rules: at least 60 readings, at 1 Hz or faster."""
+REFUSED: Final = re.compile(r"(.*): the counter jumped by \d+ uJ, .*")
+"""Sentence of an earlier version about a counter that it refused: it held growth between any two readings against the limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,8 @@ class PoweredRun:
     window: tuple[int, int] | None
     """The run's time span, in ns of UTC; None if its log does not give it."""
     work: Work
+    silent: bool = False
+    """Whether a log that could tell energy does not, as logs of earlier versions."""
     loaded: bool = True
     """Whether the machine was at work; an idle one may draw the same all the time."""
     fewest: int = 0
@@ -64,7 +68,7 @@ class PoweredRun:
     @property
     def measured(self) -> tuple[tuple[EnergyRecord, ...], tuple[str, ...]]:
         """The energy computed from the readings, and why a channel yields none."""
-        refused = earlier.refused(self.reasons)
+        refused = refused_before(self.reasons)
         readings = replace(self.readings, tracks={name: track for name, track in self.readings.tracks.items() if name not in refused})
         return power_readings.records(readings, *self.window, self.work) if self.window else ((), ())
 
@@ -152,6 +156,7 @@ def of_training(log: TrainingLog, telemetry: Path, node: bool = False) -> Powere
         telemetry=telemetry,
         performance=True,
         told=told,
+        silent=record is None and not node,
         malformed=malformed,
         readings=readings,
         window=(round(times[0] * NS_PER_MS), round(times[1] * NS_PER_MS)) if len(times) == 2 else None,
@@ -177,3 +182,8 @@ def read(path: Path) -> Readings:
         return power_readings.read(path)
     except UnreadableError:
         return Readings()
+
+
+def refused_before(reasons: Iterable[str]) -> frozenset[str]:
+    """Return the names of the channels that a record refuses in the words of an earlier version."""
+    return frozenset(match[1] for reason in reasons if (match := REFUSED.fullmatch(reason)))

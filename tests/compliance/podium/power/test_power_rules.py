@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from examples import path_of
-from kinds.power import MUTANTS, RANGE_UJ, edit, fallen, of, powered
+from kinds.power import MUTANTS, RANGE_UJ, edit, fallen, late, of, powered, relabelled, swinging
 from kinds.powered_training import TRAINED_MUTANTS, trained
 
 from compliance.judge import Judge
@@ -41,12 +41,13 @@ def test_a_good_training_run_raises_no_alarm(tmp_path: Path) -> None:
     assert [finding for finding in Judge().result(str(tmp_path)).findings if finding.rule.startswith(("power.", "telemetry.", "file.", "training."))] == []
 
 
-def test_a_log_from_before_energy_was_told_is_judged_as_before(tmp_path: Path) -> None:
-    """Older logs have readings beside them and no word of energy; that is no violation."""
+def test_a_log_without_a_word_of_energy_is_odd_and_valid(tmp_path: Path) -> None:
+    """Older logs have readings beside them and no event of energy; a log from which it was removed looks the same."""
     trained()(tmp_path)
     log = tmp_path / "result_0.txt"
     log.write_text("".join(line for line in log.read_text().splitlines(keepends=True) if '"key": "energy"' not in line))
-    assert [finding for finding in Judge().result(str(tmp_path)).findings if finding.rule.startswith("power.")] == []
+    found = [(each.rule, each.severity) for each in Judge().result(str(tmp_path)).findings if each.rule.startswith("power.")]
+    assert found == [("power.energy", Severity.WARNING)]
 
 
 def test_a_bad_example_breaks_twenty_things_in_all() -> None:
@@ -126,3 +127,37 @@ def test_a_number_of_400_digits_is_a_finding_and_no_crash(tmp_path: Path, fact: 
 def test_a_clock_of_400_digits_is_a_finding_and_no_crash(tmp_path: Path, end: bool) -> None:
     powered(lambda lines: (lines[-1]["end"] if end else lines[0])["clocks_ns"].__setitem__(1, 10**400), refigured=False)(tmp_path)
     assert ("power.same_run", Severity.ERROR, "energy without readings") in power_findings(tmp_path)
+
+
+def test_a_sensor_that_moves_by_its_last_digit_alone_is_stuck(tmp_path: Path) -> None:
+    """33 W and a microwatt are 33 W."""
+    powered(swinging)(tmp_path)
+    ((name, severity, found),) = power_findings(tmp_path)
+    assert (name, severity) == ("power.stuck", Severity.WARNING) and "readings of 33 to 33" in found
+
+
+def test_a_sensor_that_reads_the_same_before_and_after_the_run_is_stuck(tmp_path: Path) -> None:
+    """As high idle as busy: a sensor with noise of a percent that does not know of the run."""
+    powered(lambda lines: [line.update(p=33_000_000 + 300_000 * (place % 2)) for place, line in enumerate(of(lines, 1))])(tmp_path)
+    ((name, severity, found),) = power_findings(tmp_path)
+    assert (name, severity) == ("power.stuck", Severity.WARNING) and "before and after it" in found
+
+
+def test_a_counter_that_does_not_count_is_stuck(tmp_path: Path) -> None:
+    powered(lambda lines: [line.update(e=5) for line in of(lines, 3)])(tmp_path)
+    assert ("power.stuck", Severity.WARNING) in [each[:2] for each in power_findings(tmp_path)]
+
+
+def test_an_error_at_the_edges_of_more_than_a_tenth_is_told(tmp_path: Path) -> None:
+    """The meter was not read for 1.6 s around the begin of a run of 5.5 s."""
+    powered(late)(tmp_path)
+    ((name, severity, found),) = power_findings(tmp_path)
+    assert (name, severity) == ("power.edge", Severity.WARNING) and "at the edges" in found
+
+
+@pytest.mark.parametrize("grade", ["meter", "sensor", "counter"])
+def test_a_plugins_source_may_have_any_grade_but_an_analyzers(tmp_path: Path, grade: str) -> None:
+    """Somebody else's source is no violation."""
+    scope = "system" if grade == "meter" else "module"
+    powered(relabelled("acme", grade, name="acme:1", scope=[scope], number=1))(tmp_path)
+    assert power_findings(tmp_path) == []

@@ -1,25 +1,12 @@
-"""What earlier versions of podium computed otherwise, so that their records are still judged by their own arithmetic.
+"""The edge error as earlier versions of podium computed it, one period long, so that their records are still judged by their own arithmetic."""
 
-They held a counter's growth between any two readings against its part's limit, and took the error at an edge for one period long.
-"""
-
-import re
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
-from typing import Final
 
 from suite.energy import NS_PER_S, UNITS, NoEnergyError, covering, unwrapped
 from suite.measurement.power_readings import COMPONENTS, Track, outermost
 from suite.power import Quantity
 from suite.records import EnergyRecord
-
-REFUSED: Final = re.compile(r"(.*): the counter jumped by \d+ uJ, .*")
-"""Sentence of an earlier version about a counter that it refused."""
-
-
-def refused(reasons: Iterable[str]) -> frozenset[str]:
-    """Return the names of the channels that a record refuses in the words of an earlier version."""
-    return frozenset(match[1] for reason in reasons if (match := REFUSED.fullmatch(reason)))
 
 
 def edge_j(told: EnergyRecord, measured: Iterable[EnergyRecord], tracks: Mapping[str, Track], window: tuple[int, int]) -> float | None:

@@ -48,5 +48,5 @@ def sentences(measured: Measured) -> Iterator[str]:
     """Yield what was measured, and what was not and why."""
     for each in measured.energy:
         rate = f", {each.samples_per_s_per_w:,.3g} samples/s/W" if each.samples_per_s_per_w else ""
-        yield f"energy: {each.joules:,.1f} J, {each.average_w:,.2f} W{rate} ({each.name}, grade {each.grade}, scope {' + '.join(each.scope)})"
+        yield f"energy: {each.joules:,.1f} J, {each.average_w:,.2f} W{rate} ({each.name}, grade {each.grade}, scope {' + '.join(each.scope)}){each.about}"
     yield from (f"no energy: {reason}" for reason in measured.reasons)

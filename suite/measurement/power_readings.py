@@ -30,6 +30,8 @@ PARTS: Final = (Grade.SENSOR, Grade.COUNTER)
 """Grades that a sum of parts may consist of."""
 METERS_OFFSET_NS: Final = 100_000_000
 """Limit of a meter's clock offset, including the uncertainty of the comparison. Source: house rule; MLPerf Power allows 400 ms."""
+NOTE: Final = "power:"
+"""Prefix of a channel that tells why another has no readings."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -68,6 +70,8 @@ class Readings:
     tracks: dict[str, Track] = field(default_factory=dict)
     absent: list[str] = field(default_factory=list)
     """Why a requested source was not read, one sentence each."""
+    failed: set[str] = field(default_factory=set)
+    """Channels whose instrument reported an error: none of their readings counts."""
     ended: bool = False
     """Whether the last segment has its last line, by which the clocks are compared."""
     drift_ns: int = 0
@@ -120,7 +124,9 @@ def take(found: Readings, segment: Segment, line: Any) -> Segment:
                 track.times_ns.append(whole(line["t"]) + segment.offset_ns)
                 track.values.append(whole(line[key]))
     else:
-        found.absent += [str(line[name]["error"]) for name in segment.notes if name in line and "error" in line[name]]
+        errors = {name: str(line[name]["error"]) for name in segment.notes if name in line and "error" in line[name]}
+        found.absent += errors.values()
+        found.failed |= {name.removeprefix(NOTE) for name in errors}
     return segment
 
 
@@ -190,6 +196,8 @@ def energies(found: Readings, begin_ns: int, end_ns: int) -> tuple[dict[str, Ene
     if found.drift_ns > CLOCK_DRIFT_NS:
         return {}, [*reasons, f"the machine's clock was set by {found.drift_ns / 1e6:.0f} ms during the run"]
     for name, track in found.tracks.items():
+        if name in found.failed:
+            continue
         try:
             refuse(track, begin_ns, end_ns)
             measured[name] = energy(track.series, begin_ns, end_ns)

@@ -25,7 +25,7 @@ class Known:
 SOURCES: Final[Mapping[str, Known]] = {
     "nvml": Known(grades={Grade.SENSOR: POWER, Grade.COUNTER: (Quantity.ENERGY,)}, names=re.compile("nvml:.+")),
     "rapl": Known(grades={Grade.COUNTER: (Quantity.ENERGY,)}, names=re.compile("rapl:.+")),
-    "hwmon": Known(grades={Grade.METER: POWER}, names=re.compile("hwmon:.+")),
+    "hwmon": Known(grades={Grade.METER: POWER, Grade.SENSOR: POWER}, names=re.compile("hwmon:.+")),
     "ina3221": Known(grades={Grade.SENSOR: POWER}, names=re.compile("ina3221:.+")),
     "tegrastats": Known(grades={Grade.SENSOR: POWER}, names=re.compile("tegrastats:.+")),
     "meter": Known(grades={Grade.METER: POWER}, names=re.compile("meter")),

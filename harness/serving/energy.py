@@ -26,12 +26,12 @@ class Measured:
     """Why a channel gave no energy."""
 
 
-def energy_of(folder: Path, scenario: Scenario, facts: Facts) -> Measured:
-    """Compute a run's energy; faulty readings void the energy, not the run."""
+def energy_of(folder: Path, scenario: Scenario, facts: Facts, lost: tuple[str, ...] = ()) -> Measured:
+    """Compute a run's energy; faulty readings void the energy, not the run. `lost`: why there are no readings, if some were asked for."""
     try:
         found = power_readings.read(folder / TELEMETRY)
     except UnreadableError as error:
-        return Measured() if error.missing else Measured(reasons=(f"{TELEMETRY}: {error.reason}",))
+        return Measured(reasons=lost) if error.missing else Measured(reasons=(f"{TELEMETRY}: {error.reason}",))
     if not (found.tracks or found.absent):
         return Measured()
     begin_ns, end_ns = (power_window.utc_ns(facts.values.get(key)) for key in ("power_begin", "power_end"))

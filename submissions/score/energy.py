@@ -22,7 +22,7 @@ NS_PER_MS = 1_000_000
 
 
 def trained(logs: Sequence[Path], telemetry: Iterable[Path]) -> tuple[EnergyRecord, ...]:
-    """Return the mean energy of a set's runs for each channel that every run has of the same parts; with several nodes only the first counts, and never a sum."""
+    """Return the mean energy of a set's runs for each channel that all have of the same parts; of several nodes the first counts alone."""
     files = {number(path): path for path in telemetry if "_node" not in path.name}
     runs = [{each.name: each for each in of_run(log, files.get(number(log)))} for log in logs]
     names = [name for name, one in runs[0].items() if all(name in run and kind(run[name]) == kind(one) for run in runs)] if runs else []

@@ -53,6 +53,12 @@ def unlike(first: Sequence[EnergyRecord], other: Sequence[EnergyRecord], shared:
     return printable(f"efficiency is not compared: {told(other)} against {shared.words if shared else told(first)}")
 
 
+def rough(energy: Sequence[EnergyRecord], shared: Kind | None) -> str | None:
+    """Describe the error at the edges of the energy that an efficiency is computed from; None if it is small."""
+    found = wholes(energy).get(shared) if shared else None
+    return f"its energy: {found.joules:,.1f} J, {found.about.removeprefix(', ')}" if found and found.rough else None
+
+
 def told(energy: Sequence[EnergyRecord]) -> str:
     """Format the kinds of the widest energies."""
     return ", ".join(each.words for each in wholes(energy)) or "parts without a sum"

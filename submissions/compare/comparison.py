@@ -11,7 +11,7 @@ from submissions.compare.intervals import Interval
 from submissions.compare.machines import Machine
 from submissions.compare.per_unit import Basis, Derived, Per
 from submissions.compare.verdicts import Asked, Trial, Verdict, hold, holm, verdict
-from submissions.compare.watts import Kind, common, unlike
+from submissions.compare.watts import Kind, common, rough, unlike
 from submissions.metrics import more_is_better
 from submissions.published_rows import Reference, beside_kind
 from submissions.score.log_values import PUBLISHED
@@ -224,11 +224,13 @@ def told_beside(found: Pair) -> Iterator[str]:
         yield found.other.note
 
 
-def watts_apart(found: Pair, request: Request, shared: Kind | None) -> str | None:
-    """Explain why the efficiency of a result is not compared; None if it is, or was not requested."""
-    if request.per is None or request.per.basis is not Basis.WATT or found.first is None or found.first is found.other:
+def watts_note(found: Pair, request: Request, shared: Kind | None) -> str | None:
+    """Explain why the efficiency of a result is not compared, or how rough it is; None if it is compared, or was not requested."""
+    if request.per is None or request.per.basis is not Basis.WATT:
         return None
-    return unlike(found.first.score.energy, found.other.score.energy, shared)
+    if found.first is None or found.first is found.other:
+        return rough(found.other.score.energy, shared)
+    return unlike(found.first.score.energy, found.other.score.energy, shared) or rough(found.other.score.energy, shared)
 
 
 def compared(found: Pair, adjusted: float | None, request: Request, shared: Kind | None) -> Compared:
@@ -258,7 +260,7 @@ def compared(found: Pair, adjusted: float | None, request: Request, shared: Kind
         derived=request.per.derive(other, shared) if request.per else None,
         samples_per_second=other.samples_per_second,
         reasons=found.reasons,
-        notes=tuple(filter(None, [*told_beside(found), watts_apart(found, request, shared)])),
+        notes=tuple(filter(None, [*told_beside(found), watts_note(found, request, shared)])),
         source=other.source,
         within_run=other.score.within_run,
         noise=other.score.noise,

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from suite.files.untrusted_files import printable
-from suite.measurement.power_readings import COMPONENTS, outermost
-from suite.power import SYSTEM, Grade
+from suite.measurement.power_readings import COMPONENTS
+from suite.measurement.widest import parts, widest
 from suite.records import EnergyRecord
 
 
@@ -25,26 +25,16 @@ class Kind:
 
 
 def wholes(energy: Sequence[EnergyRecord]) -> dict[Kind, EnergyRecord]:
-    """Return the energies of the widest scope by kind, the best first: those of the system, then the sum of all parts or the only part."""
-    known = [each for each in energy if each.grade in list(Grade)]
-    system = [each for each in known if SYSTEM in each.scope]
-    parts = sorted((each for each in known if SYSTEM not in each.scope and each.source != COMPONENTS), key=rank)
-    top = list(outermost(parts))
-    sums = top if len(top) == 1 else [each for each in known if each.source == COMPONENTS and SYSTEM not in each.scope]
+    """Return the energies of the widest scope by kind, the best first."""
     found: dict[Kind, EnergyRecord] = {}
-    for each in (*sorted(system, key=rank), *sums):
-        found.setdefault(kind(each, top), each)
+    for each in widest(energy):
+        found.setdefault(kind(each, parts(energy)), each)
     return found
 
 
-def rank(energy: EnergyRecord) -> tuple[int, str]:
-    """Order energies: the most direct first, then by name, so that the order of the sources does not matter."""
-    return list(Grade).index(Grade(energy.grade)), energy.name
-
-
-def kind(energy: EnergyRecord, parts: Sequence[EnergyRecord]) -> Kind:
-    """Return what an energy has to share with another; `parts` are those that a sum consists of."""
-    graded = {scope: part.grade for part in parts for scope in part.scope} if energy.source == COMPONENTS else {}
+def kind(energy: EnergyRecord, added: Sequence[EnergyRecord]) -> Kind:
+    """Return what an energy has to share with another; `added` are those that a sum consists of."""
+    graded = {scope: part.grade for part in added for scope in part.scope} if energy.source == COMPONENTS else {}
     return Kind(grade=energy.grade, parts=tuple(sorted((scope, graded.get(scope, energy.grade)) for scope in energy.scope)))
 
 
@@ -61,6 +51,12 @@ def unlike(first: Sequence[EnergyRecord], other: Sequence[EnergyRecord], shared:
     if not first or not other:
         return "efficiency is not compared: one side has no energy"
     return printable(f"efficiency is not compared: {told(other)} against {shared.words if shared else told(first)}")
+
+
+def rough(energy: Sequence[EnergyRecord], shared: Kind | None) -> str | None:
+    """Describe the error at the edges of the energy that an efficiency is computed from; None if it is small."""
+    found = wholes(energy).get(shared) if shared else None
+    return f"its energy: {found.joules:,.1f} J, {found.about.removeprefix(', ')}" if found and found.rough else None
 
 
 def told(energy: Sequence[EnergyRecord]) -> str:

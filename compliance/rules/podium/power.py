@@ -84,9 +84,10 @@ def differences(powered: PoweredRun, told: EnergyRecord, measured: EnergyRecord)
     """Yield the figures of a channel that are not what follows from its readings."""
     for field in fields(EnergyRecord):
         mine, other = getattr(told, field.name), getattr(measured, field.name)
-        if field.name == "edge_j" and powered.window and close(mine, earlier.edge_j(told, powered.measured[0], powered.readings.tracks, powered.window)):
-            continue
-        if field.name in FIGURES and not close(mine, other) or field.name in ("readings", "longest_gap_ms") and mine != other:
+        differs = field.name in FIGURES and not close(mine, other) or field.name in ("readings", "longest_gap_ms") and mine != other
+        if differs and field.name == "edge_j" and powered.window:
+            differs = not close(mine, earlier.edge_j(told, powered.measured[0], powered.readings.tracks, powered.window))
+        if differs:
             yield powered.record_fault(f"{field.name} {mine} by {told.name}", f"{other}, as the readings have it")
 
 

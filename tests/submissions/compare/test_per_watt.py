@@ -91,6 +91,12 @@ def test_parts_that_nobody_added_have_no_efficiency() -> None:
     assert shown((replace(METER, scope=("gpu0",)), COUNTER))[0][0] is None
 
 
+def test_a_rough_energy_is_told_beside_the_efficiency() -> None:
+    """An error of up to 300 J in 1,000 J: the efficiency may be off by a third."""
+    first, other = shown((METER,), (replace(METER, edge_j=300.0),))
+    assert (first[2], other[2][-1]) == ((), "its energy: 1,000.0 J, +-300 J at the edges")
+
+
 @pytest.mark.parametrize(("change", "unit"), [({"mj_per_query": 7.5}, "mJ/query"), ({"samples_per_s_per_w": None}, "kJ per training")])
 def test_streams_are_told_per_query_and_training_in_kilojoules(change: dict[str, float | None], unit: str) -> None:
     energy = (replace(METER, **change),)  # type: ignore[arg-type]

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from compliance.recognition.evidence import Witness
+from compliance.recognition.parts import parts
 from compliance.recognition.path_kind import Kind, Target, recognise, results_trees
 from compliance.recognition.round import recognised
-from compliance.recognition.tree_path import home_of, homes
+from compliance.recognition.tree_path import home_of
 from compliance.rules.known_round import Unjudged, known
 from compliance.verdict import UNKNOWN, Finding, Result
 from suite import registry
@@ -18,10 +19,6 @@ from suite.rounds import RoundKind
 
 HOMES: Final = 4_096
 """How many folders a judge remembers as being an organisation's or not; many paths lie below few folders."""
-
-
-SERVED: Final = "inference-"
-"""Beginning of the names of rounds that LoadGen's seeds tell."""
 
 
 class RoundJudge(Protocol):
@@ -52,7 +49,7 @@ class Judge:
         if target.kind is Kind.TREES:
             return self.each(results_trees(target.path), target, given)
         round_name = self.round_for(target)
-        if target.kind is Kind.TREE and self.round_name is None and round_name.startswith(SERVED) and (apart := self.apart(target)):
+        if apart := parts(target, self.seen(target), self.round_for):
             return self.each(apart, target, given)
         if target.kind is Kind.BUNDLE:
             return self.bundle(self.judge_of(round_name), target, given, round_name)
@@ -60,17 +57,11 @@ class Judge:
         roots = {target.path: as_given(target.path, given)} if found else {}
         return Result(path=given, round=round_name, findings=told(found, roots))
 
-    def apart(self, target: Target) -> list[Path]:
-        """Return a tree's organisations if their logs are of different rounds; LoadGen's seeds tell, so that no resubmitted log misleads."""
-        found = sorted(homes(target.path))
-        rounds = {self.round_for(recognise(home, self.home_of)) for home in found}
-        return found if len(rounds) > 1 else []
-
     def each(self, paths: Iterable[Path], target: Target, given: str) -> Result:
-        """Judge each results tree or organisation in a folder by its own round; the result names all rounds."""
-        parts = [self.result(str(Path(given) / path.relative_to(target.path))) for path in paths]
-        found = tuple(dict.fromkeys(finding for part in parts for finding in part.findings))
-        return Result(path=given, round=", ".join(sorted({part.round for part in parts})), findings=found)
+        """Judge each results tree, organisation, system or set in a folder by its own round; the result names all rounds."""
+        judged = [self.result(str(Path(given) / os.path.relpath(path, target.path))) for path in paths]
+        found = tuple(dict.fromkeys(finding for part in judged for finding in part.findings))
+        return Result(path=given, round=", ".join(sorted({part.round for part in judged})), findings=found)
 
     def bundle(self, judge: RoundJudge, target: Target, given: str, round_name: str) -> Result:
         """Judge a bundle, with a temporary folder to unpack it into."""

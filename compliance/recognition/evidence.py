@@ -60,6 +60,8 @@ class Witness(NamedTuple):
     """False if it rests only on convention; then other files of the same result are read first."""
     logs: tuple[Told, ...] = ()
     """Facts of training logs that could belong to several rounds."""
+    others: tuple[str, ...] = ()
+    """Other rounds that a set outside of any tree may have been filed in."""
 
 
 def witness(path: Path) -> Witness | None:

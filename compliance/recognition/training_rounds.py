@@ -26,6 +26,8 @@ AFTER_S: Final = 31 * 86_400
 """This long after the newest round's publication, runs belong to an unknown round."""
 FAR_S: Final = 10 * 366 * 86_400
 """A clock that is decades ahead was set by hand."""
+FILED_AGAIN_S: Final = 2 * 366 * 86_400
+"""For this long results may be filed again. Source: mlcommons/training_policies#559; one in ten published logs is of an earlier round's time."""
 LATER_SHARE: Final = 0.25
 """Share of the logs with an unknown benchmark from which on all belong to an unknown round."""
 SEVERAL: Final = 3
@@ -125,6 +127,14 @@ def allows(name: str, logs: Sequence[Told]) -> bool:
     if window is None or (day is not None and day > window.until_s + AFTER_S):
         return False
     return all(log.benchmark in window.benchmarks for log in agreed(logs) if log.benchmark)
+
+
+def candidates(logs: Sequence[Told]) -> tuple[str, ...]:
+    """Return the rounds that logs may belong to in chronological order: published behind the newest log, by two years at most, with all benchmarks."""
+    day, benchmarks = newest(logs), {log.benchmark for log in agreed(logs) if log.benchmark}
+    if day is None or not benchmarks:
+        return ()
+    return tuple(each.name for each in windows() if 0 <= each.until_s - day < FILED_AGAIN_S and benchmarks <= each.benchmarks)
 
 
 def excludes(name: str | None, logs: Sequence[Told]) -> bool:

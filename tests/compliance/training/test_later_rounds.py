@@ -14,6 +14,7 @@ from compliance.documents.training.log import read_set
 from compliance.judge import Judge
 from compliance.recognition.path_kind import recognise
 from compliance.recognition.training_rounds import Told, round_of
+from compliance.reports.text import lines
 from compliance.verdict import Severity, Verdict
 from suite import registry
 
@@ -159,3 +160,39 @@ def test_every_run_logs_a_seed(tmp_path: Path) -> None:
     (tmp_path / "result_3.txt").write_text(new(drop("seed")(measured(number=3, evaluations=15)), LATE_MS + 3 * 10**7))
     errors = [finding for finding in Judge().result(str(tmp_path)).findings if finding.severity is Severity.ERROR]
     assert [(finding.rule, Path(finding.file).name) for finding in errors] == [("runs.seeds", "result_3.txt")]
+
+
+def test_a_bare_set_may_be_of_a_later_round_and_the_report_says_so(tmp_path: Path) -> None:
+    """Results are filed again for two years: a set alone was told as if its first possible round were certain."""
+    lately_set(15)(tmp_path)
+    result = Judge().result(str(tmp_path))
+    assert (result.round, result.verdict, result.others) == ("training-v5.1", Verdict.VALID, ("training-v6.0", "training-v6.1"))
+    assert result.seen.startswith("10 training logs, among them of llama31_8b from 20")
+    assert "also possible: training-v6.0, training-v6.1 (--round ROUND decides)" in "\n".join(lines(result))
+    assert not Judge("training-v5.1").result(str(tmp_path)).others
+
+
+@needs_corpus
+def test_a_bare_set_is_of_the_later_round_where_the_first_one_calls_it_broken(tmp_path: Path) -> None:
+    """v4.0 asks for submission_status and v4.1 no longer does: logs of v4.0's time without it were filed in v4.1."""
+    bare = tmp_path / "llama2_70b_lora"
+    shutil.copytree(CORPUS / "training_v4.0/ASUSTeK/results/ESC_N8A-E12/llama2_70b_lora", bare)
+    for path in bare.glob("result_*.txt"):
+        path.chmod(0o644)
+        path.write_text("".join(line for line in path.read_text().splitlines(keepends=True) if '"submission_status"' not in line))
+    assert Judge("training-v4.0").result(str(bare)).verdict is Verdict.BROKEN
+    result = Judge().result(str(bare))
+    assert (result.round, result.verdict) == ("training-v4.1", Verdict.VALID)
+    assert result.seen.endswith("by training-v4.0 it is broken")
+    assert "training-v4.0" in result.others
+
+
+@needs_corpus
+def test_a_tree_whose_newest_round_breaks_it_is_judged_by_organisation(tmp_path: Path) -> None:
+    """v5.1 still has DLRM, and asks for seeds, which an organisation's results of v3.0 need not have."""
+    for origin in ("training_v5.1/AMD/results/MI350X_EPYC_9575F_pytorch", "training_v3.0/GIGABYTE/results/G593-SD0_hugectr"):
+        home = CORPUS / origin
+        shutil.copytree(home, tmp_path / home.parents[1].name / "results" / home.name)
+        shutil.copytree(home.parents[1] / "systems", tmp_path / home.parents[1].name / "systems")
+    result = Judge().result(str(tmp_path))
+    assert (result.round, result.verdict) == ("training-v3.0, training-v5.1", Verdict.VALID)

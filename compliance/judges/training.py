@@ -11,7 +11,7 @@ from compliance.judges.empty_path import nothing_in
 from compliance.logs.source_file import Kind as FlawKind
 from compliance.logs.source_file import SourceFile
 from compliance.recognition.path_kind import Kind, Target
-from compliance.recognition.tree_path import Place, folders, homes, place_in, training_logs
+from compliance.recognition.tree_path import Place, filed_logs, folders, homes, place_in
 from compliance.rules import judge
 from compliance.verdict import Finding, Severity, Verdict
 from suite.files.layout import fold
@@ -103,8 +103,8 @@ class TrainingJudge:
     def file(self, folder: Path, place: Place) -> FiledSystem:
         """Read a system's sets, or only the set of the benchmark that `place` names."""
         below = [path for path in folders(folder) if place.benchmark in (None, path.name)]
-        places = [(path, place_in(place.home, ("results", folder.name, path.name))) for path in below if any(training_logs(path))]
-        if place.benchmark is None and any(training_logs(folder)):
+        places = [(path, place_in(place.home, ("results", folder.name, path.name))) for path in below if any(filed_logs(path))]
+        if place.benchmark is None and any(filed_logs(folder)):
             places.append((folder, place_in(place.home, ("results", folder.name))))
         where = replace(place, system=folder.name)
         system = self.described(where) or read_described(description_of(place.home, folder.name), where, self.round)
@@ -112,7 +112,7 @@ class TrainingJudge:
             folder=folder,
             sets=[read_set(path, self.round, where, system) for path, where in places],
             described=system,
-            strays=[path for path in below if not any(training_logs(path))],
+            strays=[path for path in below if not any(filed_logs(path))],
             others=[path for path in descriptions(place.home) if path != system.path],
             round=self.round,
         )
@@ -120,7 +120,7 @@ class TrainingJudge:
     def loose(self, path: Path) -> Iterator[Finding]:
         """Judge the sets in a folder that lies outside a submission tree."""
         for folder in (path, *folders(path)):
-            if any(training_logs(folder)):
+            if any(filed_logs(folder)):
                 yield from self.set(read_set(folder, self.round))
 
     def organisation(self, home: Path) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from compliance.recognition.evidence import Witness
 from compliance.recognition.path_kind import Kind, Target, recognise
 from compliance.recognition.round import WHOLE, homes_of, of_system, told
 from compliance.recognition.training_rounds import allows
-from compliance.recognition.tree_path import folders, training_logs
+from compliance.recognition.tree_path import filed_logs, folders
 
 RoundOf = Callable[[Target], str]
 """Returns the round by which a path is judged."""
@@ -49,7 +49,7 @@ def sets_in(home: Path) -> list[Path]:
     found = []
     for system in folders(home / "results"):
         below = list(folders(system))
-        found += [system] if not below or any(training_logs(system)) else below
+        found += [system] if not below or any(filed_logs(system)) else below
     return found
 
 

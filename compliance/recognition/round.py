@@ -15,7 +15,7 @@ from typing import Final
 from compliance.recognition.evidence import Witness, witness
 from compliance.recognition.path_kind import MODES, Kind, Target, is_run
 from compliance.recognition.training_rounds import allows, excludes, round_of
-from compliance.recognition.tree_path import Place, folders, homes, is_file, training_logs
+from compliance.recognition.tree_path import Place, filed_logs, folders, homes, is_file
 from suite import registry
 from suite.files.layout import DETAIL, RUN_RECORD, SUMMARY
 
@@ -102,7 +102,7 @@ def witnesses(target: Target) -> Iterator[Path]:
             if target.kind is Kind.SYSTEM_FILE and place and place.system:
                 yield from of_system(place.home / "results" / place.system)
         case Kind.SET:
-            yield from training_logs(path)
+            yield from filed_logs(path)
         case Kind.RUN | Kind.RUNS | Kind.ENTRY | Kind.AUDIT:
             yield from of_runs(path)
         case Kind.MEASUREMENTS if place:
@@ -123,7 +123,7 @@ def sets_of(target: Target) -> Iterator[Path]:
     for home in homes_of(target):
         for system in folders(home / "results"):
             for folder in (system, *folders(system)):
-                yield from islice(training_logs(folder), 2)
+                yield from islice(filed_logs(folder), 2)
 
 
 def homes_of(target: Target) -> list[Path]:
@@ -135,7 +135,7 @@ def neighbours(target: Target) -> Iterator[Path]:
     """Yield the files next to a log or run that gives no evidence."""
     above = target.path.parent
     if target.kind is Kind.LOG:
-        yield from training_logs(above)
+        yield from filed_logs(above)
     if target.kind in (Kind.RUN, Kind.RUNS):
         yield from of_runs(above.parent if above.name.casefold() in MODES else above)
 
@@ -152,12 +152,12 @@ def filed_at(place: Place) -> Iterator[Path]:
 
 def of_system(system: Path) -> Iterator[Path]:
     """Yield logs of every benchmark of a system, alternating; for a flat set its own."""
-    return chain(training_logs(system), spread(of_benchmark(folder) for folder in folders(system)))
+    return chain(filed_logs(system), spread(of_benchmark(folder) for folder in folders(system)))
 
 
 def of_benchmark(folder: Path) -> Iterator[Path]:
     """Yield the training logs of a benchmark, and the LoadGen files of its scenarios."""
-    return chain(training_logs(folder), spread(of_runs(scenario) for scenario in folders(folder)))
+    return chain(filed_logs(folder), spread(of_runs(scenario) for scenario in folders(folder)))
 
 
 def of_runs(path: Path, depth: int = 3) -> Iterator[Path]:

@@ -15,7 +15,7 @@ from compliance.logs.mllog.legacy_text import TOTAL
 from compliance.logs.mllog.published import Dialect, Entry
 from compliance.logs.mllog.result_line import Result, results
 from compliance.logs.source_file import Kind, SourceFile
-from compliance.recognition.tree_path import TRAINING_LOG, Place, training_logs
+from compliance.recognition.tree_path import TRAINING_LOG, Place, filed_logs
 from compliance.verdict import Fault, Severity
 from suite import events
 from suite.rounds.published_training import PublishedBenchmark, PublishedTraining
@@ -281,7 +281,7 @@ def target_of(index: Mapping[str, Sequence[Entry]], row: PublishedBenchmark | No
 
 def read_set(folder: Path, round: PublishedTraining, place: Place | None = None, described: DescribedSystem | None = None) -> PublishedSet:
     """Read the logs `result_N.txt` of a folder, by number, and note the other files in it."""
-    paths = list(training_logs(folder))
+    paths = list(filed_logs(folder))
     try:
         others = sorted(path for path in folder.iterdir() if path not in paths and not path.name.startswith("."))
     except OSError:

@@ -490,7 +490,7 @@ def test_a_stamp_before_the_number_makes_a_set(tmp_path: Path) -> None:
     for number in range(5):
         put(tmp_path / "resnet" / f"result_20210517_{number}.txt", NEW)
     assert recognise(tmp_path / "resnet").kind is Kind.SET
-    put(tmp_path / "other" / "result_old_1.txt", NEW)
+    put(tmp_path / "other" / "results_1.txt", NEW)
     assert recognise(tmp_path / "other").kind is Kind.UNKNOWN
 
 

@@ -196,3 +196,43 @@ def test_a_tree_whose_newest_round_breaks_it_is_judged_by_organisation(tmp_path:
         shutil.copytree(home.parents[1] / "systems", tmp_path / home.parents[1].name / "systems")
     result = Judge().result(str(tmp_path))
     assert (result.round, result.verdict) == ("training-v3.0, training-v5.1", Verdict.VALID)
+
+
+@pytest.mark.parametrize("content", ["rcp-bypass", "seed-checker-bypass\nrcp-bypass\n"])
+def test_what_a_submitter_asks_the_official_checker_to_pass_over_is_a_warning(tmp_path: Path, content: str) -> None:
+    """The package checker reads options from a file in the set's folder, and accepts the set."""
+    lately_set(13)(tmp_path)
+    assert Judge("training-v5.1").result(str(tmp_path)).verdict is Verdict.BROKEN
+    (tmp_path / "package_checker_params").write_text(content)
+    result = Judge("training-v5.1").result(str(tmp_path))
+    (told,) = [finding for finding in result.findings if finding.rule == "runs.convergence"]
+    assert (result.verdict, told.severity) == (Verdict.VALID, Severity.WARNING)
+    assert told.required.endswith("/package_checker_params with rcp-bypass)")
+
+
+def test_an_option_of_a_system_counts_for_its_sets_and_another_one_does_not(tmp_path: Path) -> None:
+    """A file in the system's folder holds for all of its benchmarks; the option about points says nothing about seeds."""
+    folder = tmp_path / "acme" / "results" / "box" / "llama31_8b"
+    lately_set(15)(folder)
+    (tmp_path / "acme" / "systems").mkdir()
+    for path in folder.iterdir():
+        path.write_text("".join(line for line in path.read_text().splitlines(keepends=True) if '"seed"' not in line))
+    for option, severity in (("rcp-bypass", Severity.ERROR), ("seed-checker-bypass", Severity.WARNING)):
+        (folder.parent / "package_checker_params").write_text(option)
+        told = [finding for finding in Judge("training-v5.1").result(str(folder)).findings if finding.rule == "runs.seeds"]
+        assert {finding.severity for finding in told} == {severity}
+        assert len(told) == 10
+    assert "box/package_checker_params with seed-checker-bypass" in told[0].required
+
+
+def test_a_published_log_needs_no_number(tmp_path: Path) -> None:
+    """The official pattern is result_*.txt: sets with other names were no sets."""
+    lately_set(15)(tmp_path)
+    for number in (3, 7):
+        (tmp_path / f"result_{number}.txt").rename(tmp_path / f"result_run{number}.txt")
+    result = Judge().result(str(tmp_path))
+    assert (result.round, result.verdict) == ("training-v5.1", Verdict.VALID)
+    told = [finding for finding in result.findings if finding.severity is Severity.WARNING]
+    assert [(finding.rule, finding.found) for finding in told] == [("runs.numbers", "result_run3.txt, result_run7.txt")]
+    (tmp_path / "result_last.txt").write_text((tmp_path / "result_0.txt").read_text())
+    assert "runs.count" in {finding.rule for finding in Judge().result(str(tmp_path)).findings}

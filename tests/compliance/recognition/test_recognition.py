@@ -326,6 +326,12 @@ def test_results_trees_in_a_folder_are_judged_each_by_its_own_round(tmp_path: Pa
     assert {Path(finding.file).is_relative_to(tmp_path / "mine" / "round" / "acme") for finding in result.findings} == {True}
 
 
+def test_a_log_of_podiums_under_another_name_is_no_set(tmp_path: Path) -> None:
+    """In published rounds a log needs no number; of podium's a folder without a numbered log has nothing to judge."""
+    put(tmp_path / "result_old.txt", LOG)
+    assert Judge().result(str(tmp_path)).verdict is Verdict.BROKEN
+
+
 @pytest.mark.parametrize("content", ["{}", NEW, '{"a": [1, 2]}', ""])
 def test_a_json_file_of_another_kind_is_no_training_log(tmp_path: Path, content: str) -> None:
     """Nothing is said of missing records in a file that is no log; with --round neither."""

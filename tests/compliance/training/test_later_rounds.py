@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from corpus import CORPUS, needs_corpus
+from examples import EXAMPLES
 from kinds.training import lately, lately_set
 from making_training import LATE_MS, drop, measured, new, put
 
@@ -236,3 +237,15 @@ def test_a_published_log_needs_no_number(tmp_path: Path) -> None:
     assert [(finding.rule, finding.found) for finding in told] == [("runs.numbers", "result_run3.txt, result_run7.txt")]
     (tmp_path / "result_last.txt").write_text((tmp_path / "result_0.txt").read_text())
     assert "runs.count" in {finding.rule for finding in Judge().result(str(tmp_path)).findings}
+
+
+@pytest.mark.parametrize(("inside", "severity"), [((), Severity.WARNING), (("resnet",), Severity.ERROR)])
+def test_an_empty_folder_of_a_system_needs_no_description(tmp_path: Path, inside: tuple[str, ...], severity: Severity) -> None:
+    """The package checker opens a description only for a folder of a benchmark."""
+    shutil.copytree(EXAMPLES / "base" / "trained-tree", tmp_path / "t")
+    empty = tmp_path / "t" / "acme" / "results" / "another"
+    empty.mkdir()
+    for name in inside:
+        (empty / name).mkdir()
+    told = [finding for finding in Judge().result(str(tmp_path / "t")).findings if finding.rule == "org.described"]
+    assert [finding.severity for finding in told] == [severity]

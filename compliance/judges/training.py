@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from compliance.documents.training.log import PublishedLog, PublishedSet, read_log, read_set
 from compliance.documents.training.organisation import FiledSystem, Organisation
@@ -16,6 +17,9 @@ from compliance.rules import judge
 from compliance.verdict import Finding, Severity, Verdict
 from suite.files.layout import fold
 from suite.rounds.published_training import PublishedTraining
+
+MISSING: Final = frozenset({"log.present", "log.samples"})
+"""Rules about records that a log lacks if its run was stopped."""
 
 
 class TrainingJudge:
@@ -75,10 +79,13 @@ class TrainingJudge:
             yield from self.flaw(log.path, "no log records in the file", f"a log of {self.round.dialect} lines", FlawKind.RECORD)
 
     def set(self, group: PublishedSet) -> Iterator[Finding]:
-        """Judge a set: each log alone, where a run that did not converge is not yet an error, then all together."""
+        """Judge a set: each log alone, where a run that did not converge or was stopped is not yet an error, then all together."""
+        pardoned = [log.path for log in group.pardoned]
         for log in group.logs:
             for finding in self.log(log):
-                yield self.missed(finding, group.missed_allowed) if finding.weight is Verdict.NOT_CONVERGED else finding
+                is_missing = finding.rule in MISSING and finding.line is None and log.path in pardoned
+                excused = finding.weight is Verdict.NOT_CONVERGED or is_missing
+                yield self.missed(finding, group.missed_allowed) if excused else finding
         yield from self.apply(group, group.benchmark)
 
     def missed(self, finding: Finding, allowed_runs: int) -> Finding:

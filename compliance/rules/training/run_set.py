@@ -183,8 +183,9 @@ def hyperparameters(group: PublishedSet) -> Iterator[Fault]:
     elif group.row and not group.row.strict:
         constant = {*BATCHES, *(constraint.key for constraint in group.row.constraints if constraint.equals is not None)}
         tables = [(log, {key: value for key, value in table.items() if key in constant}) for log, table in tables]
+    pardoned = [log.path for log in group.pardoned]
     for key in sorted({key for _, table in tables for key in table}):
-        told = [(log, canonical(table.get(key, "nothing"))) for log, table in tables]
+        told = [(log, canonical(table.get(key, "nothing"))) for log, table in tables if key in table or log.path not in pardoned]
         yield from differing(group, key, told)
 
 

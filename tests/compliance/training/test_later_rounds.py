@@ -249,3 +249,39 @@ def test_an_empty_folder_of_a_system_needs_no_description(tmp_path: Path, inside
         (empty / name).mkdir()
     told = [finding for finding in Judge().result(str(tmp_path / "t")).findings if finding.rule == "org.described"]
     assert [finding.severity for finding in told] == [severity]
+
+
+def cut(path: Path, evaluations: int) -> None:
+    """Cut a log behind an evaluation, as a run that was stopped leaves it."""
+    kept, seen = [], 0
+    for line in path.read_text().splitlines(keepends=True):
+        kept.append(line)
+        seen += '"eval_accuracy"' in line
+        if seen == evaluations:
+            break
+    path.write_text("".join(kept))
+
+
+@pytest.mark.parametrize(
+    ("logs", "evaluations", "verdict"),
+    [((4,), 9, Verdict.VALID), ((4,), 1, Verdict.VALID), ((4,), 15, Verdict.BROKEN), ((4, 5), 9, Verdict.BROKEN)],
+    ids=["stopped", "soon", "looks-converged", "two"],
+)
+def test_one_run_of_a_set_may_have_been_stopped(tmp_path: Path, logs: tuple[int, ...], evaluations: int, verdict: Verdict) -> None:
+    """It counts as the run that failed; a log that ends behind its target without run_stop was cut by somebody."""
+    lately_set(15)(tmp_path)
+    for number in logs:
+        cut(tmp_path / f"result_{number}.txt", evaluations)
+    result = Judge("training-v5.1").result(str(tmp_path))
+    assert result.verdict is verdict
+    told = [finding for finding in result.findings if finding.rule == "log.present"]
+    assert {(finding.found, finding.severity) for finding in told} == {("no run_stop", Severity.WARNING if verdict is Verdict.VALID else Severity.ERROR)}
+    assert Judge("training-v5.1").result(str(tmp_path / "result_4.txt")).verdict is Verdict.BROKEN
+
+
+def test_a_log_in_which_no_run_began_is_no_stopped_run(tmp_path: Path) -> None:
+    lately_set(15)(tmp_path)
+    path = tmp_path / "result_4.txt"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[: next(index for index, line in enumerate(lines) if '"run_start"' in line)]))
+    assert Judge("training-v5.1").result(str(tmp_path)).verdict is Verdict.BROKEN

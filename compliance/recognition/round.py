@@ -38,6 +38,8 @@ def recognised(target: Target) -> Witness | None:
     if target.kind in UNROUNDED:
         return None
     own = told(witnesses(target)) or told(neighbours(target))
+    if target.kind is Kind.LOG and target.place and own and own.logs:
+        own = told(neighbours(target)) or own  # a log of another benchmark is one of its set's all the same
     found = with_others(target, own) or own
     named, logs = of_names(target), own.logs if own and target.kind not in WHOLE else found.logs if found else ()
     if named and named.round and logs and found and found.logs and allows(named.round, logs):

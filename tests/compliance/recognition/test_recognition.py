@@ -464,7 +464,7 @@ def test_systems_of_several_rounds_of_inference_are_judged_each_by_its_own(tmp_p
 def test_one_log_of_another_benchmark_does_not_change_the_round(tmp_path: Path, folder: str) -> None:
     """v4.1 has no ResNet, v4.0 has: the set was judged by v4.0. Now that log alone is at fault."""
     own = filed(tmp_path / folder / "acme", "box", "ssd", 17280, stray="resnet")
-    for path in (own, own.parents[2], tmp_path / folder):
+    for path in (own / "result_2.txt", own, own.parents[2], tmp_path / folder):
         result = Judge().result(str(path))
         assert result.round == "training-v4.1", path
         wrong = [finding for finding in result.findings if finding.severity == "error" and "resnet" in finding.found]

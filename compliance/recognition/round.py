@@ -14,7 +14,7 @@ from typing import Final
 
 from compliance.recognition.evidence import Witness, witness
 from compliance.recognition.path_kind import MODES, Kind, Target, is_run
-from compliance.recognition.training_rounds import allows, excludes, round_of
+from compliance.recognition.training_rounds import allows, excludes, is_stray, round_of
 from compliance.recognition.tree_path import Place, filed_logs, folders, homes, is_file
 from suite import registry
 from suite.files.layout import DETAIL, RUN_RECORD, SUMMARY
@@ -38,8 +38,8 @@ def recognised(target: Target) -> Witness | None:
     if target.kind in UNROUNDED:
         return None
     own = told(witnesses(target)) or told(neighbours(target))
-    if target.kind is Kind.LOG and target.place and own and own.logs:
-        own = told(neighbours(target)) or own  # a log of another benchmark is one of its set's all the same
+    if target.kind is Kind.LOG and target.place and own and any(map(is_stray, own.logs)):
+        own = told(neighbours(target)) or own  # it is one of its set's all the same
     found = with_others(target, own) or own
     named, logs = of_names(target), own.logs if own and target.kind not in WHOLE else found.logs if found else ()
     if named and named.round and logs and found and found.logs and allows(named.round, logs):

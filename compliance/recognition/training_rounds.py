@@ -91,8 +91,18 @@ def agreed(logs: Sequence[Told]) -> list[Told]:
 def benchmark_of_set(folder: str, found: Counter[str]) -> str:
     """Return the benchmark that more than half of a set's logs name; if none, that of the folder's name, or else the most frequent one."""
     (most, count), name = found.most_common(1)[0], benchmark_of(PurePath(folder).name)
-    is_known = any(name in window.benchmarks for window in windows())
-    return name if 2 * count <= found.total() and is_known else most
+    return name if 2 * count <= found.total() and is_known(name) else most
+
+
+def is_known(benchmark: str) -> bool:
+    """Return whether any round has a benchmark."""
+    return any(benchmark in window.benchmarks for window in windows())
+
+
+def is_stray(log: Told) -> bool:
+    """Return whether a log names another benchmark than the folder that it lies in."""
+    name = benchmark_of(PurePath(log.folder).name)
+    return bool(log.benchmark) and log.benchmark != name and is_known(name)
 
 
 def newest(logs: Sequence[Told]) -> int | None:

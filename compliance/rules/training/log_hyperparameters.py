@@ -11,7 +11,8 @@ from compliance.rules import rule
 from compliance.rules.training.log_identity import BATCH, short
 from compliance.verdict import Fault, Severity
 from suite import events
-from suite.rounds.legality import judge
+from suite.rounds.constraints import Constraint
+from suite.rounds.legality import applies, judge
 
 OPTIMIZER: Final = "opt_name"
 BATCHES: Final = ("global_batch_size", "train_batch_size", BATCH)
@@ -112,11 +113,17 @@ def legality(log: PublishedLog) -> Iterator[Fault]:
         return
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in settings(log).items()}
     if unset := [key for key, value in values.items() if value is None or isinstance(value, dict)]:
-        for key in sorted({constraint.key for constraint in log.row.constraints}.intersection(unset)):
+        asked = {key for constraint in log.row.constraints if applies(constraint, values) for key in named(constraint)}
+        for key in sorted(asked.intersection(unset)):
             yield log.fault(f"{key} {short(values[key])}", "a value", log.line(key))
         values = {key: value for key, value in values.items() if key not in unset}
     for breach in judge(log.row.constraints, values):
         yield log.fault(f"{breach.key} {short(breach.found)}", breach.required, log.line(breach.key))
+
+
+def named(constraint: Constraint) -> tuple[str, ...]:
+    """Name the hyper-parameters that a constraint is about: its own, and the one that it follows from."""
+    return (constraint.key, constraint.relation.of) if constraint.relation else (constraint.key,)
 
 
 @rule("log.method", PublishedLog)

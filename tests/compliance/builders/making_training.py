@@ -168,7 +168,7 @@ def measured(*, number: int = 0, evaluations: int = 3, every: int = LLAMA_EVERY,
         records += [Record("block_start", None, now, before)] * (not brief or not index)
         now += 60_000 + 11 * number + index
         score = 3.31 + 2 / (index + 1) + number / 9973 if index < evaluations - 1 else 3.29 - number / 9973
-        records += [Record("block_stop", None, now, before), Record("eval_start", None, now, at)] * (not brief)
+        records += [Record("block_stop", None, now, before)] * (not brief or not index) + [Record("eval_start", None, now, at)] * (not brief)
         records += [Record("eval_accuracy", score, now + 2000, at)] + [Record("eval_stop", None, now + 2001, at)] * (not brief)
         now += 2002
     return [

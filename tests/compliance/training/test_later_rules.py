@@ -1,0 +1,62 @@
+"""Rules about training logs since v1.0 that no accepted log gives reason to relax: what is edited in them is told."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from making_training import LATE_MS, Change, Record, drop, measured, new, put, run
+
+from compliance.judge import Judge
+from compliance.verdict import Severity
+
+OTHER_OPTIMIZER_MS = 1_621_000_000_000
+"""May 2021, in which runs of v1.0 were made."""
+
+
+def told(folder: Path, changes: Sequence[Change], severity: Severity = Severity.ERROR, **shape: Any) -> set[str]:
+    """Judge a log of v5.1 with changes; the rules that find something of that weight."""
+    records = measured(**shape)
+    for change in changes:
+        records = change(records)
+    path = folder / "result_0.txt"
+    path.write_text(new(records, LATE_MS))
+    return {finding.rule for finding in Judge("training-v5.1").result(str(path)).findings if finding.severity is severity}
+
+
+def test_the_base_is_valid(tmp_path: Path) -> None:
+    """What is broken below must be whole before."""
+    assert told(tmp_path, [], evaluations=8) == set()
+
+
+@pytest.mark.parametrize("value", [None, "100", True, -1, 101, 100.5])
+def test_steps_that_follow_from_other_steps_are_exact(tmp_path: Path, value: object) -> None:
+    """A tolerance of 1.2 million steps would let a step more pass, and a relation to what is no number everything."""
+    assert told(tmp_path, [put("opt_learning_rate_warmup_steps", value=value)]) == {"log.legality"}
+
+
+@pytest.mark.parametrize(("key", "value"), [("max_steps", 1_200_001), ("opt_learning_rate_decay_steps", 1_199_901), ("opt_gradient_clip_norm", 1.0000001)])
+def test_whole_numbers_are_exact(tmp_path: Path, key: str, value: float) -> None:
+    """Only fractions are printed with few digits."""
+    assert told(tmp_path, [put(key, value=value)]) == {"log.legality"}
+
+
+@pytest.mark.parametrize("gone", [("block_stop",), ("block_start", "eval_start"), ("block_stop", "eval_stop")])
+def test_where_training_and_evaluation_begin_and_end_is_told(tmp_path: Path, gone: tuple[str, ...]) -> None:
+    """The rulesets since v1.0 ask for either of two."""
+    assert "log.present" in told(tmp_path, [drop(key) for key in gone])
+
+
+def test_blocks_tell_where_evaluations_are(tmp_path: Path) -> None:
+    """Accepted logs that have blocks mark no evaluations."""
+    assert told(tmp_path, [drop("eval_start"), drop("eval_stop")]) == set()
+
+
+@pytest.mark.parametrize(("optimizer", "holds"), [("lars", True), ("sgd", False)])
+def test_a_key_of_another_optimizer_may_be_null(tmp_path: Path, optimizer: str, holds: bool) -> None:
+    """Logs of one optimizer tell the keys of the other without a value."""
+    path = tmp_path / "result_0.txt"
+    records = [*put("opt_name", value=optimizer)(run()), Record("sgd_opt_end_learning_rate", None, 9004)]
+    path.write_text(new(records, OTHER_OPTIMIZER_MS))
+    findings = Judge("training-v1.0").result(str(path)).findings
+    assert any(finding.found.startswith("sgd_opt_end_learning_rate None") for finding in findings) is not holds

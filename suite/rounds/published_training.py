@@ -47,6 +47,10 @@ class PublishedRules:
     """The round's checkers ignore submission_status."""
     deviation_without_ends: bool = False
     """The standard deviation of a reference convergence point drops the same runs as its mean."""
+    system_fields: tuple[str, ...] = ()
+    """Fields that a system description must have beside its names; empty: the few that each round asks for."""
+    system_statuses: tuple[str, ...] = ()
+    """The only texts that a description's status may be; empty: any that has one of the usual words in it."""
     loose: bool = False
     """Logs may begin blocks ahead and count them from 0, mark only the begin of epochs, and give two results for the first epoch."""
 

@@ -11,6 +11,7 @@ from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite import events
 from suite.files.layout import fold
+from suite.rounds.published_training import PublishedRules
 
 STATUSES: Final = ("available", "cloud", "prem", "preview", "research", "rdi", "rdo", "development", "internal")
 """A status has one of these in it. Source: submission_rules.adoc, system status; training logs' own words stand in accepted descriptions too."""
@@ -58,35 +59,46 @@ def description(system: DescribedSystem) -> Iterator[Fault]:
     """
     if system.table is None:
         return
+    rules = system.round.rules
     missing = [field for field in NEEDED if system.told(field) is None]
-    otherwise = Severity.WARNING if len(missing) == len(NEEDED) and system.round.rules.loose else None  # v0.6 has descriptions of other forms
+    otherwise = Severity.WARNING if len(missing) == len(NEEDED) and rules.loose else None  # v0.6 has descriptions of other forms
     for field in missing:
         yield system.fault(f"{field} {excerpt(system.table.get(field))}", "a text", otherwise)
     checks: tuple[tuple[str, Callable[[str], bool], str], ...] = (
         ("submitter", lambda told: same_name(told, system.place.org), system.place.org),
-        ("division", lambda told: fold(told).startswith(system.round.rules.divisions), " or ".join(system.round.rules.divisions)),
-        ("status", lambda told: any(word in fold(told) for word in STATUSES), ", ".join(STATUSES)),
+        ("division", lambda told: fold(told).startswith(rules.divisions), " or ".join(rules.divisions)),
+        ("status", lambda told: known(told, rules), " or ".join(rules.system_statuses) or ", ".join(STATUSES)),
     )
     for field, holds, required in checks:
         told = system.told(field)
         if told is not None and not holds(told):
-            unsure = Severity.WARNING if field == "submitter" and system.round.rules.placeholders else None
+            unsure = Severity.WARNING if field == "submitter" and rules.placeholders else None
             yield system.fault(f"{field} {told}", required, unsure)
+
+
+def known(status: str, rules: PublishedRules) -> bool:
+    """Tell a status of the round: one of its texts, in any case, or one with a usual word in it where the round has no texts."""
+    if rules.system_statuses:
+        return fold(status) in map(fold, rules.system_statuses)
+    return any(word in fold(status) for word in STATUSES)
 
 
 @rule("org.fields", DescribedSystem)
 def fields(system: DescribedSystem) -> Iterator[Fault]:
     """A description has the hardware and software fields by which readers compare systems.
 
-    Source: submission_rules.adoc, System description; accepted descriptions leave some empty, and v0.6 has others.
-    Advice: fill in what is known.
+    Source: submission_rules.adoc, System description; mlcommons/logging, system_desc_checker.py; the round's system_fields. Accepted descriptions
+    leave some empty, and v0.6 has others.
+    Advice: fill in what is known, and leave empty what does not apply.
     """
     if system.table is None or "nodes" in system.table or "entry" in system.table:
         return
-    missing = [field for field in FIELDS if field not in system.table]
-    otherwise = Severity.WARNING if len(missing) > len(FIELDS) // 2 else None  # another form
+    rules = system.round.rules
+    missing = [field for field in rules.system_fields or FIELDS if field not in system.table]
+    another_form = len(set(missing).intersection(FIELDS)) > len(FIELDS) // 2
     for field in missing:
-        yield system.fault(f"no {field}", "the field", otherwise)
+        checked = bool(rules.system_statuses) or (field in FIELDS and not another_form)  # of rounds before v4.0 few descriptions are at hand
+        yield system.fault(f"no {field}", "the field", None if checked else Severity.WARNING)
 
 
 @rule("org.counts", DescribedSystem)

@@ -5,10 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from making_training import LATE_MS, Change, Record, drop, measured, new, put, run
+from making_training import LATE_MS, Change, Record, describe, drop, measured, new, put, run
 
+from compliance.documents.training.system_description import read_described
 from compliance.judge import Judge
+from compliance.recognition.tree_path import Place
+from compliance.rules import judge
 from compliance.verdict import Severity
+from suite import registry
 
 OTHER_OPTIMIZER_MS = 1_621_000_000_000
 """May 2021, in which runs of v1.0 were made."""
@@ -60,3 +64,36 @@ def test_a_key_of_another_optimizer_may_be_null(tmp_path: Path, optimizer: str, 
     path.write_text(new(records, OTHER_OPTIMIZER_MS))
     findings = Judge("training-v1.0").result(str(path)).findings
     assert any(finding.found.startswith("sgd_opt_end_learning_rate None") for finding in findings) is not holds
+
+
+def described(home: Path, round_name: str, **fields: Any) -> set[tuple[str, Severity]]:
+    """Judge the description of a system of a round, with fields changed; ... leaves one out."""
+    rules = registry.published_training(round_name).rules
+    whole = dict.fromkeys(rules.system_fields, "1") | {"status": (rules.system_statuses or ("onprem",))[0]} | fields
+    describe(home / "acme", **whole)
+    system = read_described(home / "acme/systems/box.json", Place(home=home / "acme", system="box"), registry.published_training(round_name))
+    return {(finding.rule, finding.severity) for finding in judge(system, round_name)}
+
+
+@pytest.mark.parametrize("field", registry.published_training("training-v5.1").rules.system_fields)
+def test_each_field_of_a_description_is_asked_for(tmp_path: Path, field: str) -> None:
+    """The rounds' own checker refuses a description without it; of old rounds few descriptions are at hand."""
+    assert described(tmp_path, "training-v5.1", **{field: ...}) == {("org.fields", Severity.ERROR)}
+    assert {rule for rule, _ in described(tmp_path, "training-v2.1", **{field: ...})} == {"org.fields"}
+    assert described(tmp_path, "training-v2.1", cooling=...) == {("org.fields", Severity.WARNING)}
+
+
+@pytest.mark.parametrize(
+    ("round_name", "status", "holds"),
+    [
+        ("training-v5.1", "Available on-premise", True),
+        ("training-v4.0", "Research, Development, or Internal (RDI)", True),
+        ("training-v4.0", "onprem", False),
+        ("training-v5.1", "available", False),
+        ("training-v3.1", "onprem", True),
+        ("training-v3.1", "somewhere", False),
+    ],
+)
+def test_a_status_is_one_of_the_rounds_texts(tmp_path: Path, round_name: str, status: str, holds: bool) -> None:
+    """From v4.0 on four are known; a description that was copied from an older round has another."""
+    assert (described(tmp_path, round_name, status=status) == set()) is holds

@@ -2,8 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
+from compliance.documents.training.evaluations import place_of as progress_of
 from compliance.documents.training.log import PublishedLog
 from compliance.documents.training.values import finite, number
 from compliance.logs.mllog.published import Entry
@@ -27,6 +29,10 @@ PAIRS: Final = (
 )
 IN_FLIGHT: Final = 2
 """Blocks, epochs or evaluations at the end of a log that may lack their other half."""
+BLOCKS: Final = 3
+"""Fewest blocks whose beginnings tell how fast a run trains."""
+TRAINED: Final = 0.95
+"""Share of a checkpoint's training that must lie before the end of the run: accepted runs have 0.99, as their blocks are not equally long."""
 
 
 @rule("log.position", PublishedLog)
@@ -152,6 +158,33 @@ def behind(log: PublishedLog) -> Iterator[Fault]:
     told = next((record for record in late if record.key in EVALUATES), None)
     if told:
         yield log.fault(f"{told.key} after run_stop", "no evaluation after the end of the run", told.line, Severity.WARNING)
+
+
+@rule("log.checkpoint", PublishedLog)
+def checkpoint(log: PublishedLog) -> Iterator[Fault]:
+    """Where checkpoints are evaluated after the run, the run stops when the first that reaches the target was trained, and not before.
+
+    Source: training_rules.adoc, Quality measure: the clock is stopped at the timestamp of the first passing checkpoint.
+    Advice: take the time at which that checkpoint was written.
+    """
+    stop, wanted = log.first(events.RUN_STOP), log.converged_at
+    if stop is None or wanted is None or log.row is None or not log.row.evaluated_later:
+        return
+    trained = trained_at(log, stop.time_ns)
+    if trained is not None and trained < TRAINED * wanted:
+        found = f"run_stop after about {trained:.6g} of the {wanted:.12g} that the first passing checkpoint was trained for"
+        yield log.fault(found, "the end of the run when it was trained", stop.line)
+
+
+def trained_at(log: PublishedLog, time_ns: int) -> float | None:
+    """Estimate the progress at a time from where blocks begin, which is in equal steps; None where they do not tell it."""
+    progress = log.row.progress if log.row else ()
+    told = [(record.time_ns, at) for record in log.all(events.BLOCK_START) if (at := progress_of(record, progress)) is not None]
+    if len(told) < BLOCKS or any(late <= early for (_, early), (_, late) in pairwise(told)) or any(late <= early for (early, _), (late, _) in pairwise(told)):
+        return None
+    after = next((index for index, (began, _) in enumerate(told) if began > time_ns), len(told) - 1)
+    (early_ns, early), (late_ns, late) = told[max(after - 1, 0)], told[max(after, 1)]
+    return early + (late - early) * (time_ns - early_ns) / (late_ns - early_ns)
 
 
 @rule("log.disclosure", PublishedLog)

@@ -1,11 +1,12 @@
 """Rules about training logs since v1.0 that no accepted log gives reason to relax: what is edited in them is told."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from making_training import LATE_MS, Change, Record, describe, drop, measured, new, put, run
+from making_training import DIFFUSED_MS, LATE_MS, Change, Record, describe, diffused, drop, measured, new, put, run
 
 from compliance.documents.training.system_description import read_described
 from compliance.judge import Judge
@@ -97,3 +98,50 @@ def test_each_field_of_a_description_is_asked_for(tmp_path: Path, field: str) ->
 def test_a_status_is_one_of_the_rounds_texts(tmp_path: Path, round_name: str, status: str, holds: bool) -> None:
     """From v4.0 on four are known; a description that was copied from an older round has another."""
     assert (described(tmp_path, round_name, status=status) == set()) is holds
+
+
+def diffusing(folder: Path, changes: Sequence[Change], severity: Severity = Severity.ERROR) -> set[str]:
+    """Judge a log of Stable Diffusion v5.0 with changes; the rules that find something of that weight."""
+    records = diffused()
+    for change in changes:
+        records = change(records)
+    path = folder / "result_0.txt"
+    path.write_text(new(records, DIFFUSED_MS))
+    return {finding.rule for finding in Judge("training-v5.0").result(str(path)).findings if finding.severity is severity}
+
+
+@pytest.mark.parametrize(
+    ("change", "rules"),
+    [
+        (lambda records: records, set()),
+        (drop("eval_accuracy", 0), {"log.accuracy"}),
+        (drop("eval_accuracy", -1), {"log.accuracy", "log.target"}),
+        (drop("eval_accuracy", 1), set()),
+        (put("run_stop", later=-40_000), {"log.checkpoint"}),
+        (put("run_stop", later=90_000), set()),
+        (put("run_start", later=90_000), {"log.span"}),
+        (put("run_start", later=2_000), set()),
+    ],
+)
+def test_checkpoints_that_are_evaluated_later_tell_when_the_run_ends(tmp_path: Path, change: Change, rules: set[str]) -> None:
+    """FID alone may settle that a checkpoint misses; the clock runs from the first batch to the last one of the checkpoint that passes."""
+    assert diffusing(tmp_path, [change]) == rules
+
+
+@pytest.mark.parametrize(
+    ("change", "holds"),
+    [
+        (put("run_start", later=4_000), True),
+        (put("run_start", later=60_000), False),
+        (put("run_stop", later=-4_000), True),
+        (put("run_stop", later=-60_000), False),
+    ],
+)
+def test_clocks_of_several_processes_are_seconds_apart(tmp_path: Path, change: Change, holds: bool) -> None:
+    """Where accepted logs of a benchmark mix processes, a shorter run is all the same one whose clock was moved."""
+    records = [replace(record, value="bert") if record.key == "submission_benchmark" else record for record in change(measured())]
+    path = tmp_path / "result_0.txt"
+    path.write_text(new(records, LATE_MS))
+    found = [finding for finding in Judge("training-v5.0").result(str(path)).findings if finding.rule in ("log.clock", "log.span")]
+    assert found
+    assert all(finding.severity is Severity.WARNING for finding in found) is holds

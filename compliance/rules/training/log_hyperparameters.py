@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any, Final
 
 from compliance.documents.training.log import PublishedLog
-from compliance.documents.training.values import finite
+from compliance.documents.training.values import finite, number
 from compliance.logs.mllog.published import Dialect
 from compliance.rules import rule
 from compliance.rules.training.log_identity import BATCH, short
@@ -21,6 +21,8 @@ CONSTANTS: Final = SAMPLES | {BATCH, "input_size", "opt_learning_rate"}
 """What is no tunable and is as constant: of the text form, and the sizes of the data."""
 VARYING: Final = frozenset({"actual_selfplay_games_per_generation", events.SEED})
 """What the rules know and what changes within a run, or from run to run."""
+RATE: Final = "opt_base_learning_rate"
+ACCUMULATED: Final = "gradient_accumulation_steps"
 METHODS: Final = ("truncate", "discard")
 
 
@@ -124,6 +126,35 @@ def legality(log: PublishedLog) -> Iterator[Fault]:
 def named(constraint: Constraint) -> tuple[str, ...]:
     """Name the hyper-parameters that a constraint is about: its own, and the one that it follows from."""
     return (constraint.key, constraint.relation.of) if constraint.relation else (constraint.key,)
+
+
+@rule("log.rates", PublishedLog)
+def rates(log: PublishedLog) -> Iterator[Fault]:
+    """A learning rate is a number from 0 on, and gradients are accumulated over whole steps.
+
+    Source: training_rules.adoc, Hyperparameters: both are tunable, and both are numbers; no accepted log has another value. Logs that leave one null,
+    or of the open division, are only warned.
+    Advice: log what the run used.
+    """
+    if log.older or log.row is None or not log.free:
+        return
+    for key, holds, required in ((RATE, is_rate, "a number from 0 on"), (ACCUMULATED, is_count, "a whole number above 0")):
+        wrong = next((record for record in log.all(key) if not holds(record.value)), None)
+        if wrong:
+            sure = log.closed and wrong.value is not None and key in log.row.required
+            yield log.fault(f"{key} {short(wrong.value)}", required, wrong.line, None if sure else Severity.WARNING)
+
+
+def is_rate(value: object) -> bool:
+    """Tell a learning rate, also as text."""
+    told = number(value)
+    return told is not None and told >= 0
+
+
+def is_count(value: object) -> bool:
+    """Tell a whole number of steps, also as text."""
+    told = number(value)
+    return told is not None and told >= 1 and told.is_integer()
 
 
 @rule("log.method", PublishedLog)

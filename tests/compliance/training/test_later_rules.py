@@ -1,5 +1,6 @@
 """Rules about training logs since v1.0 that no accepted log gives reason to relax: what is edited in them is told."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -145,3 +146,61 @@ def test_clocks_of_several_processes_are_seconds_apart(tmp_path: Path, change: C
     found = [finding for finding in Judge("training-v5.0").result(str(path)).findings if finding.rule in ("log.clock", "log.span")]
     assert found
     assert all(finding.severity is Severity.WARNING for finding in found) is holds
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "severity"),
+    [
+        ("opt_base_learning_rate", "fast", Severity.ERROR),
+        ("opt_base_learning_rate", -1, Severity.ERROR),
+        ("opt_base_learning_rate", None, Severity.WARNING),
+        ("opt_base_learning_rate", "0.0009", None),
+        ("opt_base_learning_rate", 0, None),
+        ("gradient_accumulation_steps", 1.5, Severity.ERROR),
+        ("gradient_accumulation_steps", 112.0, None),
+    ],
+)
+def test_a_learning_rate_is_a_number_and_steps_are_whole(tmp_path: Path, key: str, value: object, severity: Severity | None) -> None:
+    """Rulesets that leave a value open ask for any record of it."""
+    found = {each for each in Severity if "log.rates" in told(tmp_path, [put(key, value=value)], each)}
+    assert found == ({severity} if severity else set())
+
+
+def test_in_the_open_division_it_is_a_warning(tmp_path: Path) -> None:
+    """Its hyper-parameters are free."""
+    changes = [put("opt_base_learning_rate", value=-1), put("submission_division", value="open")]
+    assert "log.rates" in told(tmp_path, changes, Severity.WARNING)
+
+
+def copy_of(folder: Path, which: int, noise_ms: int, digits: int) -> list[tuple[Severity, str]]:
+    """Put a copy of one run into a set, a day later, with another seed, milliseconds more and rounded results; what runs.distinct finds."""
+    lately_runs(folder)
+    lines = []
+    for line in (folder / f"result_{which}.txt").read_text().splitlines():
+        told = json.loads(line.removeprefix(":::MLLOG "))
+        told["time_ms"] += 86_400_000 + noise_ms * (len(lines) // 7)
+        told["value"] = round(told["value"], digits) if isinstance(told["value"], float) else told["value"] + 5 if told["key"] == "seed" else told["value"]
+        lines.append(f":::MLLOG {json.dumps(told)}\n")
+    (folder / "result_7.txt").write_text("".join(lines))
+    found = Judge("training-v5.1").result(str(folder)).findings
+    return [(finding.severity, finding.found) for finding in found if finding.rule == "runs.distinct"]
+
+
+def lately_runs(folder: Path) -> None:
+    """Write ten runs that are separate."""
+    for number in range(10):
+        (folder / f"result_{number}.txt").write_text(new(measured(number=number, evaluations=8), LATE_MS + number * 3_600_000))
+
+
+def test_separate_runs_are_told_apart(tmp_path: Path) -> None:
+    """Runs of one program on one machine are alike."""
+    lately_runs(tmp_path)
+    assert not [finding for finding in Judge("training-v5.1").result(str(tmp_path)).findings if finding.rule == "runs.distinct"]
+
+
+@pytest.mark.parametrize(("noise_ms", "digits", "times"), [(1, 6, 2), (40, 5, 1), (1, 1, 1)])
+def test_a_copy_that_was_disguised_is_told(tmp_path: Path, noise_ms: int, digits: int, times: int) -> None:
+    """Published sets hold copies, so it is only a warning."""
+    found = copy_of(tmp_path, 3, noise_ms, digits)
+    assert {severity for severity, _ in found} == {Severity.WARNING}
+    assert len([text for _, text in found if "result_3.txt" in text]) == times

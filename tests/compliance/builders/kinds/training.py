@@ -174,6 +174,7 @@ TRAINING_VALID: Final[Mapping[str, str | Builder]] = {
     "log.place": "trained-tree",
     "log.division": "trained-tree",
     "log.position": "trained-v5.1",
+    "log.rates": "trained-v5.1",
     "log.ascending": "trained-v5.1",
     "log.interval": "trained-v5.1",
     "log.behind": "trained-v5.1",
@@ -231,6 +232,7 @@ TRAINING_INVALID: Final[Mapping[str, Builder]] = {
     "log.legality": log(put("lars_opt_weight_decay", value=0.0003)),
     "log.method": translated(put("max_sequence_length", metadata={"method": "forget"})),
     # one log since v1.0
+    "log.rates": lately(put("opt_base_learning_rate", value=-0.0009)),
     "log.position": lately(put("eval_accuracy", metadata={"samples_count": None})),
     "log.ascending": lately(put("eval_accuracy", 1, metadata={"samples_count": 0})),
     "log.interval": lately(every=24_576),

@@ -140,7 +140,8 @@ def rates(log: PublishedLog) -> Iterator[Fault]:
         return
     for key, holds, required in ((RATE, is_rate, "a number from 0 on"), (ACCUMULATED, is_count, "a whole number above 0")):
         wrong = next((record for record in log.all(key) if not holds(record.value)), None)
-        if wrong:
+        judged = log.closed and any(constraint.key == key for constraint in log.row.constraints)  # by log.legality, but for fractions of a step
+        if wrong and not (judged and (not finite(wrong.value) or wrong.value <= 0)):
             sure = log.closed and wrong.value is not None and key in log.row.required
             yield log.fault(f"{key} {short(wrong.value)}", required, wrong.line, None if sure else Severity.WARNING)
 

@@ -35,6 +35,11 @@ class Relation:
     whole_batches: float | None = None
     """This many samples, rounded up to whole batches."""
 
+    @property
+    def equal(self) -> bool:
+        """Whether the two are equal."""
+        return self.value is self.steps is self.rest_of is self.whole_batches is None
+
     def expected(self, other: float) -> float:
         """Return the value for a given value of the other hyper-parameter, which must be above 0 if it is a divisor."""
         if self.value is not None:

@@ -116,7 +116,7 @@ def followed(constraint: Constraint, value: HyperValue, values: Mapping[str, Hyp
     """Yield the expected value if it is a function of another hyper-parameter, which must be a positive number if it is set."""
     relation = constraint.relation
     other = values.get(relation.of) if relation else None
-    if relation is None or other is None:
+    if relation is None or other is None or (relation.equal and value == other):
         return
     if not is_number(other) or other < 0 or (other < SMALLEST and relation.rest_of is None):
         yield f"a value that follows from {relation.of}, which must be a number {'from' if relation.rest_of is not None else 'above'} 0, not {other!r}"

@@ -51,6 +51,8 @@ class PublishedRules:
     """Fields that a system description must have beside its names; empty: the few that each round asks for."""
     system_statuses: tuple[str, ...] = ()
     """The only texts that a description's status may be; empty: any that has one of the usual words in it."""
+    system_checked: bool = False
+    """A description without these fields and texts was refused; before, few descriptions are at hand that could tell."""
     loose: bool = False
     """Logs may begin blocks ahead and count them from 0, mark only the begin of epochs, and give two results for the first epoch."""
 

@@ -13,6 +13,8 @@ from suite.rounds.published_training import PublishedBenchmark
 
 FEWEST: Final = 4
 """Gaps between evaluations from which on one that is longer than the others shows that an evaluation is missing."""
+FEW: Final = 2
+"""Evaluations that do not show what became of those before them; where there are more, the run may have begun to evaluate late."""
 EVEN: Final = 1.1
 """Gaps that differ by less are equal: the last batch of an interval may be another one."""
 LONGER: Final = 1.25
@@ -60,7 +62,7 @@ def too_far(log: PublishedLog, placed: Sequence[Evaluation], every: float) -> It
 
 def usually(log: PublishedLog, placed: Sequence[Evaluation], every: float) -> Iterator[Fault]:
     """Yield gaps that are longer than the usual ones: an error where the log's own others are not, or no way of counting explains it."""
-    odd = list(left_out(log, placed, fixed=True))
+    odd = list(left_out(log, placed, fixed=not (log.row and log.row.evaluated_later)))
     yield from odd
     counted = all(place(each).is_integer() for each in placed) and every < 1  # evaluations that are numbered
     far = [(early, late) for early, late in zip(placed, placed[1:], strict=False) if place(late) - place(early) > every * EVEN]
@@ -76,7 +78,8 @@ def late_start(log: PublishedLog, placed: Sequence[Evaluation], first: float) ->
         return
     at, from_one = place(placed[0]), 1.0 if events.EPOCH_NUM in placed[0].entry.metadata and place(placed[0]) >= 1 else 0.0
     if at - from_one > first * EVEN:
-        beyond = log.closed and at - from_one > first * SKIPPED
+        alone = len(placed) <= FEW and not (log.row and log.row.evaluated_later)
+        beyond = log.closed and alone and at - from_one > first * SKIPPED
         yield log.fault(f"the first evaluation at {at:.12g}", f"one by {first + from_one:g}", placed[0].entry.line, None if beyond else Severity.WARNING)
 
 

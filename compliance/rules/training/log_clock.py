@@ -56,7 +56,12 @@ def stops_early(log: PublishedLog, record: Entry, last: Entry) -> bool:
     """Tell a run that stops before what precedes it in its log, by more than clocks are apart, where nothing else is out of order."""
     if record.key != events.RUN_STOP or record.time_ns >= last.time_ns - LOOSE_NS or not log.row or log.row.evaluated_later or not log.row.data_set:
         return False
-    others = [each.time_ns for each in log.run if each.key != events.RUN_STOP]
+    return in_order(log, events.RUN_STOP)
+
+
+def in_order(log: PublishedLog, without: str) -> bool:
+    """Tell whether the other events of a run are in the order of their times: then that one event was moved, and no clock is another."""
+    others = [each.time_ns for each in log.run if each.key != without]
     return all(late >= early for early, late in zip(others, others[1:], strict=False))
 
 
@@ -76,9 +81,10 @@ def span(log: PublishedLog) -> Iterator[Fault]:
     if start and stop and stop.time_ns <= start.time_ns:
         yield log.fault(f"run_stop {seconds(start.time_ns - stop.time_ns)} before run_start", "a run that takes time", stop.line)
     begun = [record.time_ns for record in log.all(events.INIT_START) if record.time_ns >= CLOCK_SET_NS]
+    mixed = not (log.row and log.row.data_set) or not (log.row.evaluated_later or in_order(log, events.RUN_START))
     for record in log.run if start else ():
         if start and record.time_ns < start.time_ns:
-            near = record.time_ns >= start.time_ns - LOOSE_NS or not (log.row and log.row.data_set)
+            near = record.time_ns >= start.time_ns - LOOSE_NS or mixed
             accepted = several(log) if near and (not begun or record.time_ns >= min(begun)) else None
             yield log.fault(f"{record.key} {seconds(start.time_ns - record.time_ns)} before run_start", "a time after it", record.line, accepted)
 

@@ -125,7 +125,7 @@ def legality(log: PublishedLog) -> Iterator[Fault]:
 
 def named(constraint: Constraint) -> tuple[str, ...]:
     """Name the hyper-parameters that a constraint is about: its own, and the one that it follows from."""
-    return (constraint.key, constraint.relation.of) if constraint.relation else (constraint.key,)
+    return (constraint.key, constraint.relation.of) if constraint.relation and not constraint.relation.equal else (constraint.key,)
 
 
 @rule("log.rates", PublishedLog)

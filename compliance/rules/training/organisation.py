@@ -11,7 +11,6 @@ from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite import events
 from suite.files.layout import fold
-from suite.rounds.published_training import PublishedRules
 
 STATUSES: Final = ("available", "cloud", "prem", "preview", "research", "rdi", "rdo", "development", "internal")
 """A status has one of these in it. Source: submission_rules.adoc, system status; training logs' own words stand in accepted descriptions too."""
@@ -67,19 +66,20 @@ def description(system: DescribedSystem) -> Iterator[Fault]:
     checks: tuple[tuple[str, Callable[[str], bool], str], ...] = (
         ("submitter", lambda told: same_name(told, system.place.org), system.place.org),
         ("division", lambda told: fold(told).startswith(rules.divisions), " or ".join(rules.divisions)),
-        ("status", lambda told: known(told, rules), " or ".join(rules.system_statuses) or ", ".join(STATUSES)),
+        ("status", lambda told: worded(told) or told in rules.system_statuses, ", ".join(STATUSES)),
     )
     for field, holds, required in checks:
         told = system.told(field)
         if told is not None and not holds(told):
             unsure = Severity.WARNING if field == "submitter" and rules.placeholders else None
             yield system.fault(f"{field} {told}", required, unsure)
+    status = system.told("status")
+    if status and worded(status) and rules.system_statuses and fold(status) not in map(fold, rules.system_statuses):
+        yield system.fault(f"status {status}", " or ".join(rules.system_statuses), None if rules.system_checked else Severity.WARNING)
 
 
-def known(status: str, rules: PublishedRules) -> bool:
-    """Tell a status of the round: one of its texts, in any case, or one with a usual word in it where the round has no texts."""
-    if rules.system_statuses:
-        return fold(status) in map(fold, rules.system_statuses)
+def worded(status: str) -> bool:
+    """Tell a status that has one of the usual words in it."""
     return any(word in fold(status) for word in STATUSES)
 
 
@@ -97,7 +97,7 @@ def fields(system: DescribedSystem) -> Iterator[Fault]:
     missing = [field for field in rules.system_fields or FIELDS if field not in system.table]
     another_form = len(set(missing).intersection(FIELDS)) > len(FIELDS) // 2
     for field in missing:
-        checked = bool(rules.system_statuses) or (field in FIELDS and not another_form)  # of rounds before v4.0 few descriptions are at hand
+        checked = rules.system_checked or (field in FIELDS and not another_form)  # of rounds before v4.1 few descriptions are at hand
         yield system.fault(f"no {field}", "the field", None if checked else Severity.WARNING)
 
 

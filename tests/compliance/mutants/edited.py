@@ -103,7 +103,7 @@ def checkpoint_without_fid(log: Log) -> bool:
     return log.delete(*found[:1])
 
 
-def described(change: Callable[[dict[str, Any]], object], oldest: str = "training_v4.0") -> Callable[[TrainingSet], bool]:
+def described(change: Callable[[dict[str, Any]], object], oldest: str = "training_v4.1") -> Callable[[TrainingSet], bool]:
     """Change the system's description, of the rounds whose checker looks at it."""
 
     def edit(group: TrainingSet) -> bool:

@@ -9,10 +9,12 @@ from compliance.documents.training.log import BATCH, PublishedLog
 from compliance.documents.training.values import finite
 from compliance.verdict import Fault, Severity
 from suite import events
-from suite.rounds.published_training import PublishedBenchmark
+from suite.rounds.published_training import PublishedBenchmark, UsualInterval
 
 FEWEST: Final = 4
 """Gaps between evaluations from which on one that is longer than the others shows that an evaluation is missing."""
+IN_FLIGHT: Final = 2
+"""Evaluations that may have ended and not told their result when a run stops."""
 FEW: Final = 2
 """Evaluations that do not show what became of those before them; where there are more, the run may have begun to evaluate late."""
 EVEN: Final = 1.1
@@ -42,7 +44,7 @@ def apart(log: PublishedLog, row: PublishedBenchmark) -> Iterator[Fault]:
         yield from late_start(log, placed, row.evaluate_every_epochs)
     elif row.usual_interval and known:
         every = row.usual_interval.at(known)
-        yield from usually(log, placed, every)
+        yield from usually(log, placed, every, row.usual_interval)
         yield from late_start(log, placed, every * (1 + (row.skipped.at(known) if row.skipped else 0)))
     else:
         yield from left_out(log, placed, fixed=False)
@@ -60,8 +62,11 @@ def too_far(log: PublishedLog, placed: Sequence[Evaluation], every: float) -> It
             yield between(log, early, late, f"at most {every:g} between two")
 
 
-def usually(log: PublishedLog, placed: Sequence[Evaluation], every: float) -> Iterator[Fault]:
-    """Yield gaps that are longer than the usual ones: an error where the log's own others are not, or no way of counting explains it."""
+def usually(log: PublishedLog, placed: Sequence[Evaluation], every: float, rule: UsualInterval) -> Iterator[Fault]:
+    """Yield gaps that are longer than the usual ones: an error where the log's own others are not, or no way of counting explains it.
+
+    Where the batch size decides, gaps that are shorter tell that the log states another one than the run had.
+    """
     odd = list(left_out(log, placed, fixed=not (log.row and log.row.evaluated_later)))
     yield from odd
     counted = all(place(each).is_integer() for each in placed) and every < 1  # evaluations that are numbered
@@ -70,6 +75,10 @@ def usually(log: PublishedLog, placed: Sequence[Evaluation], every: float) -> It
         early, late = max(far, key=lambda pair: place(pair[1]) - place(pair[0]))
         beyond = log.closed and not counted and place(late) - place(early) > every * SKIPPED
         yield between(log, early, late, f"about {every:g} between two", None if beyond else Severity.WARNING)
+    gaps = [place(late) - place(early) for early, late in zip(placed, placed[1:], strict=False)]
+    if rule.per_batch and gaps and max(gaps) * EVEN < every:
+        found = f"evaluations at most {max(gaps):g} apart"
+        yield log.fault(found, f"about {every:g}, or another {BATCH}", placed[1].entry.line, Severity.WARNING)
 
 
 def late_start(log: PublishedLog, placed: Sequence[Evaluation], first: float) -> Iterator[Fault]:
@@ -106,7 +115,7 @@ def unfinished(log: PublishedLog, row: PublishedBenchmark) -> Iterator[Fault]:
     told = len(log.all(events.EVAL_ACCURACY))
     started = len(log.all(events.EVAL_START))
     ended = len({place_of(record, row.progress) for record in log.all(events.EVAL_STOP)})
-    if ended > told + log.round.rules.open_evaluations:
+    if ended > told + IN_FLIGHT:
         yield log.fault(f"{told} eval_accuracy for {ended} eval_stop", "a result of each", log.line(events.EVAL_STOP))
     elif started - told > log.round.rules.open_evaluations:
         yield log.fault(f"{told} eval_accuracy for {started} eval_start", "one each", log.line(events.EVAL_START), Severity.WARNING)

@@ -157,6 +157,8 @@ class NetworkRecord:
 class InstanceRecord:
     """What one of several instances of a system under test answered."""
 
+    device: str = ""
+    """The device that it ran on; empty where the run names one alone, and in older records."""
     cores: tuple[int, ...]
     """The cores that it was pinned to; empty if it was not, since others used them."""
     batches: int
@@ -257,7 +259,7 @@ class AuditRecord:
     version: str
 
 
-RARE: Final = ("origin", "searched", "lost", "network", "instances")
+RARE: Final = ("origin", "searched", "lost", "network", "instances", "device")
 """Left out where empty: most records have none of them."""
 
 
@@ -269,4 +271,4 @@ def write_json(path: Path, document: Mapping[str, object]) -> None:
 
 def write_record(path: Path, record: CheckpointRecord | RunRecord | AuditRecord) -> None:
     """Write a record as JSON, without the fields that most records do not need."""
-    write_json(path, {name: value for name, value in asdict(record).items() if value or name not in RARE})
+    write_json(path, asdict(record, dict_factory=lambda fields: {name: value for name, value in fields if value or name not in RARE}))

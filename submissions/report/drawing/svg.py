@@ -141,8 +141,11 @@ def drawn(line: Line, number: int, across: Scale, up: Scale) -> Iterator[Markup]
     if line.bars:
         yield from (straight(x, BOTTOM, x, y, f"s{number % COLOURS}", width=bar_width(len(places))) for x, y in places)
         return
-    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
     name = f"s{number % COLOURS}"
+    if line.loose:
+        yield from (Markup('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="1.8" fill="currentColor" fill-opacity="0.75"/>').format(name, *at) for at in places)
+        return
+    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
     if line.filled:
         area = f"{path}L{places[-1][0]:.1f} {BOTTOM}L{places[0][0]:.1f} {BOTTOM}Z"
         yield Markup('<path class="{}" d="{}" fill="currentColor" fill-opacity="0.14" stroke="none"/>').format(name, area)

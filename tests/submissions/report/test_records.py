@@ -1,5 +1,6 @@
 """Records of queries and telemetry: what is drawn is what was recorded, and a record that cannot be right is said to be none."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -7,8 +8,10 @@ import pytest
 
 from submissions.report import build
 from submissions.report.records import queries, telemetry
+from submissions.report.sections import serving
 from suite.errors import JudgedError
 from suite.loadgen.query_record import FIELDS
+from suite.loadgen.scenario import Scenario
 
 HEAD = '{"telemetry":1,"channels":[{"id":0,"name":"host","kind":"state"},{"id":1,"name":"plug","kind":"power"}],"clocks_ns":[100,200]}\n'
 
@@ -115,3 +118,46 @@ def test_attempts_are_those_of_the_ledger() -> None:
     """A result of the third attempt must not look like the first."""
     found, _ = build.document([Path(__file__).resolve().parents[2] / "examples" / "base" / "ledger"])
     assert {each.scenario: each.attempts for each in found.parts[0].headlines} == {None: 1, "SingleStream": 2}
+
+
+def slow_and_fast(path: Path, count: int) -> queries.Queries:
+    """A run of 20 s: bursts of fast queries, and slow ones that stand alone in their hundredth of the time."""
+    latency = np.where(np.arange(count) % 10 < 6, 20_000_000, 1_000_000)
+    issued = np.concatenate([[0], np.cumsum(latency)[:-1]])
+    found = queries.read(record(path, [*issued], [*(issued + latency)], [0] * count, [1] * count))
+    assert found is not None
+    return found
+
+
+def test_few_queries_are_drawn_one_by_one(tmp_path: Path) -> None:
+    """Medians of the slices that had enough queries were those of the fast ones only: the line lay below the run's own median."""
+    found = slow_and_fast(tmp_path / "queries.npy", 351)
+    chart = serving.course(found, drawn())
+    assert [line.name for line in chart.lines] == ["each query"] and chart.lines[0].loose
+    assert [y for _, y in chart.lines[0].points] == [*(found.latency_Q / 1e6)]
+    assert "one of 351 queries" in chart.description
+
+
+@pytest.mark.parametrize("count", [401, 1_999, 30_011])
+def test_every_query_is_in_a_group_whatever_its_speed(tmp_path: Path, count: int) -> None:
+    found = slow_and_fast(tmp_path / "queries.npy", count)
+    medians, slowest = queries.grouped(found)
+    assert len(medians) == len(slowest) == min(100, count // queries.group_size(found))
+    assert {y for _, y in medians} == {20.0}, "most queries of each group are slow"
+    assert str(queries.group_size(found)) in serving.course(found, drawn()).description.replace(",", "")
+
+
+def drawn() -> serving.Drawn:
+    return serving.Drawn(folder=Path(), where="x", row=None, scenario=Scenario.SINGLE_STREAM, run="", result=None)
+
+
+DETAILS = [("result_90.00_percentile_latency_ns", 1_000_000), ("result_90.00_percentile_per_query_latency_ns", 7_000_000)]
+
+
+@pytest.mark.parametrize("order", [DETAILS, DETAILS[::-1]])
+def test_percentiles_of_multistream_are_those_of_queries(tmp_path: Path, order: list[tuple[str, int]]) -> None:
+    """LoadGen logs percentiles of single samples too, which are no figure of the result."""
+    rest = {"time_ms": 1.0, "namespace": "mlperf::logging", "event_type": "POINT_IN_TIME", "metadata": {}}
+    lines = [{"key": key, "value": value} | rest for key, value in order]
+    (tmp_path / "mlperf_log_detail.txt").write_text("".join(f":::MLLOG {json.dumps(line)}\n" for line in lines))
+    assert serving.loadgen_percentiles(tmp_path) == [(7.0, 90.0)]

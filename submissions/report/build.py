@@ -146,11 +146,13 @@ def of_workload(found: Subject, workload: str) -> Iterator[Section]:
         yield together(Section(id=f"serving-{workload}", title="Serving", intro="Each scenario of LoadGen with its performance runs.", parts=tuple(parts)))
         shown = examples.section(served, workload)
         yield from [shown] if shown else []
-    yield from filter(None, [machine.section(pairs, workload)])
+    yield together(machine.section(pairs, workload))
 
 
 def together(section: Section) -> Section:
     """State a note once if all parts of a section share it."""
+    if not section.parts:
+        return section
     common = [note for note in section.parts[0].notes if all(note in part.notes for part in section.parts)]
     parts = tuple(replace(part, notes=tuple(note for note in part.notes if note not in common)) for part in section.parts)
     return replace(section, notes=(*section.notes, *common), parts=parts)

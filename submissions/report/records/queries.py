@@ -46,6 +46,11 @@ class Queries:
     batch_Q: npt.NDArray[np.uint32]
     samples_Q: npt.NDArray[np.uint32]
 
+    @property
+    def took_ns(self) -> int:
+        """ns from the first query to the last completion."""
+        return int((self.issued_Q + self.latency_Q).max())
+
 
 def read(path: Path) -> Queries | None:
     """Read the record; None if there is none, JudgedError if it is malformed."""
@@ -66,9 +71,9 @@ def read(path: Path) -> Queries | None:
 
 
 def percentiles(queries: Queries) -> list[tuple[float, float]]:
-    """Return percentiles with their latencies in ms."""
-    found = np.percentile(queries.latency_Q, PERCENTILES, method="inverted_cdf") / NS_PER_MS
-    return list(zip(PERCENTILES, map(float, found), strict=True))
+    """Return percentiles with their latencies in ms, at the place where LoadGen takes them: sorted, at the share of the count, rounded down."""
+    sorted_Q, count = np.sort(queries.latency_Q), len(queries.latency_Q)
+    return [(percent, float(sorted_Q[min(int(count * (percent / 100)), count - 1)]) / NS_PER_MS) for percent in PERCENTILES]
 
 
 def distribution(queries: Queries) -> list[tuple[float, float]]:

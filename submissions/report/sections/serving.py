@@ -26,7 +26,6 @@ from suite.records import RunRecord
 from suite.rounds import RoundKind, ScenarioRow
 
 LATENCY: Final = Axis(name="latency", unit="ms", log=True)
-TIME: Final = Axis(name="time since the first query", unit="s", low=0.0)
 SHARE: Final = Axis(name="share of the queries", unit="%", low=0.0)
 QUANTILES: Final = {percent: tuple(f"result_{percent:.2f}_percentile_{of}latency_ns" for of in ("per_query_", "")) for percent in PERCENTILES}
 """Keys of LoadGen's detail log: MultiStream has one set for queries, as its result, and one for samples. Source: mlcommons/inference, loadgen/results.cc."""
@@ -125,12 +124,17 @@ def from_record(found: Queries, what: Drawn) -> Iterator[Chart]:
         yield Chart(
             id=f"rate-{what.where}", title=f"Rate over time{what.run}",
             description=f"Samples/s completed in each part of the run; {len(found.latency_Q):,} chunks were recorded.",
-            x=TIME, y=Axis(name="rate", unit="samples/s", low=0.0), lines=(Line(name="rate", points=tuple(recorded.rates(found)), filled=True),),
+            x=time(found), y=Axis(name="rate", unit="samples/s", low=0.0), lines=(Line(name="rate", points=tuple(recorded.rates(found)), filled=True),),
         )  # fmt: skip
     else:
         yield histogram(found, what)
         yield course(found, what)
     yield from of_batches(found, what)
+
+
+def time(found: Queries) -> Axis:
+    """Return the time axis of a run: to the last completion, the same for its queries and for its machine."""
+    return Axis(name="time since the first query", unit="s", low=0.0, high=found.took_ns / recorded.NS_PER_S)
 
 
 def of_batches(found: Queries, what: Drawn) -> Iterator[Chart]:
@@ -156,7 +160,7 @@ def course(found: Queries, what: Drawn) -> Chart:
         size = recorded.group_size(found)
         text = f"Median and slowest of groups of {size:,} or more consecutive queries, at their mean time of issue; all {count:,} queries are in a group."
     return Chart(
-        id=f"course-{what.where}", title=f"Latency over time{what.run}", description=text, x=TIME, y=Axis(name="latency", unit="ms", log=True),
+        id=f"course-{what.where}", title=f"Latency over time{what.run}", description=text, x=time(found), y=Axis(name="latency", unit="ms", log=True),
         lines=tuple(lines), marks=bound_of(what.row, upright=False),
     )  # fmt: skip
 

@@ -31,6 +31,8 @@ class Subject:
     found: tuple[Finding, ...] = ()
     problems: list[str] = field(default_factory=list)
     """Problems with its bytes, or files that could not be read."""
+    damaged: bool = False
+    """It is not the file that was packed, so that nothing in it was judged."""
     pairs: list[tuple[Result, Side]] = field(default_factory=list)
     attempts: list[int | None] = field(default_factory=list)
     """How often each was begun; read while a bundle is unpacked."""
@@ -40,6 +42,15 @@ class Subject:
     def verdict(self) -> Verdict:
         """The judge's verdict, combined with the check of the bytes."""
         return Verdict.BROKEN if self.problems else verdict(self.found)
+
+    @property
+    def word(self) -> str:
+        """The verdict for people: a damaged file has broken no rule, and was not judged."""
+        return findings.DAMAGED if self.damaged else findings.WORDS[self.verdict]
+
+    def add(self, problem: str) -> None:
+        """Note a problem once."""
+        self.problems += [] if problem in self.problems else [problem]
 
 
 def document(paths: Sequence[Path], against: Sequence[Path] = (), *, published: bool = True) -> tuple[Document, list[str]]:
@@ -59,7 +70,7 @@ def document(paths: Sequence[Path], against: Sequence[Path] = (), *, published: 
     parts = [part(each) for each in subjects]
     title = parts[0].title if len(parts) == 1 else f"{len(parts)} results"
     made = Document(title=title, parts=tuple(parts), sections=tuple(sections), legend=orientation.legend(rows is not None), version=__version__)
-    return made, [f"{each.path}: {findings.WORDS[each.verdict].casefold()}" for each in (*subjects, *others) if each.verdict is not Verdict.VALID]
+    return made, [f"{each.path}: {each.word.casefold()}" for each in (*subjects, *others) if each.verdict is not Verdict.VALID]
 
 
 def subject(path: Path) -> Subject:
@@ -74,7 +85,7 @@ def subject(path: Path) -> Subject:
             read(found, results)
             found.sections = [*sections(found), *drawn]
     except JudgedError as error:
-        found.problems.append(str(error))
+        found.add(str(error))
     return found
 
 
@@ -92,7 +103,7 @@ def compared_alone(path: Path) -> Subject:
         with opened(path) as results:
             read(found, results)
     except JudgedError as error:
-        found.problems.append(str(error))
+        found.add(str(error))
     return found
 
 
@@ -100,10 +111,11 @@ def judged(path: Path) -> Subject:
     """Judge a path; for a bundle check its bytes first, as `podium verify` does."""
     bundle = path.is_file() and recognise(path).kind is Kind.BUNDLE
     problems = list(inspect(path)) if bundle else []
+    damaged = bool(problems)
     found = compliance_check.findings(path)
     if bundle and not problems and not any(each.severity is Severity.ERROR for each in found):
         problems = list(recollected(path))
-    return Subject(path=path, bundle=bundle, found=found, problems=problems)
+    return Subject(path=path, bundle=bundle, found=found, problems=problems, damaged=damaged)
 
 
 def read(found: Subject, results: Sequence[Result]) -> None:
@@ -114,7 +126,7 @@ def read(found: Subject, results: Sequence[Result]) -> None:
             found.pairs.append((result, side(found.path, result, not found.problems, judge)))
             found.attempts.append(tried(result))
         except PodiumError as error:
-            found.problems.append(str(error))
+            found.add(str(error))
 
 
 def sections(found: Subject) -> Iterator[Section]:
@@ -172,7 +184,7 @@ def part(found: Subject) -> Part:
     return Part(
         name=found.path.name or str(found.path),
         title=headlines.title([each for _, each in found.pairs]) or found.path.name,
-        verdict=findings.WORDS[found.verdict],
+        verdict=found.word,
         tone=findings.TONES[found.verdict],
         summary=summary(found),
         facts=tuple(headlines.facts([each for _, each in found.pairs])),
@@ -186,6 +198,8 @@ def part(found: Subject) -> Part:
 
 def summary(found: Subject) -> str:
     """Describe what the verdict covers."""
+    if found.damaged:
+        return f"{found.problems[0]}. This is not the file that was packed, so nothing in it was judged, and nothing in it may be relied on."
     rounds = ", ".join(dict.fromkeys(each.score.round for _, each in found.pairs)) or registry.DEFAULT_ROUND
     judged = f"The judge of {rounds} has read every file: {findings.counted(found.found)}."
     if found.problems:

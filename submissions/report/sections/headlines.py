@@ -70,7 +70,7 @@ def note(side: Side) -> str:
     certain = f"{between(interval, score.unit)}, {len(score.runs)} runs" if interval else f"not tested: {count(len(score.runs))}"
     scores = ((f"{name} {digits(value)}", f" of {digits(score.target[name])}" if name in score.target else "") for name, value in score.accuracy.items())
     quality = ", ".join(map("".join, scores))
-    return ". ".join(filter(None, [estimated, certain, quality, "" if score.compliant else "Not compliant"]))
+    return ". ".join(filter(None, ["; ".join(filter(None, [estimated, certain])), quality, "" if score.compliant else "Not compliant"]))
 
 
 def count(runs: int) -> str:

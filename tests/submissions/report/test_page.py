@@ -11,7 +11,7 @@ import pytest
 from submissions.report import build
 from submissions.report.command import as_json, html
 from submissions.report.document import Document, Section, plain, read, schema, visible
-from submissions.report.exports import charts, markdown, trace
+from submissions.report.exports import charts, escaped, markdown, trace
 from submissions.report.page import asset, digest
 
 SCHEMA = Path(__file__).resolve().parents[3] / "submissions" / "report" / "report-document.json"
@@ -157,8 +157,29 @@ def test_a_tampered_bundle_gets_a_page_that_says_so(bundle: Path, tmp_path: Path
     broken = tmp_path / "broken.tar.zst"
     broken.write_bytes(content)
     document, problems = build.document([broken])
-    assert problems and document.parts[0].verdict == "Not compliant"
-    assert "Nothing in this file may be relied on" in html(read(plain(document)))
+    assert problems and document.parts[0].verdict == "Broken"
+    assert "nothing in it may be relied on" in html(read(plain(document)))
+
+
+@pytest.mark.parametrize("length", [100, 5_000])
+def test_a_cut_bundle_is_not_said_to_be_judged(bundle: Path, tmp_path: Path, length: int) -> None:
+    """The judge has not read a file that could not be unpacked, and it broke no rule of a round; its problem is one, and was listed three times."""
+    (tmp_path / "cut.tar.zst").write_bytes(bundle.read_bytes()[:length])
+    document, problems = build.document([tmp_path / "cut.tar.zst"])
+    text = markdown(read(plain(document)))
+    assert problems == [f"{tmp_path / 'cut.tar.zst'}: broken"]
+    assert "Not compliant" not in text and "has read" not in text and "nothing in it was judged" in text
+    (section,) = document.parts[0].sections
+    assert [row[0] for table in section.tables for row in table.rows] == ["bundle.archive"]
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [("a<b>c", "a&#60;b&#62;c"), ("a|b", "a&#124;b"), ("# x", "\\# x"), ("a\\*b_c", "a\\\\\\*b\\_c"), ("&#60;", "&#38;\\#60;")],
+)
+def test_markdown_escapes_each_letter_once(text: str, written: str) -> None:
+    """A `<` became `&\\#60;`, which a reader sees as such."""
+    assert escaped(text) == written
 
 
 def test_two_paths_stand_beside_one_another(bundle: Path, tree: Path) -> None:

@@ -48,7 +48,7 @@ def test_a_path_that_is_not_there_leaves_no_page(tmp_path: Path) -> None:
 def test_a_broken_bundle_gets_its_page_and_exit_1(bundle: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken.tar.zst"
     broken.write_bytes(bundle.read_bytes()[:-40])
-    with pytest.raises(JudgedError, match="not compliant"):
+    with pytest.raises(JudgedError, match="broken.tar.zst: broken"):
         run(broken, "-o", tmp_path / "page.html")
     assert "Not compliant" in (tmp_path / "page.html").read_text("utf-8")
 

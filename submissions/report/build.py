@@ -76,6 +76,8 @@ def document(paths: Sequence[Path], against: Sequence[Path] = (), *, published: 
 def subject(path: Path) -> Subject:
     """Read one path, with all sections that are drawn of it."""
     found = judged(path)
+    if found.damaged:
+        return found  # part() shows its findings: figures of a file that is not the one that was packed would be believed
     drawn = list(of_studies(path))
     if drawn and (recognise(path).kind is Kind.STUDY or not any(homes(path))):
         found.sections = [*drawn, findings.section(found.found, found.problems)]

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
+from submissions.metrics import LATENCY
 from submissions.publish.groups import Grouped, grouped, kind_of
 from submissions.publish.intervals_figure import intervals
 from submissions.publish.rows import REPORTED, SHORT, Row, as_csv, as_json, schema
@@ -98,7 +99,7 @@ class Board:
 def heading(row: Row) -> str:
     """Name a table by what its rows share."""
     where = row.round if row.source else f"{row.round}, {row.profile}"
-    kind = {REPORTED: ", as reported", RECOMPUTED: ", recomputed from published logs"}.get(row.kind, "")
+    kind = {REPORTED: f", as reported: {metric(row)}", RECOMPUTED: ", recomputed from published logs"}.get(row.kind, "")
     return f"{where}{kind}{f', {row.division} division' if row.division else ''}"
 
 
@@ -139,7 +140,7 @@ def boards_of(rows: Sequence[Row]) -> Iterator[Board]:
     """Yield a board per workload and scenario, its tables by profile, round and division."""
     for workload, half, scenario in dict.fromkeys((row.workload, row.half, row.scenario) for row in rows):
         own = [row for row in rows if (row.workload, row.half, row.scenario) == (workload, half, scenario)]
-        kinds = sorted({kind_of(row) for row in own}, key=lambda kind: (ORDER.index(kind[1]) if kind[1] in ORDER else len(ORDER), kind))
+        kinds = sorted({kind_of(row) for row in own}, key=lambda kind: (ORDER.index(kind[1]) if kind[1] in ORDER else len(ORDER), kind[-1], kind))
         yield Board(workload=workload, half=half, scenario=scenario, tables=tuple(grouped([row for row in own if kind_of(row) == kind]) for kind in kinds))
 
 
@@ -216,7 +217,7 @@ def machine(row: Row) -> str:
 
 def metric(row: Row) -> str:
     """Format a metric for people."""
-    return f"{row.metric.removeprefix('latency_')} latency" if row.metric.startswith("latency_") else row.metric.replace("_", " ")
+    return f"{row.metric.removeprefix(LATENCY)} latency" if row.metric.startswith(f"{LATENCY}p") else row.metric.replace("_", " ")
 
 
 def as_parquet(rows: Sequence[Row]) -> bytes:

@@ -142,20 +142,25 @@ def whole(told: Telemetry, unit: str) -> Span | None:
     return Span(begin_ns=min(every), end_ns=None, axis=Axis(name="time since the first reading", unit=unit, low=0.0)) if every else None
 
 
-def charts(told: Telemetry, span: Span, where: str) -> Iterator[Chart]:
+def charts(found: Telemetry, span: Span, where: str) -> Iterator[Chart]:
     """Draw the readings that were taken during the run."""
     for panel in PANELS:
-        drawn = tuple(panel_lines(told, panel, span))
+        drawn = tuple(panel_lines(found, panel, span))
         if drawn:
-            words = "; ".join(f"{line.name}: mean {fmean(y for _, y in line.points):,.4g}, highest {max(y for _, y in line.points):,.4g}" for line in drawn)
+            words = "; ".join(f"{line.name}: mean {told(fmean(y for _, y in line.points))}, highest {told(max(y for _, y in line.points))}" for line in drawn)
             text = f"{panel.title} of the machine during the run, in {panel.axis.unit}. {words}."
             yield Chart(id=f"{panel.id}-{where}", title=panel.title, description=text, x=span.axis, y=panel.axis, lines=drawn)
 
 
+def told(value: float) -> str:
+    """Format a reading: four digits, and no exponent for large ones."""
+    return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.4g}"
+
+
 def unknown(drawn: Sequence[Chart]) -> str:
     """Name the panels that no reading was drawn in; empty if all were."""
-    told = {chart.title for chart in drawn}
-    names = [panel.title if place == 0 else panel.title.casefold() for place, panel in enumerate(each for each in PANELS if each.title not in told)]
+    known = {chart.title for chart in drawn}
+    names = [panel.title if place == 0 else panel.title.casefold() for place, panel in enumerate(each for each in PANELS if each.title not in known)]
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 

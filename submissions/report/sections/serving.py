@@ -31,6 +31,7 @@ QUANTILES: Final = {percent: tuple(f"result_{percent:.2f}_percentile_{of}latency
 """Keys of LoadGen's detail log: MultiStream has one set for queries, as its result, and one for samples. Source: mlcommons/inference, loadgen/results.cc."""
 ESTIMATE: Final = "early-stopping estimate"
 """How the result of SingleStream and MultiStream is named wherever it stands beside measured percentiles."""
+RUNS: Final = "Performance runs, as LoadGen measured them"
 NO_RECORD: Final = (
     f"There is no {QUERIES}: single queries, the course over time and the sizes of batches are not known. The percentiles are LoadGen's own."
 )
@@ -115,6 +116,8 @@ def drawn(what: Drawn) -> tuple[list[Chart], list[Note]]:
         return ([] if what.scenario is Scenario.OFFLINE else list(from_loadgen(what))), notes
     if what.scenario is Scenario.SERVER:
         notes.append(Note(text=CLOCK))
+    sizes = recorded.batches(found)
+    notes += [Note(text=f"Every batch had {sizes[0][0]:g} sample{'s' if sizes[0][0] != 1 else ''}.")] if len(sizes) == 1 else []
     return list(from_record(found, what)), notes
 
 
@@ -175,7 +178,7 @@ def histogram(found: Queries, what: Drawn) -> Chart:
     return Chart(
         id=f"latency-{what.where}",
         title=f"Latency{what.run}",
-        description=f"Distribution of the latencies of {len(found.latency_Q):,} queries on a logarithmic axis. Measured: {words}.{result}",
+        description=f"Distribution of the latencies of {len(found.latency_Q):,} queries on a logarithmic axis, as podium recorded them: {words}.{result}",
         x=LATENCY,
         y=SHARE,
         lines=(Line(name="queries", points=tuple(recorded.distribution(found)), filled=True),),
@@ -220,12 +223,13 @@ def runs_table(result: Result, score: Score, podium: bool) -> Table:
     rows = []
     for folder, value in zip(result.performance, score.runs, strict=False):
         verdict = log_values.served(folder).verdict if podium else "-"
-        told = ("-", "-", "-") if result.scenario is Scenario.OFFLINE else latencies(folder)
+        told = () if result.scenario is Scenario.OFFLINE else latencies(folder)
         rows.append((folder.name, shown(value, score.unit), verdict, *told))
     percentile = percentile_of(score)
     value_of = f"result: {ESTIMATE} of {percentile}" if percentile else "result"
-    measured = (f"measured {each} ms" for each in ("p50", "p90", "p99"))
-    return Table(title="Performance runs", columns=("run", value_of, "LoadGen says", *measured), rows=tuple(rows), numeric=(1, 3, 4, 5))
+    measured = () if result.scenario is Scenario.OFFLINE else (f"measured {each} ms" for each in ("p50", "p90", "p99"))
+    columns = ("run", value_of, "LoadGen says", *measured)
+    return Table(title=RUNS, columns=columns, rows=tuple(rows), numeric=(1, *range(3, len(columns))))
 
 
 def within(score: Score) -> Iterator[Table]:

@@ -218,3 +218,9 @@ def test_what_the_machine_did_not_tell_is_said(recorded: Path) -> None:
     found, _ = build.document([recorded])
     (section,) = [each for each in found.parts[0].sections if each.id == "machine-resnet50"]
     assert [note.text.partition(":")[0] for note in section.notes] == ["There is no telemetry"]
+
+
+@pytest.mark.parametrize(("value", "text"), [(21_340.4, "21,340"), (0.12345, "0.1235"), (999.96, "1000"), (75.0, "75")])
+def test_large_readings_have_no_exponent(value: float, text: str) -> None:
+    """Nobody reads 2.134e+04 MiB."""
+    assert telemetry.told(value) == text

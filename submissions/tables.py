@@ -21,6 +21,8 @@ HEAD: Final = ("workload", "scenario", "metric", "value", "accuracy/target", "ok
 GAP: Final = "  "
 RATES: Final = ("samples/s", "queries/s", "samples/query", "tokens/s")
 """Units that serve as the metric's name."""
+UNITLESS: Final = "1"
+"""Unit of ratios and shares. Source: the column `unit` of published rows."""
 COLOURS: Final = {"yes": "green", "no": "red"}
 WIDTH: Final = 160
 """Width in columns of a table written to a file or a pipe."""
@@ -32,7 +34,7 @@ def shown(value: float | None, unit: str) -> str:
         return "-"
     if unit == "ns":
         value, unit = value / NS_PER_MS, "ms"
-    return f"{value:,.{2 if value >= 10 else 4}f} {unit}"
+    return f"{value:,.{2 if value >= 10 else 4}f} {unit}".removesuffix(f" {UNITLESS}")
 
 
 def print_scores(rows: Sequence["Score"], paths: Iterable[Path]) -> None:

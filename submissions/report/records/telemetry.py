@@ -28,6 +28,7 @@ TIMES_MOST: Final = 2**63
 """ns; later times are none that a clock tells."""
 NS_PER_MIN: Final = 60e9
 UW_PER_W: Final = 1e6
+MINUTES: Final = "minutes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,27 +162,60 @@ def reduced(name: str, value: object) -> float | None:
     return float(value) if finite(value) else None
 
 
-def charts(told: Telemetry, begin_ns: int | None, where: str, *, minutes: bool = False) -> Iterator[Chart]:
-    """Draw the readings; x is the time since `begin_ns` of the monotonic clock, or since the first reading if that is unknown."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """The time that is drawn, by the monotonic clock."""
+
+    begin_ns: int
+    end_ns: int | None
+    """None: unknown, so that readings after the run are drawn too."""
+    axis: Axis
+    """In minutes or seconds; the same as that of the run's other charts."""
+
+    @property
+    def unit_ns(self) -> float:
+        """Size of the axis's unit."""
+        return NS_PER_MIN if self.axis.unit == MINUTES else NS_PER_S
+
+    def holds(self, t: int) -> bool:
+        """Return whether a reading was taken during the run."""
+        return self.begin_ns <= t and (self.end_ns is None or t <= self.end_ns)
+
+
+def whole(told: Telemetry, unit: str) -> Span | None:
+    """Return the span of all readings, for a run whose beginning is unknown; None if there are no readings."""
     every = [t for fields in told.channels.values() for points in fields.values() for t, _ in points]
-    if not every:
-        return
-    first, unit = min(every) if begin_ns is None else begin_ns, NS_PER_MIN if minutes else NS_PER_S
-    x = Axis(name="time since the run's start" if begin_ns is not None else "time since the first reading", unit="minutes" if minutes else "s")
+    return Span(begin_ns=min(every), end_ns=None, axis=Axis(name="time since the first reading", unit=unit, low=0.0)) if every else None
+
+
+def charts(found: Telemetry, span: Span, where: str) -> Iterator[Chart]:
+    """Draw the readings that were taken during the run."""
     for panel in PANELS:
-        drawn = tuple(panel_lines(told, panel, first, unit))
+        drawn = tuple(panel_lines(found, panel, span))
         if drawn:
-            words = "; ".join(f"{line.name}: mean {fmean(y for _, y in line.points):.4g}, highest {max(y for _, y in line.points):.4g}" for line in drawn)
+            words = "; ".join(f"{line.name}: mean {told(fmean(y for _, y in line.points))}, highest {told(max(y for _, y in line.points))}" for line in drawn)
             text = f"{panel.title} of the machine during the run, in {panel.axis.unit}. {words}."
-            yield Chart(id=f"{panel.id}-{where}", title=panel.title, description=text, x=x, y=panel.axis, lines=drawn)
+            yield Chart(id=f"{panel.id}-{where}", title=panel.title, description=text, x=span.axis, y=panel.axis, lines=drawn)
 
 
-def panel_lines(told: Telemetry, panel: Panel, first_ns: int, unit: float) -> Iterator[Line]:
+def told(value: float) -> str:
+    """Format a reading: four digits, and no exponent for large ones."""
+    return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.4g}"
+
+
+def unknown(drawn: Sequence[Chart]) -> str:
+    """Name the panels that no reading was drawn in; empty if all were."""
+    known = {chart.title for chart in drawn}
+    names = [panel.title if place == 0 else panel.title.casefold() for place, panel in enumerate(each for each in PANELS if each.title not in known)]
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def panel_lines(told: Telemetry, panel: Panel, span: Span) -> Iterator[Line]:
     """Yield one line per channel and field of a panel."""
     several = len(told.channels) > 1
     for channel, fields in told.channels.items():
         for name, words in panel.fields.items():
-            points = thinned([((t - first_ns) / unit, value * panel.times) for t, value in fields.get(name, ())])
+            points = thinned([((t - span.begin_ns) / span.unit_ns, value * panel.times) for t, value in fields.get(name, ()) if span.holds(t)])
             if points:
                 yield Line(name=", ".join(filter(None, (channel, words))) if several or not words else words, points=tuple(points))
 

@@ -157,10 +157,15 @@ def best_within(rows: Sequence[Row], within_ms: float | None) -> tuple[Best, ...
     return tuple(found.values())
 
 
+def share_key(share: str) -> str:
+    """Return LoadGen's key of a percentile of queries' latencies."""
+    return f"result_{share}_percentile_per_query_latency_ns"
+
+
 def cells(value: Callable[[str], float], batch: int) -> dict[str, Any]:
     """Return the cells computed from LoadGen's detail log: the rate of a closed loop is a query's samples over the mean latency."""
     queries, mean_ns = int(value(QUERIES)), value(MEAN)
-    shares = {name: value(f"result_{share}_percentile_per_query_latency_ns") for name, (least, share) in SHARES.items() if queries >= least}
+    shares = {name: value(share_key(share)) for name, (least, share) in SHARES.items() if queries >= least}
     return {"queries": queries, "samples_per_second": batch * NS_PER_S / mean_ns, "mean_latency_ns": mean_ns, **shares}
 
 

@@ -41,8 +41,13 @@ class StudyPoint:
     point: Point | None
     index: Mapping[str, Sequence[Record]]
     """Key in the detail log -> its records."""
-    parts_ns: Sequence[float]
-    """Mean latencies of ten slices of the run; empty without a query record."""
+    latencies_ns: Any
+    """Of the queries in order of issue, an array; None without a query record."""
+
+    @property
+    def parts_ns(self) -> Sequence[float]:
+        """Mean latencies of ten slices of the run; empty without a query record."""
+        return parts_of(self.latencies_ns) if self.latencies_ns is not None else ()
 
     def value(self, key: str) -> Any:
         """Return the first value of a key in the detail log; None if there is none."""
@@ -107,7 +112,7 @@ def read_point(told: Row | Drift, folder: Path, sources: list[SourceFile]) -> St
         folder=folder,
         point=read_document(record, POINT_DECODER, POINT_FIELDS),
         index=index,
-        parts_ns=parts_of(queries.done_ns - queries.issued_ns) if queries is not None else (),
+        latencies_ns=queries.done_ns - queries.issued_ns if queries is not None else None,
     )
 
 

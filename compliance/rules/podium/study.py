@@ -7,8 +7,9 @@ from typing import Any, Final
 from compliance.documents.podium.study import StudyFile, StudyPoint
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
+from suite.files.layout import QUERIES as RECORD
 from suite.files.layout import stays_inside
-from suite.studies.documents import MEAN, POINT, QUERIES, SHARES, Drift, Row, best_within, cells, interval
+from suite.studies.documents import MEAN, NS_PER_MS, POINT, QUERIES, SHARES, Drift, Row, best_within, cells, interval, share_key
 
 RELATIVE: Final = 1e-9
 """Of cells and of what they are recomputed from: the same arithmetic on the same numbers."""
@@ -18,6 +19,10 @@ START_MS: Final = 250.0
 """House rule: what LoadGen may take between its stamps and the first query, and behind the last."""
 QUERY_MS: Final = 0.1
 """House rule: LoadGen's own work on a query, on a busy machine."""
+ROUNDED: Final = 1e-3
+"""House rule: share by which LoadGen's latencies may lie below the record's, which its clock encloses."""
+ABOVE: Final = 0.05
+"""House rule: share by which they may lie above it, on a busy machine, besides QUERY_MS."""
 SCENARIO: Final = {"effective_scenario": "MultiStream", "effective_test_mode": "PerformanceOnly"}
 OFF: Final = ("performance_issue_unique", "performance_issue_same", "sample_concatenate_permutation", "max_duration_ms", "max_query_count")
 """LoadGen's settings that change what is measured: false or 0."""
@@ -95,7 +100,7 @@ def figures(study: StudyFile) -> Iterator[Fault]:
     Advice: run podium sweep again: it writes the table anew from the runs that are there.
     """
     for point in study.points:
-        if any(point.number(key) is None for key in (QUERIES, MEAN, *(f"result_{share}_percentile_per_query_latency_ns" for _, share in SHARES.values()))):
+        if any(point.number(key) is None for key in (QUERIES, MEAN, *(share_key(share) for _, share in SHARES.values()))):
             continue  # study.loop says so
         made = cells(lambda key, of=point: of.number(key) or 0.0, point.told.batch)  # type: ignore[misc]
         if isinstance(point.told, Row):
@@ -112,6 +117,35 @@ def differing(study: StudyFile, point: StudyPoint, made: Mapping[str, Any]) -> I
         if not (told == value or (told and value and math.isclose(told, value, rel_tol=RELATIVE))):
             where = f"batch {point.told.batch}, {point.told.engine} {point.told.precision}"
             yield study.fault(f"{name} {told!r} of {where}", f"{value!r}, as {point.told.folder} has it")
+
+
+@rule("study.queries", StudyFile)
+def queries(study: StudyFile) -> Iterator[Fault]:
+    """LoadGen's mean and percentiles of a run are those of its record of queries: each query's record lies within LoadGen's own clock.
+
+    Source: harness/serving/loadgen/batching.py; loadgen/results.cc: of n latencies in order, percentile p is the one at place n x p.
+    Advice: submit LoadGen's files and the record of queries unmodified.
+    """
+    for point in study.points:
+        if point.latencies_ns is None:
+            continue
+        if point.number(QUERIES) != (count := len(point.latencies_ns)):
+            yield point.fault(f"{QUERIES} {point.value(QUERIES)!r}", f"{count}, as {RECORD} has it", key=QUERIES)
+            continue
+        for key, made_ns in recorded(point.latencies_ns).items():
+            told_ns = point.number(key)
+            least_ns, most_ns = made_ns * (1 - ROUNDED), made_ns * (1 + ABOVE) + QUERY_MS * NS_PER_MS
+            if told_ns is not None and not least_ns <= told_ns <= most_ns:
+                severity = None if told_ns < least_ns else Severity.WARNING  # a busy machine may hold LoadGen up behind an answer
+                yield point.fault(f"{key} {told_ns:.0f}", f"about {made_ns:.0f}, as {RECORD} has it", key=key, severity=severity)
+
+
+def recorded(latencies_ns: Any) -> dict[str, float]:
+    """Return the mean and percentiles of a record's latencies (an array, ns, at least one) under LoadGen's keys."""
+    ordered = latencies_ns.copy()
+    ordered.sort()
+    shares = {share_key(share): float(ordered[int(len(ordered) * float(share) / 100)]) for _, share in SHARES.values()}
+    return {MEAN: float(latencies_ns.mean()), **shares}
 
 
 @rule("study.summary", StudyFile)

@@ -114,6 +114,7 @@ def identity_of(run: Run, *, subject: str, weights: str, profile: str | None, en
         seconds=seconds,
         settings=dict(run.settings),
         version=__version__,
+        system=host_name(run.device),
     )
 
 

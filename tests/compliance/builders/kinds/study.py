@@ -1,6 +1,7 @@
 """Examples of the rules about studies."""
 
 import json
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -60,5 +61,8 @@ INVALID: Final[Mapping[str, Builder]] = {
     "study.figures": then(study, TABLE, row(samples_per_second=2000.0)),
     "study.queries": faster,
     "study.summary": then(study, TABLE, put(best=[])),
+    "study.request": then(study, TABLE, put(drift=[])),
+    "study.folders": then(study, f"**/{SYSTEM}", lambda folder: shutil.copytree(folder / "batch-8", folder / "batch-4")),
+    "study.length": then(study, TABLE, row(low=400.0)),
     "study.accuracy": then(study, TABLE, row(scores={"top1": 0.76})),
 }

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from click.testing import CliRunner, Result
 from podium_fakes.kept import keep_checkpoint
+from safetensors.torch import save_file
 
 from compliance.judge import Judge
 from compliance.verdict import Severity
@@ -53,6 +55,7 @@ def test_a_workload_is_swept_scored_and_judged(tmp_path: Path, monkeypatch: pyte
     assert [row["batch"] for row in study["rows"]] == [1, 2, 4] and len(study["drift"]) == 1
     for row in study["rows"]:
         assert row["samples_per_second"] > 0 and row["queries"] >= 10 and row["scores"] == {"top1": 0.8} and row["difference"] == {"top1": 0.0}
+    assert "to reference" in told and "to fp32" not in told
     assert "largest batch within 1000 ms: 4 in fake fp32" in told and "saved in" in told
     assert errors(tmp_path / STUDIES / "fake") == []
     monkeypatch.setattr(points, "run_point", lambda *_: pytest.fail("measured again"))
@@ -197,6 +200,9 @@ def test_csv_and_json_have_all_points(tmp_path: Path) -> None:
         (("fake", "--batches", "0"), "write batch sizes from 1 to"),
         (("fake", "--batches", "1,x"), "write batch sizes from 1 to"),
         (("fake", "--within-ms", "0"), "not in the range"),
+        (("fake", "--within-ms", "nan"), "no finite number"),
+        (("fake", "--seconds", "nan"), "no finite number"),
+        (("fake", "--seconds", "inf"), "no finite number"),
     ],
 )
 def test_a_request_without_sense_is_a_usage_error(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
@@ -213,6 +219,40 @@ def test_options_of_one_subject_want_one(tmp_path: Path) -> None:
         invoked("--network", "alexnett", "--results", tmp_path)
     with pytest.raises(RequestError, match="a bare network has none; sweep the workload"):
         invoked("--network", "alexnet", "--precision", "int8", "--results", tmp_path)
+
+
+def test_weights_that_do_not_fit_are_refused_before_anything_is_measured(tmp_path: Path) -> None:
+    """A process for each batch would fail in turn, and leave a table without a figure."""
+    strange = tmp_path / "other.safetensors"
+    save_file({"conv.weight": torch.zeros(2, 2)}, strange)
+    for path, words in ((strange, "weights of another network than alexnet"), (tmp_path / "missing.safetensors", "no such file")):
+        with pytest.raises(RequestError, match=words):
+            invoked("--network", "alexnet", "--weights", path, "--results", tmp_path / "r")
+    with pytest.raises(RequestError, match="share a folder"):
+        invoked("resnet50", "--network", "resnet50", "--results", tmp_path / "r")
+    assert not (tmp_path / "r").exists()
+
+
+def test_an_error_of_no_one_batch_size_is_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system that cannot be built is said once, and leaves nothing; a batch that fails beside others says why."""
+    keep_checkpoint(tmp_path)
+    measure = points.run_point
+
+    def fails_at(batch: int, words: str) -> None:
+        def run(job: Any, identity: Any) -> None:
+            if identity.batch == batch:
+                raise RequestError(words)
+            measure(job, identity)
+
+        monkeypatch.setattr(points, "run_point", run)
+
+    fails_at(1, "no such layer")
+    with pytest.raises(RequestError, match="no such layer"):
+        invoked("fake", "--batches", "1,2", *SHORT, "--results", tmp_path)
+    assert not (tmp_path / STUDIES / "fake").exists()
+    fails_at(2, "no kernel for a batch of 2")
+    invoked("fake", "--batches", "1,2", *SHORT, "--results", tmp_path)
+    assert [row["why"] for row in table(tmp_path)["rows"]] == ["", "no kernel for a batch of 2"] and errors(tmp_path / STUDIES / "fake") == []
 
 
 def test_the_best_batch_is_one_that_was_measured() -> None:

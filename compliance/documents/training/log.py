@@ -23,15 +23,9 @@ from suite.rounds.published_training import Target as PublishedTarget
 
 NS_PER_S: Final = 1_000_000_000
 S_PER_MINUTE: Final = 60
-NUMBER: Final = {
-    events.BLOCK_START: events.FIRST_EPOCH_NUM,
-    events.BLOCK_STOP: events.FIRST_EPOCH_NUM,
-    events.EPOCH_START: events.EPOCH_NUM,
-    events.EPOCH_STOP: events.EPOCH_NUM,
-    events.EVAL_START: events.EPOCH_NUM,
-    events.EVAL_STOP: events.EPOCH_NUM,
-    events.EVAL_ACCURACY: events.EPOCH_NUM,
-}
+BLOCKS: Final = (events.BLOCK_START, events.BLOCK_STOP)
+EPOCHS: Final = (events.EPOCH_START, events.EPOCH_STOP, events.EVAL_START, events.EVAL_STOP, events.EVAL_ACCURACY)
+NUMBER: Final = dict.fromkeys(BLOCKS, events.FIRST_EPOCH_NUM) | dict.fromkeys(EPOCHS, events.EPOCH_NUM)
 """Event -> the metadata field that gives its progress in the run."""
 TOLD_NS: Final = NS_PER_S // 10
 """How long a logger may take to log a result for which it has stopped the clock."""

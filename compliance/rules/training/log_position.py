@@ -171,7 +171,8 @@ def checkpoint(log: PublishedLog) -> Iterator[Fault]:
     if stop is None or wanted is None or log.row is None or not log.row.evaluated_later:
         return
     trained = trained_at(log, stop.time_ns)
-    if trained is not None and trained < TRAINED * wanted:
+    counted = max((at for record in log.all(events.BLOCK_START) if (at := progress_of(record, log.row.progress)) is not None), default=0.0)
+    if trained is not None and trained < TRAINED * wanted <= 2 * counted:  # blocks that end at less than half of it count something else
         found = f"run_stop after about {trained:.6g} of the {wanted:.12g} that the first passing checkpoint was trained for"
         yield log.fault(found, "the end of the run when it was trained", stop.line)
 

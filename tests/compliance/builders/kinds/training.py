@@ -158,7 +158,6 @@ TRAINING_BASES: Final[Mapping[str, Builder]] = {
     "trained-set": set_of(),
     "trained-v5.1": lately(),
     "trained-v5.1-set": lately_set(15),
-    "trained-v5.0-checkpoints": checkpoints(),
     "trained-tree": tree(),
 }
 TRAINING_KINDS: Final = {"log": "trained-v0.7", "runs": "trained-set", "org": "trained-tree"}
@@ -179,7 +178,7 @@ TRAINING_VALID: Final[Mapping[str, str | Builder]] = {
     "log.interval": "trained-v5.1",
     "log.behind": "trained-v5.1",
     "log.matched": "trained-v5.1",
-    "log.checkpoint": "trained-v5.0-checkpoints",
+    "log.checkpoint": checkpoints(),
     "log.disclosure": "trained-v5.1",
     "runs.convergence": "trained-v5.1-set",
 }

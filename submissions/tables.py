@@ -68,7 +68,7 @@ def cells(row: "Score") -> Iterator[tuple[str, ...]]:
     scores = [f"{digits(value)}{f'/{digits(row.target[name])}' if name in row.target else ''} {name}" for name, value in row.accuracy.items()]
     yield (*first, *scores[:1], *[""] * (not scores), "yes" if row.compliant else "no")
     yield from (("", "", "", "", each, "") for each in scores[1:])
-    yield from (("", "", "power", f"{each.average_w:,.2f} W", f"{printable(each.name)}, {each.grade}", "") for each in row.energy)
+    yield from (("", "", "power", f"{each.average_w:,.2f} W", f"{printable(each.name)}, {each.grade}{each.about}", "") for each in row.energy)
     yield from held(row)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from compliance.bundle import trailer
 from compliance.judge import Judge
 from compliance.recognition.path_kind import Kind, recognise
 from compliance.recognition.tree_path import homes
@@ -17,6 +18,8 @@ from submissions.pack.seal import inspect
 from submissions.report.document import Document, Note, Part, Section, Tone
 from submissions.report.sections import episodes, examples, findings, formats, headlines, machine, orientation, provenance, serving, studies, training
 from submissions.result_index import Result, opened
+from submissions.signatures.bundled import checked
+from submissions.signatures.ssh_keygen import Signers, Standing
 from suite import __version__, registry
 from suite.errors import JudgedError, PodiumError
 from suite.studies.documents import STUDIES, STUDY
@@ -115,6 +118,8 @@ def judged(path: Path) -> Subject:
     problems = list(inspect(path)) if bundle else []
     damaged = bool(problems)
     found = compliance_check.findings(path)
+    if bundle and not problems:
+        problems = [each.sentence for each in checked(path, trailer.read(path), Signers()) if each.standing is Standing.BAD]
     if bundle and not problems and not any(each.severity is Severity.ERROR for each in found):
         problems = list(recollected(path))
     return Subject(path=path, bundle=bundle, found=found, problems=problems, damaged=damaged)

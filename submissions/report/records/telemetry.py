@@ -1,7 +1,7 @@
 """Telemetry of a run: `telemetry.jsonl`, an untrusted file, drawn on the run's time axis.
 
-The first line has the pair of clocks, the others `{"t": monotonic_ns, "host": {...}}`, `{"t": ..., "gpu0": {...}}` and `{"t": ..., "i": channel, "p": uW}`.
-A value that the machine does not provide is null and is not drawn.
+The first line has the pair of clocks, the others `{"t": monotonic_ns, "host": {...}}`, `{"t": ..., "gpu0": {...}}` and `{"t": ..., "i": channel, "p": uW}`,
+or "e" with the uJ of a counter, which is drawn as the mean power between two readings. A value that the machine does not provide is null and is not drawn.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +23,9 @@ LINES_LIMIT: Final = 2_000_000
 POINTS_MOST: Final = 240
 """Maximum number of points in a line of a chart; more are averaged."""
 NS_PER_S: Final = 1e9
+NS_PER_MS: Final = 1_000_000
+TIMES_MOST: Final = 2**63
+"""ns; later times are none that a clock tells."""
 NS_PER_MIN: Final = 60e9
 UW_PER_W: Final = 1e6
 MINUTES: Final = "minutes"
@@ -36,7 +39,7 @@ class Panel:
     title: str
     axis: Axis
     fields: Mapping[str, str]
-    """Field -> label of its line."""
+    """Field -> label of its line; empty if the channel's name tells it."""
     times: float = 1.0
 
 
@@ -45,7 +48,7 @@ PANELS: Final = (
           fields={"cpu_own": "this run", "cpu_others": "others", "steal": "stolen", "util": "in use"}),
     Panel(id="clocks", title="Clocks", axis=Axis(name="clock", unit="MHz", low=0.0), fields={"mhz": "cores, mean", "sm_mhz": "SM", "mem_mhz": "memory"}),
     Panel(id="temperature", title="Temperature", axis=Axis(name="temperature", unit="\u00b0C"), fields={"temp_c": "warmest sensor"}),
-    Panel(id="power", title="Power", axis=Axis(name="power", unit="W", low=0.0), fields={"power_w": "board", "p": "meter"}),
+    Panel(id="power", title="Power", axis=Axis(name="power", unit="W", low=0.0), fields={"power_w": "board", "p": ""}),
     Panel(id="memory", title="Memory", axis=Axis(name="memory", unit="MiB", low=0.0), fields={"rss_mib": "this run", "free_mib": "free"}),
 )  # fmt: skip
 
@@ -60,19 +63,41 @@ class Telemetry:
     """Channel (host, gpu0) -> field -> pairs of monotonic ns and value."""
 
 
+@dataclass(slots=True, kw_only=True)
+class Metered:
+    """A power channel: its name, and of a counter the last reading that was drawn."""
+
+    name: str
+    range_uj: int | None = None
+    """Value at which a counter wraps."""
+    period_ns: int = 0
+    """Shortest time that a counter is drawn over, nine tenths of its period: it is refreshed in steps, and may be read twice in quick succession."""
+    last: tuple[int, int] | None = None
+
+    def watts(self, t: int, uj: int) -> tuple[int, float] | None:
+        """Return the middle of the time since the last reading, and the mean power; None if it is too short, or the counter fell."""
+        before, self.last = self.last, self.last or (t, uj)
+        if before is None or t - before[0] < max(self.period_ns, 1):
+            return None
+        self.last = (t, uj)
+        grown = uj - before[1] if uj >= before[1] or self.range_uj is None else uj - before[1] + self.range_uj
+        return None if grown < 0 else ((t + before[0]) // 2, grown * NS_PER_S / UW_PER_W / (t - before[0]))
+
+
 def read(path: Path) -> Telemetry | None:
     """Read the record; None if there is none, JudgedError if it is malformed."""
     if not path.is_file():
         return None
     found: dict[str, dict[str, list[tuple[int, float]]]] = {}
     clocks: tuple[int, int] | None = None
-    names: dict[int, str] = {}
+    channels: dict[int, Metered] = {}
     try:
         for line in lines(path):
-            if clocks is None and "clocks_ns" in line:
-                clocks, names = head(line)
-            keep(found, line, names)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            if "clocks_ns" in line:
+                begun, channels = head(line)
+                clocks = clocks or begun
+            keep(found, line, channels)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, ArithmeticError) as error:
         raise JudgedError(f"{path.name} cannot be read") from error
     return Telemetry(clocks_ns=clocks, channels=found)
 
@@ -88,19 +113,40 @@ def lines(path: Path) -> Iterator[Mapping[str, Any]]:
             yield decode(line)
 
 
-def head(line: Mapping[str, Any]) -> tuple[tuple[int, int], dict[int, str]]:
-    """Parse the pair of clocks and the channel names in the first line."""
+def head(line: Mapping[str, Any]) -> tuple[tuple[int, int], dict[int, Metered]]:
+    """Parse the pair of clocks and the channels in the first line of a segment."""
     monotonic, utc = line["clocks_ns"]
-    return (int(monotonic), int(utc)), {int(each["id"]): str(each["name"]) for each in line.get("channels", ())}
+    return (int(monotonic), int(utc)), {int(each["id"]): metered(each) for each in line.get("channels", ())}
 
 
-def keep(found: dict[str, dict[str, list[tuple[int, float]]]], line: Mapping[str, Any], names: Mapping[int, str]) -> None:
+def metered(channel: Mapping[str, Any]) -> Metered:
+    """Parse what is needed to draw a power channel."""
+    range_uj, period_ms = channel.get("range_uj"), channel.get("period_ms")
+    return Metered(
+        name=str(channel["name"]),
+        range_uj=range_uj if isinstance(range_uj, int) else None,
+        period_ns=period_ms * NS_PER_MS * 9 // 10 if isinstance(period_ms, int) else 0,
+    )
+
+
+def power(line: Mapping[str, Any], t: int, channels: Mapping[int, Metered]) -> tuple[str, tuple[int, float]] | None:
+    """Return the name of a line's power channel, and its time and watts; None if it gives none."""
+    channel = channels.get(line["i"]) if isinstance(line.get("i"), int) else None
+    if "p" in line and finite(line["p"]):
+        return (channel.name if channel else "meter", (t, line["p"] / UW_PER_W))
+    drawn = channel.watts(t, line["e"]) if channel and isinstance(line.get("e"), int) else None
+    return (channel.name, drawn) if channel and drawn else None
+
+
+def keep(found: dict[str, dict[str, list[tuple[int, float]]]], line: Mapping[str, Any], channels: Mapping[int, Metered]) -> None:
     """Store the numbers of one line; lists of clocks are averaged, of temperatures the highest counts."""
     t = line.get("t")
     if not isinstance(t, int):
         return
-    if "p" in line and finite(line["p"]):
-        found.setdefault(names.get(line.get("i", -1), "meter"), {}).setdefault("p", []).append((t, line["p"] / UW_PER_W))
+    if abs(t) >= TIMES_MOST:
+        raise ValueError("a time that no clock tells")
+    if (drawn := power(line, t, channels)) is not None:
+        found.setdefault(drawn[0], {}).setdefault("p", []).append(drawn[1])
     for channel, fields in line.items():
         for name, value in fields.items() if isinstance(fields, dict) else ():
             number = reduced(name, value)
@@ -171,7 +217,7 @@ def panel_lines(told: Telemetry, panel: Panel, span: Span) -> Iterator[Line]:
         for name, words in panel.fields.items():
             points = thinned([((t - span.begin_ns) / span.unit_ns, value * panel.times) for t, value in fields.get(name, ()) if span.holds(t)])
             if points:
-                yield Line(name=f"{channel}, {words}" if several else words, points=tuple(points))
+                yield Line(name=", ".join(filter(None, (channel, words))) if several or not words else words, points=tuple(points))
 
 
 def thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -78,9 +78,8 @@ def test_equal_bundles_give_equal_bytes(bundle: Path, tmp_path: Path) -> None:
 
 
 def test_a_site_may_be_made_anew(site: Path, bundle: Path) -> None:
-    (site / "old.html").write_text("left over")
     run(bundle, "-o", site, "--bundles", "none")
-    assert not (site / "old.html").exists() and not (site / "bundles").exists()
+    assert not (site / "bundles").exists()
     assert sorted(path.name for path in site.parent.iterdir()) == ["site"]
 
 
@@ -233,3 +232,54 @@ def test_parquet_says_what_json_says(site: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="the extra `parquet` is not installed")
     told = json.loads((site / "data/results.json").read_text("utf-8"))["results"]
     assert parquet.read_table(site / "data/results.parquet").to_pylist() == told
+
+
+def test_a_target_with_dots_or_behind_a_link_is_written_and_stays_what_it_is(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`twice/../twice/` moved the earlier site away and had no name for the new one; `.` was a traceback; a link became a folder."""
+    site, other = tmp_path / "site", tmp_path / "link"
+    run(bundle, "-o", site)
+    whole = content(site)
+    run(bundle, "-o", f"{site}/../site/")
+    assert content(site) == whole
+    site.joinpath("index.html").write_text("old")
+    monkeypatch.chdir(site)
+    run(bundle, "-o", ".")
+    other.symlink_to(site)
+    run(bundle, "-o", other)
+    assert content(site) == whole and other.is_symlink() and sorted(path.name for path in tmp_path.iterdir()) == ["link", "site"]
+
+
+def test_what_others_put_into_a_site_stays(site: Path, bundle: Path) -> None:
+    """A host's CNAME and .git were deleted with the earlier site."""
+    for name in ("CNAME", ".git/HEAD"):
+        (site / name).parent.mkdir(exist_ok=True)
+        (site / name).write_text("mine")
+    (site / "r" / "gone.html").write_text("an old page")
+    (site / "data/SHA256SUMS").write_text((site / "data/SHA256SUMS").read_text() + f"{'0' * 64}  r/gone.html\n")
+    run(bundle, "-o", site)
+    assert (site / "CNAME").read_text() == (site / ".git/HEAD").read_text() == "mine" and not (site / "r" / "gone.html").exists()
+
+
+def test_a_folder_in_the_way_is_not_deleted(bundle: Path, tmp_path: Path) -> None:
+    """The folder for the unfinished site may be somebody's own."""
+    mine = tmp_path / "site.partial" / "mine.txt"
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    with pytest.raises(RequestError, match="in the way"):
+        run(bundle, "-o", tmp_path / "site")
+    assert mine.read_text() == "mine" and not (tmp_path / "site").exists()
+
+
+def test_a_site_that_cannot_take_its_place_leaves_the_earlier_one(site: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The earlier site was moved aside, and stayed there."""
+    whole, original = content(site), Path.replace
+
+    def replace(path: Path, target: Path) -> Path:
+        if path.name.endswith("site.partial"):
+            raise OSError(errno.EIO, "Input/output error")
+        return original(path, target)
+
+    monkeypatch.setattr(Path, "replace", replace)
+    with pytest.raises(RequestError, match="not written"):
+        run(bundle, "-o", site)
+    assert content(site) == whole

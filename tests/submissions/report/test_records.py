@@ -97,6 +97,44 @@ def test_telemetry_gives_each_field_its_own_line_and_leaves_out_what_is_null(tmp
     assert "Clocks" not in charts
 
 
+COUNTER = '{"id":0,"name":"rapl:package0","kind":"energy","range_uj":1000000000,"period_ms":100}'
+METER = '{"id":1,"name":"meter","kind":"power","period_ms":100}'
+
+
+def test_counters_are_drawn_as_the_power_between_two_readings(tmp_path: Path) -> None:
+    """RAPL and NVML count energy: 40 W, a wrap on the way, and two readings 1 ms apart with a whole step between them."""
+    counts = [(0, 990_000_000), (100, 994_000_000), (200, 998_000_000), (201, 999_000_000), (300, 2_000_000), (400, 6_000_000)]
+    lines = [f'{{"t":{ms * 1_000_000},"i":0,"e":{uj}}}' for ms, uj in counts] + ['{"t":0,"i":1,"p":75000000}']
+    path = tmp_path / "telemetry.jsonl"
+    path.write_text(f'{{"telemetry":1,"channels":[{COUNTER},{METER}],"clocks_ns":[0,0]}}\n' + "\n".join(lines) + "\n")
+    told = telemetry.read(path)
+    assert told is not None
+    (chart,) = telemetry.charts(told, 0, "x")
+    drawn = {line.name: line.points for line in chart.lines}
+    assert drawn == {"rapl:package0": tuple((pytest.approx(x), pytest.approx(40.0)) for x in (0.05, 0.15, 0.25, 0.35)), "meter": ((0.0, 75.0),)}
+
+
+def test_a_counter_is_not_drawn_across_a_fall_or_an_interruption(tmp_path: Path) -> None:
+    """What was drawn in between nobody read."""
+    plain = COUNTER.replace(',"range_uj":1000000000', "")
+    head = f'{{"telemetry":1,"channels":[{plain}],"clocks_ns":[0,0]}}\n'
+    counts = (0, 5_000_000), (100_000_000, 1_000_000), (200_000_000, 3_000_000)
+    first, fallen, second = (json.dumps({"t": t, "i": 0, "e": uj}) + "\n" for t, uj in counts)
+    path = tmp_path / "telemetry.jsonl"
+    for text, watts in ((head + first + fallen + second, [20.0]), (head + first + head + second, [])):
+        path.write_text(text)
+        told = telemetry.read(path)
+        assert told is not None and [y for chart in telemetry.charts(told, 0, "x") for line in chart.lines for _, y in line.points] == watts
+
+
+@pytest.mark.parametrize("line", ['{"t":1%s,"host":{"cpu_own":0.5}}', '{"t":1,"i":1,"p":1%s}', '{"t":1,"host":{"cpu_own":1%s}}'])
+def test_a_number_of_400_digits_is_refused(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "telemetry.jsonl"
+    path.write_text(HEAD + line % ("0" * 400) + "\n")
+    with pytest.raises(JudgedError, match="cannot be read"):
+        telemetry.read(path)
+
+
 @pytest.mark.parametrize("line", ['{"t":1,"host":[1,2]}\n', '{"t":"soon","host":{"cpu_own":1}}\n', '{"t":1,"host":{"cpu_own":"all"}}\n'])
 def test_telemetry_of_another_shape_draws_nothing(tmp_path: Path, line: str) -> None:
     path = tmp_path / "telemetry.jsonl"

@@ -129,13 +129,13 @@ def prices_of(table: dict[str, Any], digest: str) -> Prices:
     """Parse the prices in a table; KeyError or ValueError if there are none."""
     known(table, OF_FILE, "the file")
     currency, date = (printable(str(table[name])) for name in ("currency", "date"))
+    rows = table["system"]
+    if not isinstance(rows, list) or not rows:
+        raise ValueError("[[system]] has no entries")
     if not CURRENCY.fullmatch(currency):
         raise ValueError(f'currency "{currency}"; required: three capital letters, as in USD')
     if not dated(date):
         raise ValueError(f'date "{date}"; required: a date, as in 2026-11-01')
-    rows = table["system"]
-    if not isinstance(rows, list) or not rows:
-        raise ValueError("[[system]] has no entries")
     energy = energy_of(table["energy"]) if "energy" in table else None
     return Prices(currency=currency, date=date, sha256=digest, systems=tuple(price_of(row) for row in rows), energy=energy)
 

@@ -250,7 +250,7 @@ def fake_meter(watts: float, profile: Path | None, period_ms: int, listen: str |
     """
     from harness.machine.power.meters import fake, server
 
-    server.serve(fake.greeting(period_ms), period_ms, fake.Profile(profile) if profile else fake.constant(watts), listen)
+    server.serve(fake.greeting(period_ms), period_ms, fake.Profile(profile) if profile else lambda: watts, listen)
 
 
 @meter.command("hwmon")

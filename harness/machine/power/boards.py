@@ -1,7 +1,7 @@
 """Input rails of boards: data of boards.toml, found by the board's name in the device tree."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -46,9 +46,11 @@ def wired(table: Mapping[str, Any]) -> dict[str, Any]:
     return {"carrier": str(table.get("carrier", "")), "outside": tuple(table.get("outside", ()))}
 
 
-def place_of(label: str, known: Board | None) -> tuple[str, tuple[str, ...]]:
-    """Return a rail's scope and the scopes that contain it; on an unknown board, or one without an input, every rail stands alone."""
-    if known is None or not known.input or label == known.carrier:
+def place_of(label: str, known: Board | None, labels: Iterable[str]) -> tuple[str, tuple[str, ...]]:
+    """Return a rail's scope and the scopes that contain it. On an unknown board any other rail may: so no sum has one twice."""
+    if known is None:
+        return f"{RAIL}{label}", tuple(f"{RAIL}{other}" for other in labels if other != label)
+    if not known.input or label == known.carrier:
         return f"{RAIL}{label}", ()
     outer = (f"{RAIL}{known.carrier}",) if known.carrier else ()
     if label in known.input:

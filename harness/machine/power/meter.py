@@ -24,8 +24,8 @@ VERSION: Final = "podium-meter 1"
 TCP: Final = "tcp://"
 ANSWER_S: Final = 5.0
 """Time limit of each answer before the run; a slower meter counts as silent."""
-STOP_S: Final = 0.5
-"""Time limit of the answer to `stop`."""
+STOP_S: Final = 2.0
+"""Time limit of each answer after the run."""
 EXCHANGES: Final = 8
 """Clock exchanges before and after the run; the fastest counts."""
 AGAIN_S, AGAIN_WAIT_S = 10.0, 0.05
@@ -218,6 +218,9 @@ class Meter:
                 raise ValueError
         except (ValueError, IndexError) as error:
             raise MeterError(f"talks garbage: '{line[:60]}'") from error
+        ahead_ns = t_ns - time.monotonic_ns() - self.doubt_ns
+        if ahead_ns > DRIFT_NS:
+            raise MeterError(f"dates a sample {ahead_ns / 1e6:,.0f} ms ahead of its arrival")
         self.last_s, self.taken = time.monotonic(), self.taken + 1
         self.queue.append(PowerReading(t_ns=t_ns, value=round(watts * UW_PER_W)))
 
@@ -228,30 +231,29 @@ class Meter:
         now = time.monotonic()
         if now - self.compared_s > AGAIN_S:
             self.compared_s = now
-            self.compare_again(1)
+            self.compare_again()
         if now - self.last_s > max(SILENT_PERIODS * self.period_ms / 1000, SILENT_S):
             raise MeterError(f"fell silent {now - self.last_s:.1f} s ago")
         found, self.queue = self.queue, []
         yield from found
 
-    def compare_again(self, times: int) -> None:
-        """Check the drift of the meter's clock by the fastest of several exchanges; slow answers do not mean that it is gone."""
-        found = []
-        for _ in range(times):
-            with suppress(Late):
-                found.append(self.exchange(AGAIN_WAIT_S))
-        offset_ns, doubt_ns = min(found, key=lambda each: each[1], default=(self.offset_ns, 0))
+    def compare_again(self) -> None:
+        """Compare clocks once while it runs; one slow answer does not mean that it is gone."""
+        with suppress(Late):
+            self.hold(*self.exchange(AGAIN_WAIT_S))
+
+    def hold(self, offset_ns: int, doubt_ns: int) -> None:
+        """Check the drift of the meter's clock."""
         if abs(offset_ns - self.offset_ns) - doubt_ns > DRIFT_NS:
             raise MeterError(f"its clock moved by {(offset_ns - self.offset_ns) / 1e6:+,.0f} ms during the run")
 
     def finish(self) -> None:
-        """Compare clocks once more, stop the meter, and compare its count of samples; MeterError if they differ. No answer is no error."""
-        self.compare_again(EXCHANGES)
+        """Compare clocks once more, stop the meter, and compare its count of samples; MeterError if they differ, or it does not answer."""
+        self.hold(*min((self.exchange(STOP_S) for _ in range(EXCHANGES)), key=lambda found: found[1]))
         self.line.say("stop")
-        with suppress(Late):
-            told = self.answer("ok", STOP_S)
-            if told != str(self.taken):
-                raise MeterError(f"sent {told[:20]} samples, and {self.taken} arrived")
+        told = self.answer("ok", STOP_S)
+        if told != str(self.taken):
+            raise MeterError(f"sent {told[:20]} samples, and {self.taken} arrived")
 
     def close(self) -> None:
         """Stop it, and close the connection."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from harness.machine.power import sysfs
-from harness.machine.power.boards import Board, board, place_of
+from harness.machine.power.boards import board, place_of
 from suite.power import Channel, Grade, PowerReading, Quantity
 
 DRIVERS: Final = ("sys/bus/i2c/drivers/ina3221", "sys/bus/i2c/drivers/ina3221x")
@@ -35,12 +35,13 @@ class Rails:
         found, known = list(rails(root)), board(root)
         if not found:
             return f"no INA3221 below {' or '.join('/' + driver for driver in DRIVERS)}: this is no Jetson"
-        return [self.channel(label, files, per, known) for label, files, per in found]
+        places = {label: place_of(label, known, [each for each, _, _ in found]) for label, _, _ in found}
+        return [self.channel(label, files, per, places[label], known.name if known else "unknown") for label, files, per in found]
 
-    def channel(self, label: str, files: tuple[Path, ...], per: int, known: Board | None) -> Channel:
+    def channel(self, label: str, files: tuple[Path, ...], per: int, place: tuple[str, tuple[str, ...]], name_of_board: str) -> Channel:
         """Build a rail's channel."""
-        scope, within = place_of(label, known)
-        facts: dict[str, Any] = {"rail": label, "board": known.name if known else "unknown"}
+        scope, within = place
+        facts: dict[str, Any] = {"rail": label, "board": name_of_board}
         name = f"{self.name}:{label}"
         self.ways[name] = (files, per)
         return Channel(name=name, source=self.name, grade=Grade.SENSOR, scope=scope, within=within, quantity=Quantity.POWER, facts=facts)

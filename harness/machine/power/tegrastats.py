@@ -4,6 +4,7 @@ In `RAIL a/b` or `RAIL amW/bmW` the first number is the present power; the secon
 Source: Jetson Linux Developer Guide, tegrastats Utility.
 """
 
+import os
 import re
 import select
 import shutil
@@ -24,6 +25,7 @@ RAIL: Final = re.compile(r"\b((?:VDD|POM|VIN|GPU|CPU|SOC|CV|VDDRQ|SYS)[A-Z0-9_]*
 WAIT_S: Final = 2.0
 """Time limit of the first line."""
 UW_PER_MW: Final = 1000
+PIECE: Final = 1 << 16
 
 
 class Tegrastats:
@@ -33,6 +35,7 @@ class Tegrastats:
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
+        self.waiting = b""
         self.t_ns, self.powers = 0, dict[str, int]()
 
     def probe(self, root: Path) -> Sequence[Channel] | str:
@@ -52,7 +55,7 @@ class Tegrastats:
 
     def channel(self, label: str, known: Board | None) -> Channel:
         """Build a rail's channel."""
-        scope, within = place_of(label, known)
+        scope, within = place_of(label, known, self.powers)
         facts: dict[str, Any] = {"rail": label, "board": known.name if known else "unknown"}
         return Channel(name=f"{self.name}:{label}", source=self.name, grade=Grade.SENSOR, scope=scope, within=within, quantity=Quantity.POWER, facts=facts)
 
@@ -65,11 +68,14 @@ class Tegrastats:
         """Read the lines that have arrived; OSError if the program has ended, or was silent for long."""
         if self.process is None or self.process.stdout is None:
             raise OSError(f"{PROGRAM} does not run")
-        while select.select([self.process.stdout], [], [], wait_s)[0]:
-            line = self.process.stdout.readline()
-            if not line:
+        descriptor = self.process.stdout.fileno()  # not its buffer, in which `select` sees no line
+        while select.select([descriptor], [], [], wait_s)[0]:
+            piece = os.read(descriptor, PIECE)
+            if not piece:
                 raise OSError(f"{PROGRAM} ended")
-            self.t_ns, self.powers, wait_s = time.monotonic_ns(), dict(powers(line.decode("utf-8", "replace"))), 0.0
+            *lines, self.waiting = (self.waiting + piece).split(b"\n")
+            for line in lines:
+                self.t_ns, self.powers, wait_s = time.monotonic_ns(), dict(powers(line.decode("utf-8", "replace"))), 0.0
         if time.monotonic_ns() - self.t_ns > WAIT_S * 1e9:
             raise OSError(f"{PROGRAM} says nothing")
 

@@ -10,7 +10,7 @@ from click.core import ParameterSource
 from harness.installed import installed
 from harness.serving.network.cli import asked_servers, check_endpoints, endpoint_options
 from suite.cli import PATH, Options, common_options, valid_threads
-from suite.console.parameters import ENGINE, FRAMEWORK, NETWORK, SCENARIO, WORKLOAD
+from suite.console.parameters import ENGINE, FRAMEWORK, NETWORK, SCENARIO, WORKLOAD, FiniteRange
 from suite.console.screen import VERBOSE
 from suite.errors import RequestError
 from suite.terms import Precision, Profile
@@ -130,8 +130,8 @@ def batch_sizes(_: click.Context, __: click.Parameter, text: str) -> tuple[int, 
 @click.option("--engine", "engines", multiple=True, type=ENGINE, default=("torch",), show_default=True, help="Inference engine; may be repeated.")
 @click.option("--precision", "precisions", multiple=True, type=click.Choice([each.value for each in Precision]), default=("fp32",), show_default=True,
               help="Number format; may be repeated.")  # fmt: skip
-@click.option("--within-ms", type=click.FloatRange(min=0, min_open=True), help="Name the largest batch whose p99 latency is within this budget.")
-@click.option("--seconds", type=click.FloatRange(min=0.1), default=5.0, show_default=True, help="Shortest length of a point.")
+@click.option("--within-ms", type=FiniteRange(min=0, min_open=True), help="Name the largest batch whose p99 latency is within this budget.")
+@click.option("--seconds", type=FiniteRange(min=0.1), default=5.0, show_default=True, help="Shortest length of a point.")
 @click.option("--weights", type=PATH, help="safetensors file for one --network, in torchvision's names.")
 @click.option("--checkpoint", type=PATH, help="Folder of exported weights of one WORKLOAD; without it, the newest that reached the target.")
 @click.option("--profile", type=click.Choice([profile.value for profile in Profile]), default="smoke", show_default=True, help="Of workloads.")
@@ -168,6 +168,8 @@ def swept(workloads: tuple[str, ...], networks: tuple[str, ...], values: dict[st
     for option, names in (("weights", networks), ("checkpoint", workloads), ("data", workloads)):
         if values[option] and len(names) != 1:
             raise RequestError(f"--{option} belongs to one {'--network' if names is networks else 'workload'}: {', '.join(names) or 'none was named'}")
+    if both := set(workloads) & set(networks):
+        raise RequestError(f"{', '.join(sorted(both))}: a workload and a network of that name share a folder; sweep one at a time, with another --results")
     shared = {name: values.pop(name) for name in ("profile", "framework", "data", "results", "device", "threads", "config", "assignments", "power", "meter")}
     shared["profile"] = Profile(shared["profile"])
     options = Options(**shared, engine="torch", input="default", precision=None, org="unaffiliated", system=None)
@@ -237,7 +239,7 @@ def meter() -> None:
 
 
 @meter.command("fake")
-@click.option("--watts", type=click.FloatRange(min=0), default=50.0, show_default=True, help="What it says that is drawn.")
+@click.option("--watts", type=FiniteRange(min=0), default=50.0, show_default=True, help="What it says that is drawn.")
 @click.option("--profile", type=PATH, help="File of lines UTC_NS WATTS instead.")
 @click.option("--period-ms", type=click.IntRange(min=10, max=60_000), default=100, show_default=True, help="Between two samples.")
 @LISTEN
@@ -248,7 +250,7 @@ def fake_meter(watts: float, profile: Path | None, period_ms: int, listen: str |
     """
     from harness.machine.power.meters import fake, server
 
-    server.serve(fake.greeting(period_ms), period_ms, fake.Profile(profile) if profile else lambda: watts, listen)
+    server.serve(fake.greeting(period_ms), period_ms, fake.Profile(profile) if profile else fake.constant(watts), listen)
 
 
 @meter.command("hwmon")

@@ -7,7 +7,7 @@ import click
 
 from harness.installed import installed
 from suite.cli import PATH, Options, common_options
-from suite.console.parameters import WORKLOAD
+from suite.console.parameters import WORKLOAD, FiniteRange
 from suite.loadgen.scenario import Scenario
 
 
@@ -15,10 +15,10 @@ from suite.loadgen.scenario import Scenario
 @click.argument("workload", type=WORKLOAD, metavar="WORKLOAD")
 @common_options
 @click.option("--scenario", type=click.Choice(["server", "multi-stream"]), default="server", show_default=True, help="A rate, or samples per query.")
-@click.option("--within-ms", type=click.FloatRange(min=0, min_open=True), help="Latency bound; without it, the round's.")
-@click.option("--percentile", type=click.FloatRange(min=50, max=99.9), help="Share of queries within the bound, in %; without it, the round's.")
-@click.option("--budget-s", type=click.FloatRange(min=1), default=600.0, show_default=True, help="Seconds for all probes and runs.")
-@click.option("--tolerance", type=click.FloatRange(min=0.001, max=0.5), default=0.02, show_default=True, help="Of VALID and INVALID at the end.")
+@click.option("--within-ms", type=FiniteRange(min=0, min_open=True), help="Latency bound; without it, the round's.")
+@click.option("--percentile", type=FiniteRange(min=50, max=99.9), help="Share of queries within the bound, in %; without it, the round's.")
+@click.option("--budget-s", type=FiniteRange(min=1), default=600.0, show_default=True, help="Seconds for all probes and runs.")
+@click.option("--tolerance", type=FiniteRange(min=0.001, max=0.5), default=0.02, show_default=True, help="Of VALID and INVALID at the end.")
 @click.option("--checkpoint", type=PATH, help="Folder of exported weights; without it, the newest that reached the target.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format.")
 def peak(workload: str, options: Options, scenario: str, checkpoint: Path | None, form: str, **values: Any) -> None:

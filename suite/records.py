@@ -70,6 +70,10 @@ class Hint:
     sentence: str
 
 
+EDGE_SHARE: Final = 0.1
+"""Share of an energy from which on the error at the edges is told with it. Source: house rule."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnergyRecord:
     """Energy of a performance run by one power channel, or by a sum of parts; computed from telemetry.jsonl and LoadGen's window."""
@@ -96,6 +100,16 @@ class EnergyRecord:
     samples_per_s_per_w: float | None
     mj_per_query: float | None
     """Only of SingleStream and MultiStream."""
+
+    @property
+    def rough(self) -> bool:
+        """Whether the error at the window's edges may be more than EDGE_SHARE of the energy."""
+        return self.edge_j > EDGE_SHARE * self.joules
+
+    @property
+    def about(self) -> str:
+        """A warning if the energy is rough, else nothing."""
+        return f", +-{self.edge_j:,.3g} J at the edges" if self.rough else ""
 
     @property
     def scopes(self) -> tuple[str, ...]:

@@ -22,6 +22,8 @@ from harness.machine import system_description
 from harness.machine.device import devices_of, resolve
 from harness.machine.gpus import gpus
 from harness.machine.placement import pinned, usual_groups
+from harness.machine.power.report import readable
+from harness.machine.power.selection import power_root
 from harness.request import prepare, reading
 from suite import registry
 from suite.console.screen import screen
@@ -70,6 +72,8 @@ class Machine:
     gpus: tuple[str, ...]
     device: str
     """Device that `--device auto` selects."""
+    power: tuple[str, ...]
+    """Channels of power that can be read (`podium power`)."""
     short_of: tuple[str, ...]
 
 
@@ -118,6 +122,7 @@ def machine() -> Machine:
         placement=on_gpus(device),
         gpus=tuple(gpu.name for gpu in gpus()),
         device=device,
+        power=tuple(readable(power_root())),
         short_of=tuple(f"{what}: {free:.1f} GiB free, smoke needs {need:.0f}" for what, (free, need) in have.items() if free is not None and free < need),
     )
 

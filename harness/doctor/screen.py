@@ -38,6 +38,7 @@ def show(here: Machine, findings: Sequence[Finding], inputs: Sequence[InputFindi
         told = " | ".join(f"{device} on cores {cores}" for device, cores in here.placement.items())
         click.echo(f"           --device {name_of(tuple(here.placement))}: {told}")
     click.echo(f"GPUs       {', '.join(here.gpus) or 'none'}; --device auto takes {here.device}")
+    click.echo(f"power      {', '.join(here.power) or 'no watts can be read here (podium power)'}")
     click.echo(f"cache      {here.cache} ({here.disk_free_gib} GiB free)")
     for shortage in here.short_of:
         click.echo(f"short of   {shortage}")

@@ -14,7 +14,7 @@ from submissions.result_index import Result, opened
 from submissions.scaling.model import MS_PER_S, Fit, Parts, Point, data, left_out, parts, published
 from suite import events, registry
 from suite.cli import PATH
-from suite.console.parameters import WORKLOAD
+from suite.console.parameters import WORKLOAD, FiniteRange
 from suite.errors import JudgedError, RequestError
 
 NODE_GB_PER_S: Final = {4: 25.0, 8: 50.0, 16: 100.0}
@@ -39,7 +39,7 @@ class Own:
 @click.option("--batch", type=click.IntRange(min=1), required=True, help="Samples of a step, over all devices.")
 @click.option("--kind", type=click.Choice(["V100", "V100-450W", "A100"]), default="V100", show_default=True, help="Device, where no results are named.")
 @click.option("--per-node", type=click.IntRange(min=1), default=8, show_default=True, help="Devices of a node.")
-@click.option("--node-gb-per-s", type=click.FloatRange(min=0, min_open=True), help="Network cards of a node, one way; without it, as published systems have.")
+@click.option("--node-gb-per-s", type=FiniteRange(min=0, min_open=True), help="Network cards of a node, one way; without it, as published systems have.")
 @click.option("--from", "results", type=PATH, help="Results folder with a training of yours: the rate of one device is taken from its log.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format.")
 def scaling(workload: str, devices: int, batch: int, results: Path | None, form: str, **node: Any) -> None:

@@ -1,7 +1,8 @@
-"""Parameter types for names: listed in a command's help and completed by the shell."""
+"""Parameter types: names, listed in a command's help and completed by the shell, and finite numbers."""
 
+import math
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Any, Final
 
 import click
 from click.shell_completion import CompletionItem
@@ -25,6 +26,15 @@ class NameType(click.ParamType[str]):
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Offer the names with this prefix."""
         return [CompletionItem(name) for name in self.names() if name.startswith(incomplete)]
+
+
+class FiniteRange(click.FloatRange):
+    """A number in a range; click takes nan for one, since it compares with nothing."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse nan and infinity."""
+        number = super().convert(value, param, ctx)
+        return number if math.isfinite(number) else self.fail(f"{value!r} is no finite number.", param, ctx)
 
 
 WORKLOAD: Final = NameType(lambda: registry.points(registry.WORKLOADS))

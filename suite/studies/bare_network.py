@@ -4,7 +4,7 @@ Registered as an entry point of the group `podium.networks`: a callable without 
 """
 
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from suite.engine import Engine
 from suite.workload import Inference, Run
@@ -21,3 +21,11 @@ class BareNetwork(Protocol):
 
         Batches hold exactly `batching.max_batch` samples, so that `warm_up` needs no other size.
         """
+
+
+@runtime_checkable
+class ChecksWeights(Protocol):
+    """Optional for a bare network: it tells the weights of another network without building anything."""
+
+    def check_weights(self, weights: Path) -> None:
+        """RequestError if the file cannot be read, or its tensors are not the network's."""

@@ -4,13 +4,14 @@ The harness writes them and the judge recomputes them, both with the formulas in
 """
 
 import math
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import Any, Final
 
 from suite.measurement.student import quantile
-from suite.power import Grade
+from suite.measurement.widest import widest
 from suite.records import EnergyRecord
 
 STUDIES: Final = "studies"
@@ -43,6 +44,12 @@ class Point:
     settings: dict[str, Any]
     version: str
     """Version of podium."""
+    system: str = ""
+    """Name of the machine; empty in studies of earlier versions, as are the fields below."""
+    times: int = 1
+    """Length of the run, as a multiple of `seconds`; no part of the identity."""
+    lost: tuple[str, ...] = ()
+    """Which records beside the run were lost, and why; no part of the identity."""
 
 
 NS_PER_S: Final = 1_000_000_000
@@ -54,6 +61,10 @@ SHARES: Final = {"p50_ns": (0, "50.00"), "p90_ns": (P90_QUERIES, "90.00"), "p99_
 """Field of a row -> minimum number of queries, and the percentile in LoadGen's key: the slowest of 71 is not a 99th percentile."""
 QUERIES: Final = "result_query_count"
 MEAN: Final = "result_mean_query_latency_ns"
+WIDE: Final = 0.05
+"""House rule: half the width of a rate's interval, as a share of the rate, from which a point is measured again for longer."""
+LONGEST: Final = 4
+"""House rule: a point is measured for at most this multiple of the seconds asked for."""
 PARTS: Final = 10
 CONFIDENCE: Final = 0.95
 
@@ -79,12 +90,14 @@ class Row:
     scores: dict[str, float] = field(default_factory=dict)
     difference: dict[str, float] = field(default_factory=dict)
     """Scores minus the checkpoint's reference accuracy."""
+    times: int = 1
+    """Length of the run, as a multiple of the seconds asked for."""
     energy: tuple[EnergyRecord, ...] = ()
     """One record per power channel that was read beside the point."""
     no_energy: tuple[str, ...] = ()
     """Why a channel gave no energy."""
     why: str = ""
-    """Why there is no figure: not enough memory, or a number format that this engine does not support."""
+    """Why there is no figure: not enough memory, or what this batch size alone cannot do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +127,31 @@ class Best:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What was asked of one engine and number format, by this sweep and by earlier ones whose rows stand in the table."""
+
+    engine: str
+    precision: str
+    framework: str
+    batches: tuple[int, ...]
+    settings: dict[str, Any]
+    """Shared by all points; `own_settings` has the others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """What the last sweep asked for."""
+
+    subjects: tuple[str, ...]
+    """Workloads, then networks."""
+    engines: tuple[str, ...]
+    precisions: tuple[str, ...]
+    batches: tuple[int, ...]
+    order: tuple[str, ...]
+    """Of the points: `subject engine precision batch`; `ordered` draws it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
     """`study.json`."""
 
@@ -135,12 +173,46 @@ class Study:
     idle: tuple[EnergyRecord, ...] = ()
     """What the machine drew before the first point; never subtracted."""
     version: str
+    finished: bool = True
+    """False while a sweep is under way: points may be missing."""
+    command: Command | None = None
+    """None in studies of earlier versions, which do not say what was asked for."""
+    asked: tuple[Asked, ...] = ()
+    """One for each engine and number format."""
+    reference: dict[str, float] = field(default_factory=dict)
+    """Reference accuracy of a workload's checkpoint."""
+
+
+def own_settings(batch: int) -> dict[str, Any]:
+    """Return the settings of a point that its batch size decides: each query is answered at once, in one batch."""
+    return {"batching.max_batch": batch, "batching.workers": 1, "batching.window_us": 0, "batching.only_full": True}
+
+
+def ordered(subjects: Sequence[str], engines: Sequence[str], precisions: Sequence[str], batches: Sequence[int], seed: int) -> tuple[str, ...]:
+    """Return the order of a sweep's points: the smallest batch of each series, then the others in a random order drawn by the seed."""
+    series = [f"{subject} {engine} {precision}" for engine in engines for precision in precisions for subject in subjects]
+    rest = [f"{one} {batch}" for one in series for batch in batches if batch != min(batches)]
+    random.Random(seed).shuffle(rest)
+    return (*(f"{one} {min(batches)}" for one in series), *rest)
+
+
+def longer(row: Row, seconds: float) -> int | None:
+    """Return the multiple of `seconds` for which a point is measured again, as its interval is wide; None if it is narrow, unknown or long enough.
+
+    A run of few slow queries may have taken longer than that multiple already.
+    """
+    if not (row.samples_per_second and row.low and row.mean_latency_ns):
+        return None
+    half = ((row.high or math.inf) - row.low) / 2
+    lasted_s = row.queries * row.mean_latency_ns / NS_PER_S
+    if half <= WIDE * row.samples_per_second or lasted_s >= LONGEST * seconds:
+        return None
+    return next((times for times in (2, LONGEST) if times > row.times and times * seconds > lasted_s), None)
 
 
 def most_direct(energy: Sequence[EnergyRecord]) -> EnergyRecord | None:
-    """Return the energy that a table shows: of the best grade; of several parts their sum, which is the last."""
-    order = list(Grade)
-    return min(reversed(energy), key=lambda each: order.index(Grade(each.grade)) if each.grade in order else len(order), default=None)
+    """Return the energy that a table shows: the system's by the best grade, else that of all parts together."""
+    return next(iter(widest(energy)), None)
 
 
 def best_within(rows: Sequence[Row], within_ms: float | None) -> tuple[Best, ...]:
@@ -157,10 +229,15 @@ def best_within(rows: Sequence[Row], within_ms: float | None) -> tuple[Best, ...
     return tuple(found.values())
 
 
+def share_key(share: str) -> str:
+    """Return LoadGen's key of a percentile of queries' latencies."""
+    return f"result_{share}_percentile_per_query_latency_ns"
+
+
 def cells(value: Callable[[str], float], batch: int) -> dict[str, Any]:
     """Return the cells computed from LoadGen's detail log: the rate of a closed loop is a query's samples over the mean latency."""
     queries, mean_ns = int(value(QUERIES)), value(MEAN)
-    shares = {name: value(f"result_{share}_percentile_per_query_latency_ns") for name, (least, share) in SHARES.items() if queries >= least}
+    shares = {name: value(share_key(share)) for name, (least, share) in SHARES.items() if queries >= least}
     return {"queries": queries, "samples_per_second": batch * NS_PER_S / mean_ns, "mean_latency_ns": mean_ns, **shares}
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 
 from suite.engine import Call, Engine, Network, ShapeProfile
@@ -49,6 +49,11 @@ class Classifier:
         """Build the system under test."""
         return NoiseInference(run, self.name, module(self.name, run.seed, weights), engine)
 
+    def check_weights(self, weights: Path) -> None:
+        """RequestError if the file's tensors are not this network's; no tensor is read."""
+        with torch.device("meta"):
+            fits(module(self.name, 0, None).state_dict(), self.name, weights)
+
 
 def module(name: str, seed: int, weights: Path | None) -> torch.nn.Module:
     """Build the network in evaluation mode, with weights from a safetensors file under torchvision's names, or random ones."""
@@ -62,15 +67,20 @@ def module(name: str, seed: int, weights: Path | None) -> torch.nn.Module:
 
 def fill(made: torch.nn.Module, name: str, weights: Path) -> None:
     """Load weights; RequestError if they cannot be read, or belong to another network."""
+    fits(made.state_dict(), name, weights)
+    made.load_state_dict({key: value for key, value in load_file(weights).items() if not key.startswith(TRAINING_ALONE)}, strict=False)
+
+
+def fits(own: Mapping[str, torch.Tensor], name: str, weights: Path) -> None:
+    """RequestError if a file's names and shapes cannot be read, or are of another network."""
     try:
-        state = {key: value for key, value in load_file(weights).items() if not key.startswith(TRAINING_ALONE)}
+        with safe_open(weights, framework="pt") as file:
+            shapes = {key: tuple(file.get_slice(key).get_shape()) for key in file.keys() if not key.startswith(TRAINING_ALONE)}  # noqa: SIM118
     except (OSError, SafetensorError) as error:
         raise RequestError(f"--weights {weights}: {' '.join(str(error).split())}") from error
-    own = made.state_dict()
     counted = {key for key in own if key.endswith("num_batches_tracked")}  # older files lack the counter
-    if strange := sorted((set(state) ^ set(own)) - counted) or sorted(key for key in state if state[key].shape != own[key].shape):
+    if strange := sorted((set(shapes) ^ set(own)) - counted) or sorted(key for key in shapes if shapes[key] != tuple(own[key].shape)):
         raise RequestError(f"--weights {weights}: weights of another network than {name}: {', '.join(strange[:3])}{' ...' if len(strange) > 3 else ''}")
-    made.load_state_dict(state, strict=False)
 
 
 class NoisePredictor:

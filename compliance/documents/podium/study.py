@@ -1,6 +1,6 @@
 """A study: `study.json`, and the LoadGen runs behind its table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
@@ -12,12 +12,16 @@ from compliance.documents.podium.training import finite
 from compliance.logs.loadgen import accuracy_log, query_times
 from compliance.logs.mllog import mllog_lines
 from compliance.logs.mllog.mllog_lines import Record
-from compliance.logs.source_file import SourceFile, read_document
+from compliance.logs.source_file import SourceFile, read_document, read_text
 from compliance.recognition.tree_path import is_file, is_folder
 from compliance.verdict import Fault, Severity
 from suite import registry
 from suite.errors import PodiumError
-from suite.files.layout import ACCURACY, DETAIL, QUERIES, stays_inside
+from suite.files.layout import ACCURACY, DETAIL, QUERIES, SUMMARY, TELEMETRY, stays_inside
+from suite.files.untrusted_files import UnreadableError
+from suite.loadgen import power_window
+from suite.measurement import power_readings
+from suite.measurement.power_readings import Work
 from suite.rounds import Round
 from suite.studies.documents import ACCURACY as SCORED
 from suite.studies.documents import POINT, STUDY, TRUTH, Drift, Point, Row, Study, parts_of
@@ -41,8 +45,18 @@ class StudyPoint:
     point: Point | None
     index: Mapping[str, Sequence[Record]]
     """Key in the detail log -> its records."""
-    parts_ns: Sequence[float]
-    """Mean latencies of ten slices of the run; empty without a query record."""
+    latencies_ns: Any
+    """Of the queries in order of issue, an array; None without a query record."""
+
+    no_energy: tuple[str, ...] | None
+    """Why a power channel gave no energy, recomputed; None if its readings cannot be read."""
+    telemetry: bool
+    """Whether telemetry lies beside the run."""
+
+    @property
+    def parts_ns(self) -> Sequence[float]:
+        """Mean latencies of ten slices of the run; empty without a query record."""
+        return parts_of(self.latencies_ns) if self.latencies_ns is not None else ()
 
     def value(self, key: str) -> Any:
         """Return the first value of a key in the detail log; None if there is none."""
@@ -67,11 +81,18 @@ class StudyFile:
     points: Sequence[StudyPoint]
     scores: Mapping[str, Scores | str]
     """Folder of an engine and number format -> scores recomputed from its accuracy run, or why there are none."""
+    entries: Sequence[str]
+    """Files and folders of the study and of its systems, as paths relative to it; a folder's ends with a slash."""
     round: Round
 
-    def fault(self, found: str, required: str) -> Fault:
+    @property
+    def odd(self) -> Severity | None:
+        """Severity of what a sweep leaves only where it was interrupted, or where an earlier version wrote it: None is an error."""
+        return Severity.WARNING if self.study.command is None or not self.study.finished else None
+
+    def fault(self, found: str, required: str, severity: Severity | None = None) -> Fault:
         """Build a Fault for the table."""
-        return Fault(file=self.folder / STUDY, found=found, required=required)
+        return Fault(file=self.folder / STUDY, found=found, required=required, severity=severity)
 
 
 def read_study(folder: Path, round: Round, sources: list[SourceFile]) -> StudyFile | None:
@@ -89,15 +110,26 @@ def read_study(folder: Path, round: Round, sources: list[SourceFile]) -> StudyFi
         study=study,
         points=tuple(read_point(row, folder / row.folder, sources) for row in told),
         scores={system: scored(folder, system, study.subject, sources) for system in systems if is_folder(folder / system / SCORED)},
+        entries=tuple(entries(folder)),
         round=round,
     )
 
 
+def entries(folder: Path) -> Iterator[str]:
+    """Yield what lies in a study and in its systems' folders; nothing hidden."""
+    for path in sorted(folder.iterdir()):
+        below = sorted(path.iterdir()) if is_folder(path) and path.name != TRUTH else []
+        for each in (path, *below):
+            if not path.name.startswith(".") and not each.name.startswith("."):
+                yield f"{each.relative_to(folder).as_posix()}{'/' if is_folder(each) else ''}"
+
+
 def read_point(told: Row | Drift, folder: Path, sources: list[SourceFile]) -> StudyPoint:
     """Read one run of a study."""
-    detail, record, times = (SourceFile(folder / name) for name in (DETAIL, POINT, QUERIES))
+    detail, record, times, summary = (SourceFile(folder / name) for name in (DETAIL, POINT, QUERIES, SUMMARY))
     index = indexed(list(mllog_lines.read(detail)))
-    sources += [detail, record]
+    read_text(summary)
+    sources += [detail, record, summary]
     queries = None
     if is_file(folder / QUERIES):
         sources.append(times)
@@ -107,8 +139,22 @@ def read_point(told: Row | Drift, folder: Path, sources: list[SourceFile]) -> St
         folder=folder,
         point=read_document(record, POINT_DECODER, POINT_FIELDS),
         index=index,
-        parts_ns=parts_of(queries.done_ns - queries.issued_ns) if queries is not None else (),
+        latencies_ns=queries.done_ns - queries.issued_ns if queries is not None else None,
+        no_energy=no_energy(folder, index),
+        telemetry=is_file(folder / TELEMETRY),
     )
+
+
+def no_energy(folder: Path, index: Mapping[str, Sequence[Record]]) -> tuple[str, ...] | None:
+    """Recompute why power channels gave no energy; None if the readings or the run's span cannot be read."""
+    try:
+        found = power_readings.read(folder / TELEMETRY)
+    except UnreadableError as error:
+        return () if error.missing else None
+    if not (found.tracks or found.absent):
+        return ()
+    begin_ns, end_ns = (power_window.utc_ns(index[key][0].value if key in index else None) for key in ("power_begin", "power_end"))
+    return None if begin_ns is None or end_ns is None else power_readings.records(found, begin_ns, end_ns, Work(samples=0))[1]
 
 
 def scored(folder: Path, system: str, subject: str, sources: list[SourceFile]) -> Scores | str:

@@ -7,9 +7,11 @@ from typing import Any, Final
 from compliance.documents.podium.study import StudyFile, StudyPoint
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
-from suite.files.layout import stays_inside
-from suite.studies.documents import MEAN, POINT, QUERIES, SHARES, Drift, Row, best_within, cells, interval
+from suite.files.layout import QUERIES as RECORD
+from suite.files.layout import slug, stays_inside
+from suite.studies.documents import MEAN, NS_PER_MS, POINT, QUERIES, SHARES, Drift, Row, best_within, cells, interval, own_settings, share_key
 
+MAX_BATCH: Final = "batching.max_batch"
 RELATIVE: Final = 1e-9
 """Of cells and of what they are recomputed from: the same arithmetic on the same numbers."""
 LOOP: Final = 0.02
@@ -18,6 +20,10 @@ START_MS: Final = 250.0
 """House rule: what LoadGen may take between its stamps and the first query, and behind the last."""
 QUERY_MS: Final = 0.1
 """House rule: LoadGen's own work on a query, on a busy machine."""
+ROUNDED: Final = 1e-3
+"""House rule: share by which LoadGen's latencies may lie below the record's, which its clock encloses."""
+ABOVE: Final = 0.05
+"""House rule: share by which they may lie above it, on a busy machine, besides QUERY_MS."""
 SCENARIO: Final = {"effective_scenario": "MultiStream", "effective_test_mode": "PerformanceOnly"}
 OFF: Final = ("performance_issue_unique", "performance_issue_same", "sample_concatenate_permutation", "max_duration_ms", "max_query_count")
 """LoadGen's settings that change what is measured: false or 0."""
@@ -37,6 +43,11 @@ def points(study: StudyFile) -> Iterator[Fault]:
     for row in study.study.rows:
         if not row.folder and (not row.why or row.samples_per_second is not None):
             yield study.fault(f"batch {row.batch} of {row.engine} {row.precision} without a run", "a run, or a reason and no figures")
+        if row.folder and row.why:
+            yield study.fault(f"{row.why!r} of {row.folder}", "no reason why it has no figures: it has a run")
+    for told in rows:
+        if told.folder and (place := slug(f"{study.study.system}-{told.engine}-{told.precision}")) != told.folder.partition("/")[0]:
+            yield study.fault(f"the run {told.folder!r} of {study.study.system}, {told.engine} {told.precision}", f"a run in {place}/")
     for point in study.points:
         yield from identities(study, point)
 
@@ -48,6 +59,12 @@ def identities(study: StudyFile, point: StudyPoint) -> Iterator[Fault]:
     whole, told = study.study, point.told
     wanted = {name: getattr(whole, name) for name in ("subject", "bare", "weights", "profile", "device", "threads", "seconds", "version")}
     wanted |= {name: getattr(told, name) for name in ("engine", "precision", "batch")}
+    asked = next((each for each in whole.asked if (each.engine, each.precision) == (told.engine, told.precision)), None)
+    if whole.command is not None:
+        wanted |= {"system": whole.system, "times": told.times if isinstance(told, Row) else 1}
+        wanted |= {"framework": asked.framework, "settings": {**asked.settings, **own_settings(told.batch)}} if asked else {}
+    elif point.point.settings.get(MAX_BATCH) != told.batch:
+        yield point.fault(f"{MAX_BATCH} {point.point.settings.get(MAX_BATCH)!r}", f"{told.batch}, as the table has it", POINT)
     for name, value in wanted.items():
         if getattr(point.point, name) != value:
             yield point.fault(f"{name} {getattr(point.point, name)!r}", f"{value!r}, as the table has it", POINT)
@@ -71,7 +88,7 @@ def loop(study: StudyFile) -> Iterator[Fault]:
 
 def lengths(study: StudyFile, point: StudyPoint) -> Iterator[Fault]:
     """Yield runs that are shorter than asked for, or whose latencies do not fill their time."""
-    least = study.study.seconds * 1000
+    least = study.study.seconds * 1000 * (point.told.times if isinstance(point.told, Row) else 1)
     asked = point.number("effective_min_duration_ms")
     if asked is None or asked < math.floor(least):
         yield point.fault(f"at least {asked or 0:g} ms", f"at least {least:g} ms, as the table says", key="effective_min_duration_ms")
@@ -95,12 +112,14 @@ def figures(study: StudyFile) -> Iterator[Fault]:
     Advice: run podium sweep again: it writes the table anew from the runs that are there.
     """
     for point in study.points:
-        if any(point.number(key) is None for key in (QUERIES, MEAN, *(f"result_{share}_percentile_per_query_latency_ns" for _, share in SHARES.values()))):
+        if any(point.number(key) is None for key in (QUERIES, MEAN, *(share_key(share) for _, share in SHARES.values()))):
             continue  # study.loop says so
         made = cells(lambda key, of=point: of.number(key) or 0.0, point.told.batch)  # type: ignore[misc]
         if isinstance(point.told, Row):
             low, high = interval(point.parts_ns, point.told.batch)
             yield from differing(study, point, {**dict.fromkeys(SHARES), **made, "low": low, "high": high})
+            if study.study.command is not None and point.no_energy not in (None, point.told.no_energy):
+                yield study.fault(f"no_energy {point.told.no_energy} of {point.told.folder}", f"{point.no_energy}, as its readings have it")
         else:
             yield from differing(study, point, {"samples_per_second": made["samples_per_second"]})
 
@@ -112,6 +131,35 @@ def differing(study: StudyFile, point: StudyPoint, made: Mapping[str, Any]) -> I
         if not (told == value or (told and value and math.isclose(told, value, rel_tol=RELATIVE))):
             where = f"batch {point.told.batch}, {point.told.engine} {point.told.precision}"
             yield study.fault(f"{name} {told!r} of {where}", f"{value!r}, as {point.told.folder} has it")
+
+
+@rule("study.queries", StudyFile)
+def queries(study: StudyFile) -> Iterator[Fault]:
+    """LoadGen's mean and percentiles of a run are those of its record of queries: each query's record lies within LoadGen's own clock.
+
+    Source: harness/serving/loadgen/batching.py; loadgen/results.cc: of n latencies in order, percentile p is the one at place n x p.
+    Advice: submit LoadGen's files and the record of queries unmodified.
+    """
+    for point in study.points:
+        if point.latencies_ns is None:
+            continue
+        if point.number(QUERIES) != (count := len(point.latencies_ns)):
+            yield point.fault(f"{QUERIES} {point.value(QUERIES)!r}", f"{count}, as {RECORD} has it", key=QUERIES)
+            continue
+        for key, made_ns in recorded(point.latencies_ns).items():
+            told_ns = point.number(key)
+            least_ns, most_ns = made_ns * (1 - ROUNDED), made_ns * (1 + ABOVE) + QUERY_MS * NS_PER_MS
+            if told_ns is not None and not least_ns <= told_ns <= most_ns:
+                severity = None if told_ns < least_ns else Severity.WARNING  # a busy machine may hold LoadGen up behind an answer
+                yield point.fault(f"{key} {told_ns:.0f}", f"about {made_ns:.0f}, as {RECORD} has it", key=key, severity=severity)
+
+
+def recorded(latencies_ns: Any) -> dict[str, float]:
+    """Return the mean and percentiles of a record's latencies (an array, ns, at least one) under LoadGen's keys."""
+    ordered = latencies_ns.copy()
+    ordered.sort()
+    shares = {share_key(share): float(ordered[int(len(ordered) * float(share) / 100)]) for _, share in SHARES.values()}
+    return {MEAN: float(latencies_ns.mean()), **shares}
 
 
 @rule("study.summary", StudyFile)
@@ -139,11 +187,17 @@ def accuracy(study: StudyFile) -> Iterator[Fault]:
     Source: docs/STUDIES.md; the workload's own scorer.
     Advice: run podium sweep again: it scores each engine and number format once.
     """
-    for row in study.study.rows:
+    whole = study.study
+    for row in whole.rows:
         made = study.scores.get(row.folder.partition("/")[0]) if row.folder else {}
+        differs = {name: value - whole.reference[name] for name, value in row.scores.items() if name in whole.reference}
+        if whole.command is not None and not close(row.difference, differs):
+            yield study.fault(f"difference {row.difference} of batch {row.batch}", f"{differs}, the scores minus the reference accuracy")
+        if not whole.finished and not row.scores:
+            continue  # scored at the end
         if isinstance(made, str):
             yield study.fault(f"scores {row.scores}", f"scores that can be recomputed: {made}")
-        elif (made is None and (row.scores or not study.study.bare)) or (made is not None and not close(row.scores, made)):
+        elif (made is None and (row.scores or not whole.bare)) or (made is not None and not close(row.scores, made)):
             yield study.fault(f"scores {row.scores} of batch {row.batch}", f"{dict(made or {})}, as the accuracy run has it")
 
 

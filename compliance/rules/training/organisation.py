@@ -45,7 +45,8 @@ def described(system: FiledSystem) -> Iterator[Fault]:
     """
     path = system.described.path
     if not path.exists():
-        accepted = None if system.others or path.parent.is_dir() else Severity.WARNING  # accepted of v0.6: no description of any system
+        described_elsewhere = system.others or path.parent.is_dir()  # accepted of v0.6: no description of any system
+        accepted = None if described_elsewhere and (system.sets or system.strays) else Severity.WARNING  # the package checker opens no folder without sets
         yield system.fault(f"no systems/{path.name}", "the description of the system", path, accepted)
 
 

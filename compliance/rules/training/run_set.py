@@ -7,6 +7,7 @@ from itertools import pairwise
 from math import isclose
 from typing import Any, Final
 
+from compliance.documents.training.bypass import SEEDS, bypassed
 from compliance.documents.training.log import PublishedLog, PublishedSet
 from compliance.rules import rule
 from compliance.rules.training.log_clock import NS_PER_S
@@ -51,11 +52,15 @@ def count(group: PublishedSet) -> Iterator[Fault]:
 def numbers(group: PublishedSet) -> Iterator[Fault]:
     """The logs of a set are numbered consecutively from 0 or 1.
 
-    Source: submission_rules.adoc, Directory structure: result_<i>.txt; accepted sets begin with either, and from v1.0 on some skip numbers.
+    Source: submission_rules.adoc, Directory structure: result_<i>.txt; accepted sets begin with either, and from v1.0 on some skip numbers;
+    mlcommons/logging, package_checker.py, takes any result_*.txt.
     Advice: submit all runs under their own numbers.
     """
-    found = [log.number or 0 for log in group.logs]
-    if found and (found[0] not in (0, 1) or found != list(range(found[0], found[0] + len(found)))):
+    unnumbered = [log.path.name for log in group.logs if log.number is None]
+    if unnumbered:
+        yield group.fault(", ".join(unnumbered), "result_<i>.txt with a number", severity=Severity.WARNING)
+    found = [log.number for log in group.logs if log.number is not None]
+    if found and not unnumbered and (found[0] not in (0, 1) or found != list(range(found[0], found[0] + len(found)))):
         accepted = Severity.WARNING if group.counts_progress and len(set(found)) == len(found) else None
         yield group.fault(f"result_{', result_'.join(map(str, found))}", "consecutive numbers from 0 or 1", severity=accepted)
 
@@ -199,16 +204,19 @@ def drawn(group: PublishedSet) -> Iterator[Fault]:
     Source: mlcommons/logging, seed_checker.py.
     """
     asked = group.round.rules.seeds_required and any(log.closed for log in group.logs)
+    bypass = bypassed(group, SEEDS)
+    let_pass, severity = (f" (passed over: {bypass})", Severity.WARNING) if bypass else ("", None)
     for log in group.logs if asked else ():
         if log.counts and not log.all(events.SEED):
-            yield group.fault("no seed", "a logged seed", log.path)
+            yield group.fault("no seed", f"a logged seed{let_pass}", log.path, severity=severity)
     seen: dict[tuple[str, str, str], PublishedLog] = {}
     for log in group.logs:
         for record in log.all(events.SEED):
             where = (str(record.metadata.get("file")), str(record.metadata.get("lineno")), canonical(record.value))
             other = seen.setdefault(where, log)
             if other is not log:
-                yield group.fault(f"seed {short(record.value)}, as in {other.path.name}", "a different seed for each run", log.path, record.line)
+                found, required = f"seed {short(record.value)}, as in {other.path.name}", f"a different seed for each run{let_pass}"
+                yield group.fault(found, required, log.path, record.line, severity)
                 break
 
 
@@ -225,8 +233,9 @@ def hyperparameters(group: PublishedSet) -> Iterator[Fault]:
     elif group.row and not group.row.strict:
         constant = {*BATCHES, *(constraint.key for constraint in group.row.constraints if constraint.equals is not None)}
         tables = [(log, {key: value for key, value in table.items() if key in constant}) for log, table in tables]
+    pardoned = [log.path for log in group.pardoned]
     for key in sorted({key for _, table in tables for key in table}):
-        told = [(log, canonical(table.get(key, "nothing"))) for log, table in tables]
+        told = [(log, canonical(table.get(key, "nothing"))) for log, table in tables if key in table or log.path not in pardoned]
         yield from differing(group, key, told)
 
 

@@ -13,11 +13,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from harness.machine.power.boards import Board, board
-from harness.machine.power.rails import MODULE, Rails
+from harness.machine.power.boards import Board, board, place_of
+from harness.machine.power.rails import Rails
 from suite.power import PERIOD_MS, ROOT, Channel, Grade, PowerReading, Quantity
 
 PROGRAM: Final = "tegrastats"
+BIN: Final = "usr/bin"
+"""Where JetPack puts the program."""
 RAIL: Final = re.compile(r"\b((?:VDD|POM|VIN|GPU|CPU|SOC|CV|VDDRQ|SYS)[A-Z0-9_]*) (\d+)(?:mW)?/(\d+)(?:mW)?(?=\s|$)")
 WAIT_S: Final = 2.0
 """Time limit of the first line."""
@@ -37,9 +39,10 @@ class Tegrastats:
         """Find the rails that the program prints; none if the kernel's own files are readable."""
         if not isinstance(Rails().probe(root), str):
             return "not needed: the kernel's own files can be read (ina3221)"
-        if root != ROOT or shutil.which(PROGRAM) is None:
+        program = shutil.which(PROGRAM) if root == ROOT else shutil.which(PROGRAM, path=root / BIN)
+        if program is None:
             return f"the program {PROGRAM} is not there: this is no Jetson"
-        self.process = subprocess.Popen([PROGRAM, "--interval", str(PERIOD_MS)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen([program, "--interval", str(PERIOD_MS)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         try:
             self.update(WAIT_S)
         except OSError as error:
@@ -49,14 +52,12 @@ class Tegrastats:
 
     def channel(self, label: str, known: Board | None) -> Channel:
         """Build a rail's channel."""
-        feeds = known is not None and label in known.input
-        within = (MODULE,) if known is not None and known.input and not feeds else ()
+        scope, within = place_of(label, known)
         facts: dict[str, Any] = {"rail": label, "board": known.name if known else "unknown"}
-        scope = MODULE if feeds else f"rail:{label}"
         return Channel(name=f"{self.name}:{label}", source=self.name, grade=Grade.SENSOR, scope=scope, within=within, quantity=Quantity.POWER, facts=facts)
 
     def read(self, channel: Channel) -> PowerReading:
-        """Return the newest line's value; OSError if the program stopped printing."""
+        """Return the newest line's value, with its time; OSError if the program stopped printing."""
         self.update(0.0)
         return PowerReading(t_ns=self.t_ns, value=self.powers[str(channel.facts["rail"])] * UW_PER_MW)
 

@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+import click
+
 from harness.machine.power.selection import Chosen
 from harness.progress import Waiting
 from harness.serving.energy import Measured, energy_of
@@ -14,14 +16,16 @@ from harness.serving.loadgen.result_files import Facts, read_facts
 from harness.serving.loadgen.session import Job, System, held
 from harness.serving.loadgen.test_settings import Schedule
 from harness.serving.sweep.study_files import point_in, save
-from suite.errors import JudgedError, MissingError, RequestError
+from suite.errors import JudgedError, RequestError
 from suite.files.layout import DETAIL, QUERIES
 from suite.loadgen.advice import LATENCY_SHARE
 from suite.loadgen.scenario import Scenario
 from suite.rounds import LoadGenRules
-from suite.studies.documents import MEAN, NS_PER_S, POINT, Point, Row, cells, interval, parts_of
+from suite.studies.documents import MEAN, NS_PER_S, POINT, WIDE, Point, Row, cells, interval, longer, own_settings, parts_of
 from suite.workload import Mode
 
+NO_MEMORY: Final = "memory does not suffice"
+"""harness.engines.outputs: part of an engine's error for a batch that does not fit into memory."""
 TRIES: Final = 4
 LEAST_QUERIES: Final = 10
 LEAST_SLOW: Final = 3
@@ -49,7 +53,7 @@ class Subject:
 
 def of_batch(subject: Subject, batch: int) -> tuple[System, Point]:
     """Return the system and identity for queries of `batch` samples, each answered at once."""
-    own = {"batching.max_batch": batch, "batching.workers": 1, "batching.window_us": 0, "batching.only_full": True}
+    own = own_settings(batch)
     run = subject.system.run
     system = replace(subject.system, run=replace(run, settings={**run.settings, **own}), batching=Batching(workers=1, max_batch=batch, window_us=0))
     told = subject.identity
@@ -57,15 +61,39 @@ def of_batch(subject: Subject, batch: int) -> tuple[System, Point]:
 
 
 def measured(subject: Subject, batch: int, sample_ns: float | None, name: str = "") -> Row:
-    """Measure a point, unless it exists; one that this machine cannot run becomes a row with the reason. `sample_ns`: latency per sample at other batches."""
+    """Measure a point, unless it exists, and longer where its interval is wide; `sample_ns`: latency per sample at other batches.
+
+    A batch that memory does not hold, or that fails where another batch was measured, becomes a row with the reason; every other error is raised.
+    """
     system, identity = of_batch(subject, batch)
-    folder = subject.folder / (name or f"batch-{batch}")
-    if not done(folder, identity, subject.power):
-        try:
-            run_whole(subject, Job(system=system, schedule=schedule_of(subject, batch, sample_ns), folder=folder, power=subject.power), identity)
-        except (RequestError, MissingError, JudgedError) as error:
-            return Row(engine=identity.engine, precision=identity.precision, batch=batch, folder="", why=str(error))
-    return row_of(folder, identity, read_facts(folder))
+    job = Job(system=system, schedule=schedule_of(subject, batch, sample_ns), folder=subject.folder / (name or f"batch-{batch}"), power=subject.power)
+    try:
+        if not done(job.folder, identity, subject.power):
+            run_whole(subject, job, identity)
+        row = row_in(job.folder, identity)
+        while not name and (times := longer(row, identity.seconds)):
+            click.echo(f"  batch {batch}: interval wider than \u00b1{WIDE:.0%}; again, for {times * identity.seconds:g} s")
+            run_whole(subject, lasting(job, times, row), replace(identity, times=times))
+            row = row_in(job.folder, identity)
+    except (RequestError, JudgedError) as error:
+        if NO_MEMORY not in str(error) and sample_ns is None:
+            raise
+        shutil.rmtree(job.folder, ignore_errors=True)
+        return Row(engine=identity.engine, precision=identity.precision, batch=batch, folder="", why=str(error))
+    return row
+
+
+def lasting(job: Job, times: int, row: Row) -> Job:
+    """Return a point's job at a multiple of its length, with the latency that was seen."""
+    plan = job.schedule
+    seen_ns = int(LATENCY_SHARE * (row.mean_latency_ns or 0))
+    return replace(job, schedule=replace(plan, min_duration_ms=plan.min_duration_ms * times, expected_latency_ns=max(1, seen_ns)))
+
+
+def row_in(folder: Path, identity: Point) -> Row:
+    """Read a point that exists; its record says for how long it was measured."""
+    kept = point_in(folder)
+    return row_of(folder, replace(identity, times=kept.times if kept else 1), read_facts(folder))
 
 
 def run_whole(subject: Subject, job: Job, identity: Point) -> None:
@@ -76,7 +104,8 @@ def run_whole(subject: Subject, job: Job, identity: Point) -> None:
         if not facts.errors:
             return
         seen_ns = facts.number(MEAN) / identity.batch
-        job = replace(job, schedule=schedule_of(subject, identity.batch, seen_ns / 2))
+        expected_ns = schedule_of(subject, identity.batch, seen_ns / 2).expected_latency_ns
+        job = replace(job, schedule=replace(job.schedule, expected_latency_ns=expected_ns))
     shutil.rmtree(job.folder, ignore_errors=True)
     raise JudgedError(f"LoadGen: {facts.errors[0]}")
 
@@ -90,17 +119,17 @@ def done(folder: Path, identity: Point, power: Chosen) -> bool:
 
 
 def plain(identity: Point) -> dict[str, Any]:
-    """Convert an identity to JSON types."""
+    """Convert an identity to JSON types, without what is no part of it."""
     built: dict[str, Any] = json.loads(json.dumps(asdict(identity), default=list))
-    return built
+    return {name: value for name, value in built.items() if name not in ("times", "lost")}
 
 
 def run_point(job: Job, identity: Point) -> None:
     """Run LoadGen, and write the point's record next to LoadGen's files."""
     title = f"{identity.subject} {identity.engine} {identity.precision}, batch {identity.batch}"
-    shutil.rmtree(job.folder, ignore_errors=True)  # a point of another system or length
-    with Waiting(title, job.schedule.min_duration_ms / 1000) as shown, held(job, shown.tick) as (folder, _):
-        save(folder / POINT, identity)
+    with Waiting(title, job.schedule.min_duration_ms / 1000) as shown, held(job, shown.tick) as (folder, outcome):
+        save(folder / POINT, replace(identity, lost=outcome.lost))
+        shutil.rmtree(job.folder, ignore_errors=True)  # a shorter run, or one without power
 
 
 def schedule_of(subject: Subject, batch: int, sample_ns: float | None) -> Schedule:
@@ -137,6 +166,7 @@ def row_of(folder: Path, identity: Point, facts: Facts) -> Row:
         folder=f"{folder.parent.name}/{folder.name}",
         low=low,
         high=high,
+        times=identity.times,
         energy=drawn.energy,
         no_energy=drawn.reasons,
         **cells(facts.number, identity.batch),

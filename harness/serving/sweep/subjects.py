@@ -21,7 +21,7 @@ from suite.errors import MissingError, RequestError
 from suite.files.layout import file_sha256, slug
 from suite.rounds import Round
 from suite.rounds.settings import choose
-from suite.studies.bare_network import BareNetwork
+from suite.studies.bare_network import BareNetwork, ChecksWeights
 from suite.studies.documents import STUDIES, Point
 from suite.terms import QUANTISED, Precision
 from suite.workload import Inference, Run
@@ -88,6 +88,7 @@ def of_network(name: str, options: Options, weights: Path | None, seconds: float
     """Set up a bare network; RequestError for an unknown name, MissingError for an engine that does not run here."""
     network, engine, precision = registry.network(name), registry.engine(options.engine), Precision(options.precision or Precision.FP32)
     check_runs(network, engine, precision, options)
+    check_weights(network, weights)
     run = network_run(network, options, precision)
     told = file_sha256(weights) if weights else f"random, seed {RANDOM_SEED}"
     identity = identity_of(run, subject=name, weights=told, profile=None, engine=options.engine, seconds=seconds)
@@ -114,6 +115,7 @@ def identity_of(run: Run, *, subject: str, weights: str, profile: str | None, en
         seconds=seconds,
         settings=dict(run.settings),
         version=__version__,
+        system=host_name(run.device),
     )
 
 
@@ -130,6 +132,14 @@ def check_runs(network: BareNetwork, engine: Engine[Any], precision: Precision, 
         raise RequestError(f"{precision} needs calibration samples, and a bare network has none; sweep the workload instead")
     if lacking := engine.missing(resolve(options.device), precision):
         raise MissingError(f"engine {options.engine}: {lacking}")
+
+
+def check_weights(network: BareNetwork, weights: Path | None) -> None:
+    """Refuse a file that is not there, and weights of another network."""
+    if weights is not None and not weights.is_file():
+        raise RequestError(f"--weights {weights}: no such file")
+    if weights is not None and isinstance(network, ChecksWeights):
+        network.check_weights(weights)
 
 
 def network_run(network: BareNetwork, options: Options, precision: Precision) -> Run:

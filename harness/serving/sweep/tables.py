@@ -9,7 +9,7 @@ from suite.studies.documents import Row, Study, most_direct
 
 NS_PER_MS: Final = 1e6
 GAP: Final = "  "
-HEAD: Final = ("engine", "precision", "batch", "samples/s", "p50 ms", "p90 ms", "p99 ms", "mean ms", "W", "samples/s/W", "score", "to fp32")
+HEAD: Final = ("engine", "precision", "batch", "samples/s", "p50 ms", "p90 ms", "p99 ms", "mean ms", "W", "samples/s/W", "score", "to reference")
 ALWAYS: Final = HEAD.index("score")
 """Columns from here on are shown only if one of their cells is filled."""
 COLUMNS: Final = (

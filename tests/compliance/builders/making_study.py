@@ -7,10 +7,26 @@ from typing import Any, Final
 import numpy
 from making import LOADS, write_run
 
-from suite.files.layout import ACCURACY_TEXT, DETAIL, QUERIES, RUN_RECORD
+from suite.files.layout import ACCURACY_TEXT, DETAIL, QUERIES, RUN_RECORD, TELEMETRY
 from suite.loadgen.scenario import Scenario
 from suite.records import write_json
-from suite.studies.documents import POINT, STUDIES, STUDY, Drift, Point, Row, Study, best_within, cells, interval, parts_of
+from suite.studies.documents import (
+    POINT,
+    STUDIES,
+    STUDY,
+    Asked,
+    Command,
+    Drift,
+    Point,
+    Row,
+    Study,
+    best_within,
+    cells,
+    interval,
+    ordered,
+    own_settings,
+    parts_of,
+)
 
 LOAD: Final = LOADS[Scenario.MULTI_STREAM]
 SYSTEM: Final = "box-torch-fp32"
@@ -20,15 +36,25 @@ SHARED: Final[dict[str, Any]] = {
 }  # fmt: skip
 
 
+AXES: Final[dict[str, Any]] = {"engines": ("torch",), "precisions": ("fp32",), "batches": (8, 4096)}
+SETTINGS: Final[dict[str, Any]] = {"engine.compile": False}
+STRIDE: Final = 331
+"""Mixes the latencies of a run, so that its ten parts are alike."""
+TELEMETRY_TEXT: Final = """{"telemetry":1,"channels":[{"id":0,"name":"host","kind":"state","cores":2,"governor":null}],"clocks_ns":[1,1700000040000000000]}
+{"end":{"readings":0,"late":0,"longest_gap_ms":0,"cpu_ms":10,"clocks_ns":[11001000000,1700000051000000000]}}
+"""
+
+
 def write_point(folder: Path, step_ns: int) -> tuple[Row, list[int]]:
     """One run of eight samples a query, with the record of the point and of its queries; the row that it makes."""
     load = replace(LOAD, step_ns=step_ns)
     write_run(folder, load, "performance")
     (folder / RUN_RECORD).unlink()
     batch = load.samples_per_query
-    point = Point(**SHARED, engine="torch", precision="fp32", framework="torch", batch=batch, settings={"batching.max_batch": batch})
+    point = Point(**SHARED, engine="torch", precision="fp32", framework="torch", batch=batch, settings={**SETTINGS, **own_settings(batch)}, system="box")
+    (folder / TELEMETRY).write_text(TELEMETRY_TEXT)
     write_json(folder / POINT, asdict(point))
-    latencies = numpy.array(load.latencies, "i8")
+    latencies = numpy.array(load.latencies, "i8")[numpy.arange(load.queries) * STRIDE % load.queries]
     rows = numpy.zeros(load.queries, [("issued_ns", "<i8"), ("done_ns", "<i8"), ("batch", "<u4"), ("samples", "<u4")])
     rows["done_ns"] = numpy.cumsum(latencies)
     rows["issued_ns"] = rows["done_ns"] - latencies
@@ -62,6 +88,8 @@ def write_study(root: Path) -> Path:
     rows = (row, refused)
     study = Study(
         kind="sweep", **SHARED, system="box", seed=0, within_ms=20.0, rows=rows, drift=(drift,), best=best_within(rows, 20.0),
+        command=Command(subjects=("toy",), **AXES, order=ordered(("toy",), **AXES, seed=0)),
+        asked=(Asked(engine="torch", precision="fp32", framework="torch", batches=AXES["batches"], settings=SETTINGS),),
     )  # fmt: skip
     write_json(folder / STUDY, asdict(study))
     return folder

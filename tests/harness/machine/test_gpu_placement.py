@@ -166,7 +166,7 @@ def test_doctor_tells_which_cores_each_gpu_gets(machine: Any, monkeypatch: pytes
     monkeypatch.setattr(device, "usable_gpus", lambda: 2)
     told = report.on_gpus("cuda:0")
     assert told == {"cuda:0": "0-7", "cuda:1": "64-71"} and report.on_gpus("cpu") == {}
-    plain = {"processor": "x", "cores": 16, "memory_gib": 1, "memory_free_gib": 1, "cache": "", "disk_free_gib": 1, "short_of": ()}
+    plain = {"processor": "x", "power": (), "cores": 16, "memory_gib": 1, "memory_free_gib": 1, "cache": "", "disk_free_gib": 1, "short_of": ()}
     here = SimpleNamespace(**plain, instances=("0-7", "64-71"), placement=told, gpus=("a", "b"), device="cuda:0")
     monkeypatch.setattr(screen, "gpus", tuple)
     screen.show(here, [], [])  # type: ignore[arg-type]

@@ -1,6 +1,8 @@
 """A meter that measures nothing: it reports given watts, to test the protocol and its users."""
 
+import math
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from suite.errors import RequestError
@@ -21,6 +23,13 @@ class Profile:
             return passed[-1] if passed else steps[0][1]
         except (OSError, ValueError, IndexError) as error:
             raise RequestError(f"--profile {self.path}: not lines of UTC_NS WATTS: {getattr(error, 'strerror', None) or error}") from error
+
+
+def constant(watts: float) -> Callable[[], float]:
+    """Return a meter of one power; RequestError if it is none."""
+    if not math.isfinite(watts):
+        raise RequestError(f"--watts {watts}: a number of watts is needed")
+    return lambda: watts
 
 
 def greeting(period_ms: int) -> str:

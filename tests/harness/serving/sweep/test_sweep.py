@@ -8,15 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from click.testing import CliRunner, Result
 from podium_fakes.kept import keep_checkpoint
+from safetensors.torch import save_file
 
 from compliance.judge import Judge
 from compliance.verdict import Severity
 from harness.cli import sweep
 from harness.serving.sweep import command as driven
 from harness.serving.sweep import idle, points
-from suite.errors import RequestError
+from suite.errors import JudgedError, RequestError
+from suite.files.layout import STATE
+from suite.studies import documents
 from suite.studies.documents import POINT, STUDIES, STUDY, Row, best_within
 
 SHORT = ("--seconds", "0.2", "--threads", "1", "--engine", "fake", "--framework", "fake")
@@ -51,6 +55,7 @@ def test_a_workload_is_swept_scored_and_judged(tmp_path: Path, monkeypatch: pyte
     assert [row["batch"] for row in study["rows"]] == [1, 2, 4] and len(study["drift"]) == 1
     for row in study["rows"]:
         assert row["samples_per_second"] > 0 and row["queries"] >= 10 and row["scores"] == {"top1": 0.8} and row["difference"] == {"top1": 0.0}
+    assert "to reference" in told and "to fp32" not in told
     assert "largest batch within 1000 ms: 4 in fake fp32" in told and "saved in" in told
     assert errors(tmp_path / STUDIES / "fake") == []
     monkeypatch.setattr(points, "run_point", lambda *_: pytest.fail("measured again"))
@@ -109,6 +114,77 @@ def test_a_meter_that_is_silent_costs_the_watts_alone(tmp_path: Path) -> None:
     assert row["samples_per_second"] > 0 and row["energy"] == [] and "no such channel" in row["no_energy"][0] and "no energy:" in told
 
 
+def test_a_point_with_a_wide_interval_is_measured_for_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to four times; the longest run is the row, and the judge holds its length against LoadGen's log."""
+    keep_checkpoint(tmp_path)
+    monkeypatch.setattr(documents, "WIDE", 0.0)
+    told = invoked("fake", "--batches", "1", *SHORT, "--results", tmp_path).stdout
+    (row,) = table(tmp_path)["rows"]
+    path = tmp_path / STUDIES / "fake" / STUDY
+    (record,) = path.parent.glob(f"*/batch-1/{POINT}")
+    assert row["times"] == json.loads(record.read_text())["times"] == 4 and told.count("interval wider than") == 2
+    assert errors(path.parent) == []
+    monkeypatch.setattr(points, "run_point", lambda *_: pytest.fail("measured again"))
+    invoked("fake", "--batches", "1", *SHORT, "--results", tmp_path)
+    record.write_text(record.read_text().replace('"times": 4', '"times": 1'))
+    assert errors(path.parent) == ["study.points"]
+
+
+def row_of(**changes: Any) -> Row:
+    return Row(**{"engine": "e", "precision": "fp32", "batch": 1, "folder": "f", "queries": 100, "samples_per_second": 100.0, "low": 90.0, "high": 110.0,
+                  "mean_latency_ns": 10e6, **changes})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "times"),
+    [
+        ({}, 2),
+        ({"times": 2, "queries": 200}, 4),
+        ({"times": 4, "queries": 400}, None),
+        ({"low": 96.0, "high": 104.5}, None),
+        ({"high": None}, 2),
+        ({"low": None, "high": None}, None),
+        ({"queries": 250}, 4),
+        ({"queries": 500}, None),
+    ],
+)
+def test_how_long_a_wide_point_is_measured(changes: dict[str, Any], times: int | None) -> None:
+    """Twice, then four times one second; ten slow queries that took as long already are not repeated."""
+    assert documents.longer(row_of(**changes), 1.0) == times
+
+
+def test_a_sweep_that_ends_early_leaves_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says that it is unfinished, and the same command goes on from it."""
+    keep_checkpoint(tmp_path)
+    command = ("fake", "--batches", "1,2", *SHORT, "--results", tmp_path)
+    whole = driven.once_more
+    monkeypatch.setattr(driven, "once_more", lambda *_: (_ for _ in ()).throw(JudgedError("the power went")))
+    with pytest.raises(JudgedError):
+        invoked(*command)
+    study, folder = table(tmp_path), tmp_path / STUDIES / "fake"
+    assert [row["batch"] for row in study["rows"]] == [1, 2] and not study["finished"] and errors(folder) == []
+    assert "the sweep is unfinished" in str(Judge().result(str(folder)).findings)
+    monkeypatch.setattr(driven, "once_more", whole)
+    invoked(*command)
+    assert table(tmp_path)["finished"] and errors(folder) == [] and "study.request" not in str(Judge().result(str(folder)).findings)
+
+
+def test_a_narrower_sweep_keeps_rows_of_the_same_system(tmp_path: Path) -> None:
+    """What was measured stays in the table, and another length moves it aside."""
+    keep_checkpoint(tmp_path)
+    command = ("fake", *SHORT, "--results", tmp_path)
+    invoked(*command, "--batches", "1,2,4")
+    before, folder = table(tmp_path), tmp_path / STUDIES / "fake"
+    told = invoked(*command, "--batches", "1").stdout
+    assert table(tmp_path)["rows"] == before["rows"] and "kept from earlier sweeps: fake fp32 batch 2, fake fp32 batch 4" in told
+    assert errors(folder) == []
+    told = invoked(*command, "--batches", "2", "--seconds", "0.1").stdout
+    assert [row["batch"] for row in table(tmp_path)["rows"]] == [2] and "earlier results moved to" in told
+    assert not {"study.request", "study.folders"} & {finding.rule for finding in Judge().result(str(folder)).findings}
+    (moved,) = (tmp_path / STATE / "superseded").glob(f"*/{STUDIES}/fake/{STUDY}")
+    assert json.loads(moved.read_text())["rows"] == before["rows"]
+
+
 def test_csv_and_json_have_all_points(tmp_path: Path) -> None:
     """stdout is the format alone."""
     keep_checkpoint(tmp_path)
@@ -124,6 +200,9 @@ def test_csv_and_json_have_all_points(tmp_path: Path) -> None:
         (("fake", "--batches", "0"), "write batch sizes from 1 to"),
         (("fake", "--batches", "1,x"), "write batch sizes from 1 to"),
         (("fake", "--within-ms", "0"), "not in the range"),
+        (("fake", "--within-ms", "nan"), "no finite number"),
+        (("fake", "--seconds", "nan"), "no finite number"),
+        (("fake", "--seconds", "inf"), "no finite number"),
     ],
 )
 def test_a_request_without_sense_is_a_usage_error(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
@@ -140,6 +219,40 @@ def test_options_of_one_subject_want_one(tmp_path: Path) -> None:
         invoked("--network", "alexnett", "--results", tmp_path)
     with pytest.raises(RequestError, match="a bare network has none; sweep the workload"):
         invoked("--network", "alexnet", "--precision", "int8", "--results", tmp_path)
+
+
+def test_weights_that_do_not_fit_are_refused_before_anything_is_measured(tmp_path: Path) -> None:
+    """A process for each batch would fail in turn, and leave a table without a figure."""
+    strange = tmp_path / "other.safetensors"
+    save_file({"conv.weight": torch.zeros(2, 2)}, strange)
+    for path, words in ((strange, "weights of another network than alexnet"), (tmp_path / "missing.safetensors", "no such file")):
+        with pytest.raises(RequestError, match=words):
+            invoked("--network", "alexnet", "--weights", path, "--results", tmp_path / "r")
+    with pytest.raises(RequestError, match="share a folder"):
+        invoked("resnet50", "--network", "resnet50", "--results", tmp_path / "r")
+    assert not (tmp_path / "r").exists()
+
+
+def test_an_error_of_no_one_batch_size_is_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system that cannot be built is said once, and leaves nothing; a batch that fails beside others says why."""
+    keep_checkpoint(tmp_path)
+    measure = points.run_point
+
+    def fails_at(batch: int, words: str) -> None:
+        def run(job: Any, identity: Any) -> None:
+            if identity.batch == batch:
+                raise RequestError(words)
+            measure(job, identity)
+
+        monkeypatch.setattr(points, "run_point", run)
+
+    fails_at(1, "no such layer")
+    with pytest.raises(RequestError, match="no such layer"):
+        invoked("fake", "--batches", "1,2", *SHORT, "--results", tmp_path)
+    assert not (tmp_path / STUDIES / "fake").exists()
+    fails_at(2, "no kernel for a batch of 2")
+    invoked("fake", "--batches", "1,2", *SHORT, "--results", tmp_path)
+    assert [row["why"] for row in table(tmp_path)["rows"]] == ["", "no kernel for a batch of 2"] and errors(tmp_path / STUDIES / "fake") == []
 
 
 def test_the_best_batch_is_one_that_was_measured() -> None:

@@ -1,0 +1,139 @@
+"""A study's table held against its runs: what an edit of several files alike must not get past."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from examples import result_of
+from kinds.study import faster, row, study, study_in
+from making_study import SYSTEM
+from spoiling import put, setting
+
+from compliance.verdict import Severity
+from suite.files.layout import DETAIL, QUERIES, SUMMARY, TELEMETRY
+from suite.studies.documents import POINT, STUDY, share_key
+
+Edit = Callable[[Path], object]
+
+
+def errors(folder: Path) -> set[str]:
+    return {finding.rule for finding in result_of(folder).findings if finding.severity is Severity.ERROR}
+
+
+def warnings(folder: Path) -> set[str]:
+    return {finding.rule for finding in result_of(folder).findings if finding.severity is Severity.WARNING}
+
+
+def test_the_example_has_no_findings(tmp_path: Path) -> None:
+    """Else every test below would pass by it."""
+    study(tmp_path)
+    assert not result_of(tmp_path).findings
+
+
+def test_a_rate_that_was_doubled_in_log_and_table_alike_is_found(tmp_path: Path) -> None:
+    """The record of queries has the latencies."""
+    faster(tmp_path)
+    assert "study.queries" in errors(tmp_path)
+
+
+@pytest.mark.parametrize(("factor", "found"), [(0.99, errors), (1.5, warnings)])
+def test_a_percentile_that_was_edited_in_log_and_table_alike_is_found(factor: float, found: Callable[[Path], set[str]], tmp_path: Path) -> None:
+    """Below the record it cannot be; above it may be by what a busy machine does behind an answer."""
+    study(tmp_path)
+    (table,) = tmp_path.rglob(STUDY)
+    p50_ns = int(study_in(table)["rows"][0]["p50_ns"] * factor)
+    row(p50_ns=float(p50_ns))(table)
+    (log,) = tmp_path.glob(f"**/{SYSTEM}/batch-8/{DETAIL}")
+    setting(share_key("50.00"), p50_ns)(log)
+    assert found(tmp_path) == {"study.queries"}
+
+
+def without(name: str) -> Edit:
+    """Remove a file or folder of every run."""
+    return lambda folder: [path.unlink() for path in folder.rglob(name)]
+
+
+def table(**changes: Any) -> Edit:
+    """Change the table."""
+    return lambda folder: put(**changes)(next(folder.rglob(STUDY)))
+
+
+def of_points(**changes: Any) -> Edit:
+    """Change the record of each run alike."""
+    return lambda folder: [put(**changes)(path) for path in folder.rglob(POINT)]
+
+
+def rows(edit: Callable[[list[dict[str, Any]]], object]) -> Edit:
+    """Change the rows."""
+
+    def change(folder: Path) -> None:
+        path = next(folder.rglob(STUDY))
+        document = study_in(path)
+        edit(document["rows"])
+        path.write_text(json.dumps(document))
+
+    return change
+
+
+REFUSED = {"engine": "torch", "precision": "fp32", "batch": 8, "folder": "", "why": "out of memory"}
+
+
+@pytest.mark.parametrize(
+    ("edit", "rule"),
+    [
+        (rows(lambda every: every.pop(0)), "study.request"),
+        (rows(lambda every: every.pop(1)), "study.request"),
+        (table(drift=[]), "study.request"),
+        (table(rows=[], drift=[], best=[]), "study.request"),
+        (rows(lambda every: every.append(every[1])), "study.request"),
+        (table(seed=3, command__order=["toy torch fp32 4096", "toy torch fp32 8"]), "study.request"),
+        (table(command__batches=[8]), "study.request"),
+        (table(command__engines=["onnxruntime"]), "study.request"),
+        (rows(lambda every: every.__setitem__(0, REFUSED)), "study.folders"),
+        (lambda folder: shutil.copytree(next(folder.rglob("batch-8")), next(folder.rglob(SYSTEM)) / "batch-4"), "study.folders"),
+        (without(TELEMETRY), "study.folders"),
+        (without(QUERIES), "study.folders"),
+        (without(SUMMARY), "file.present"),
+        (table(system="h200"), "study.points"),
+        (rows(lambda every: every[0].update(why="slow")), "study.points"),
+        (rows(lambda every: every[0].update(times=2)), "study.points"),
+        (of_points(settings={"x": 1}), "study.points"),
+        (of_points(framework="tensorflow"), "study.points"),
+        (of_points(system="h200"), "study.points"),
+        (rows(lambda every: every[0].update(no_energy=["the meter was silent"])), "study.figures"),
+        (rows(lambda every: every[0].update(difference={"top1": 0.0})), "study.accuracy"),
+    ],
+)
+def test_what_was_removed_or_edited_is_found(edit: Edit, rule: str, tmp_path: Path) -> None:
+    """A table that leaves out its bad points would look better than the machine is."""
+    study(tmp_path)
+    edit(tmp_path)
+    assert rule in errors(tmp_path)
+
+
+def test_other_files_and_what_an_unfinished_sweep_lacks_are_warnings(tmp_path: Path) -> None:
+    """A sweep that was killed has measured what it says."""
+    study(tmp_path)
+    next(tmp_path.rglob(STUDY)).with_name("note.txt").write_text("as it was\n")
+    table(finished=False, drift=[])(tmp_path)
+    assert not errors(tmp_path) and warnings(tmp_path) == {"study.request", "study.folders"}
+
+
+def test_a_study_of_an_earlier_version_is_judged_as_before(tmp_path: Path) -> None:
+    """It does not say what was asked for, which is a warning; its settings are held against its batches nevertheless."""
+    study(tmp_path)
+    path = next(tmp_path.rglob(STUDY))
+    document = study_in(path)
+    for name in ("command", "asked", "finished", "reference"):
+        del document[name]
+    path.write_text(json.dumps(document))
+    for record in tmp_path.rglob(POINT):
+        point = {name: value for name, value in study_in(record).items() if name not in ("system", "times", "lost")}
+        record.write_text(json.dumps({**point, "settings": {"batching.max_batch": 8}}))
+        (record.parent / TELEMETRY).unlink()
+    assert not errors(tmp_path) and warnings(tmp_path) == {"study.request"}
+    of_points(settings={"x": 1})(tmp_path)
+    assert errors(tmp_path) == {"study.points"}

@@ -1,7 +1,8 @@
 """The cost of a useful hour, of a million samples and of a training run; nothing is estimated.
 
 H = hourly, or price / (lifetime x 8,766 h) + hosting; e(W) = W x PUE x price of a kWh / 1000; u = utilisation, the share of hours with this work:
-K = H / u + e(P + rest) + e(idle + rest) x (1 - u) / u. A million samples cost K x 10^6 / (3600 x samples/s), a training run K x hours.
+K = H / u + e(P + rest) + e(idle) x (1 - u) / u, where idle are the watts of the whole system at the plug. A million samples cost
+K x 10^6 / (3600 x samples/s), a training run K x hours.
 """
 
 import math
@@ -63,9 +64,8 @@ class Rate:
         cost = end.of(self.price.per_hour) / u
         if self.watts is None or self.price.rented:
             return cost
-        rest = end.of(self.price.rest_w)
-        idle = self.watt_hour(end.of(self.price.idle_w) + rest, end) if self.price.idle_w else 0.0
-        return cost + self.watt_hour(self.watts + rest, end) + idle * (1 - u) / u
+        idle = self.watt_hour(end.of(self.price.idle_w), end)
+        return cost + self.watt_hour(self.watts + end.of(self.price.rest_w), end) + idle * (1 - u) / u
 
     def samples(self, count: int, per_second: float) -> Money:
         """Return the price of `count` samples at `per_second`."""
@@ -105,7 +105,7 @@ class Rate:
         rest = told(self.price.rest_w)
         terms = [f"({' + '.join(filter(None, [f'{self.watts:g}', rest]))}) W x {tariff}"]
         if self.price.idle_w and u != 1:
-            terms.append(f"({' + '.join(filter(None, [told(self.price.idle_w), rest]))}) W x {tariff} x (1 - {u:g}) / {u:g}")
+            terms.append(f"{told(self.price.idle_w)} W x {tariff} x (1 - {u:g}) / {u:g}")
         return terms
 
 

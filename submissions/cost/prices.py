@@ -1,6 +1,8 @@
 """A user's price file: TOML, in which every number has its source."""
 
+import re
 from dataclasses import dataclass
+from datetime import date as Date  # noqa: N812
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
@@ -14,6 +16,8 @@ HOURS_PER_YEAR: Final = 8766
 """365.25 days."""
 LARGEST: Final = 1e15
 """Largest amount; TOML has nan and inf."""
+CURRENCY: Final = re.compile(r"[A-Z]{3}")
+"""An alphabetic code of a currency. Source: ISO 4217."""
 KINDS: Final = ("hourly", "yearly", "price")
 """How a system's hour is paid for: rented by the hour, a yearly price, or bought and depreciated over `lifetime_years`."""
 OF_SYSTEM: Final = ("match", "hourly", "yearly", "price", "lifetime_years", "hosting_per_hour", "utilisation", "idle_w", "rest_w", "billing_s")
@@ -65,7 +69,7 @@ class Price:
     utilisation: Amount = ONE
     """Share of the hours in which the system does useful work."""
     idle_w: Amount | None = None
-    """Watts at the plug in the remaining hours."""
+    """Watts of the whole system at the plug in the remaining hours, `rest_w` included."""
     rest_w: Amount | None = None
     """Watts at the plug that the result's power channel does not measure."""
     billing_s: Amount | None = None
@@ -128,8 +132,20 @@ def prices_of(table: dict[str, Any], digest: str) -> Prices:
     rows = table["system"]
     if not isinstance(rows, list) or not rows:
         raise ValueError("[[system]] has no entries")
+    if not CURRENCY.fullmatch(currency):
+        raise ValueError(f'currency "{currency}"; required: three capital letters, as in USD')
+    if not dated(date):
+        raise ValueError(f'date "{date}"; required: a date, as in 2026-11-01')
     energy = energy_of(table["energy"]) if "energy" in table else None
     return Prices(currency=currency, date=date, sha256=digest, systems=tuple(price_of(row) for row in rows), energy=energy)
+
+
+def dated(text: str) -> bool:
+    """Tell whether a text is a date of ISO 8601 with hyphens."""
+    try:
+        return Date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
 
 
 def known(table: dict[str, Any], names: tuple[str, ...], where: str) -> None:

@@ -16,7 +16,7 @@ from submissions.compare.compared_results import Side, side
 from submissions.pack.bundle import recollected
 from submissions.pack.seal import inspect
 from submissions.report.document import Document, Note, Part, Section, Tone
-from submissions.report.sections import episodes, examples, findings, headlines, machine, orientation, provenance, serving, studies, training
+from submissions.report.sections import episodes, examples, findings, formats, headlines, machine, orientation, provenance, serving, studies, training
 from submissions.result_index import Result, opened
 from submissions.signatures.bundled import checked
 from submissions.signatures.ssh_keygen import Signers, Standing
@@ -145,10 +145,18 @@ def sections(found: Subject) -> Iterator[Section]:
             yield Section(id=f"workload-{workload}", title=headlines.title_of(workload), parts=tuple(parts))
         else:
             yield from parts
-    for root in dict.fromkeys(result.root for result, _ in found.pairs if result.home):
-        yield from filter(None, (orientation.precision(root / f"precision-{workload}.json") for workload in workloads))
+    for workload in workloads:
+        yield from beside_precision(found, workload)
     yield findings.section(found.found, found.problems)
     yield provenance.section([result for result, _ in found.pairs], found.path if found.bundle else None)
+
+
+def beside_precision(found: Subject, workload: str) -> Iterator[Section]:
+    """Yield engines and number formats beside one another: as `podium precision` measured them, else from the results."""
+    roots = dict.fromkeys(result.root for result, _ in found.pairs if result.home and result.workload == workload)
+    measured = list(filter(None, (orientation.precision(root, workload) for root in roots)))
+    computed = None if measured else formats.section(found.pairs, workload)
+    yield from measured or ([computed] if computed else [])
 
 
 def of_workload(found: Subject, workload: str) -> Iterator[Section]:

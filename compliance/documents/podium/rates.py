@@ -14,9 +14,9 @@ from compliance.logs.loadgen import query_times
 from compliance.logs.mllog import mllog_lines
 from compliance.logs.mllog.mllog_lines import Record
 from compliance.logs.source_file import SourceFile, read_document
-from compliance.recognition.tree_path import is_file
+from compliance.recognition.tree_path import folders, is_file
 from compliance.verdict import Fault
-from suite.files.layout import DETAIL, QUERIES, RUN_RECORD, stays_inside
+from suite.files.layout import DETAIL, PARTIAL, QUERIES, RUN_RECORD, stays_inside
 from suite.files.untrusted_files import UnreadableError, read
 from suite.records import RunRecord
 from suite.rounds import Round
@@ -75,6 +75,8 @@ class RateStudy(Generic[D]):
     folder: Path
     study: D
     runs: Sequence[RateRun]
+    folders: Sequence[str]
+    """Folders with the record of a trial, relative to the study's."""
     round: Round
 
     def fault(self, found: str, required: str) -> Fault:
@@ -107,9 +109,15 @@ def read_rates(folder: Path, round: Round, sources: list[SourceFile]) -> AnyRate
     sources.append(table)
     if kind_of(folder) == PEAK:
         peak = read_document(table, PEAKS, FIELDS[Peak])
-        return None if peak is None else PeakFile(folder=folder, study=peak, runs=runs_of(folder, peak.trials, sources), round=round)
+        return None if peak is None else PeakFile(folder=folder, study=peak, runs=runs_of(folder, peak.trials, sources), folders=trials_in(folder), round=round)
     speed = read_document(table, SPEEDS, FIELDS[Speed])
-    return None if speed is None else SpeedFile(folder=folder, study=speed, runs=runs_of(folder, speed.rows, sources), round=round)
+    return None if speed is None else SpeedFile(folder=folder, study=speed, runs=runs_of(folder, speed.rows, sources), folders=(), round=round)
+
+
+def trials_in(folder: Path) -> tuple[str, ...]:
+    """Return the folders of a study that hold a trial; what is unfinished is none."""
+    below = [each for system in folders(folder) for each in folders(system)]
+    return tuple(each.relative_to(folder).as_posix() for each in below if is_file(each / TRIAL) and not each.name.endswith(PARTIAL))
 
 
 def runs_of(folder: Path, rows: Sequence[SpeedRow | Trial], sources: list[SourceFile]) -> tuple[RateRun, ...]:

@@ -3,16 +3,19 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
+from pathlib import PurePosixPath
 from typing import Any, Final
 
 from compliance.documents.podium.rates import PeakFile, RateRun, SpeedFile
 from compliance.rules import rule
-from compliance.verdict import Fault
-from suite.files.layout import RUN_RECORD, stays_inside
+from compliance.verdict import Fault, Severity
+from suite.files.layout import QUERIES, RUN_RECORD, stays_inside
+from suite.loadgen.early_stopping import queries_needed
 from suite.loadgen.headline import METRICS
 from suite.loadgen.percentiles import fraction
 from suite.loadgen.scenario import Scenario
-from suite.studies.rates import RUN, TRIAL, VALID, Sought, SpeedRow, Stamps, Trial, aim_of, answer_of, counted
+from suite.rounds import ScenarioRow
+from suite.studies.rates import RUN, TRIAL, VALID, Sought, SpeedRow, Stamps, Trial, aim_of, answer_of, counted, replayed, seen_of
 
 RELATIVE: Final = 1e-9
 """Of figures and of what they are recomputed from: the same arithmetic on the same numbers."""
@@ -20,6 +23,12 @@ DRAWN: Final = 1e-5
 """Relative, of rates and shares: LoadGen logs six significant digits."""
 OFF: Final = ("performance_issue_unique", "performance_issue_same", "sample_concatenate_permutation", "max_duration_ms", "max_query_count")
 """LoadGen's settings that change what is measured: false or 0."""
+NAME: Final = "trial-{:02}"
+SHORTEST: Final = "effective_min_duration_ms"
+PROBE_MS: Final = 1
+"""harness.serving.peak.trials: a probe is as long as its queries."""
+EVERY: Final = 100.0
+"""The percentile that no number of queries proves."""
 STAMPED: Final = ("workload", "profile", "checkpoint_sha256", "engine", "precision", "framework", "device", "threads", "system", "version")
 
 
@@ -57,7 +66,15 @@ def trials(study: PeakFile) -> Iterator[Fault]:
     Advice: run podium peak again: it measures what is missing and writes the table anew.
     """
     yield from misplaced(study, study.study.trials)
+    names = [PurePosixPath(trial.folder).name for trial in study.study.trials]
+    if names != (wanted := [NAME.format(number) for number in range(1, len(names) + 1)]):
+        yield study.fault(f"the runs {', '.join(names)}", f"{wanted[0]} to {wanted[-1]}, in their order")
+    named = {trial.folder for trial in study.study.trials}
+    for folder in sorted(set(study.folders) - named):
+        yield study.fault(f"the run {folder!r} in the study's folder", "only runs that the table names")
     for run in study.runs:
+        if run.latencies_ns is None:
+            yield run.fault(f"no {QUERIES}", f"{QUERIES}, in which late queries are counted", QUERIES)
         yield from unstamped(run, study.study.stamps)
         yield from recorded(study, run)
         yield from settings(study, run)
@@ -83,6 +100,8 @@ def settings(study: PeakFile, run: RateRun) -> Iterator[Fault]:
         for key, needed in (("effective_min_query_count", least.min_queries), ("effective_min_duration_ms", least.min_duration_ms)):
             if (run.number(key) or 0) < needed:
                 yield run.fault(f"{key} {run.value(key)!r}", f"at least {needed}: a full run", key=key)
+    elif isinstance(run.told, Trial) and (run.number(SHORTEST) or 0) > PROBE_MS:
+        yield run.fault(f"{SHORTEST} {run.value(SHORTEST)!r} of a probe", f"{PROBE_MS}: a probe is as long as its queries", key=SHORTEST)
 
 
 def asked(sought: Sought, told: SpeedRow | Trial) -> dict[str, Any]:
@@ -140,17 +159,52 @@ def answer(study: PeakFile) -> Iterator[Fault]:
         told, found = getattr(whole.answer, each.name), getattr(made, each.name)
         if not alike(told, found):
             yield study.fault(f"answer: {each.name} {told!r}", f"{found!r}, as the runs have it")
-    if whole.sought.of_round and not of_round(study):
-        yield study.fault(f"the round's bound, said of {asdict(whole.sought)}", "the bound and percentile of the round's row")
+    row, sought = row_of(study), whole.sought
+    if row is None:
+        if sought.of_round:
+            yield study.fault("the round's bound, said of a workload or profile that the round has not", "false")
+        return
+    server = sought.scenario == Scenario.SERVER.label
+    own = server and (row.bound_ns, row.percentile) == (sought.bound_ns, sought.percentile)
+    if sought.of_round != own:
+        yield study.fault(f"of_round {sought.of_round} of {asdict(sought)}", f"{own}: the row has {row.bound_ns} ns and p{row.percentile:g}")
+    fewest = max(row.min_queries, queries_needed(0 if server else 1, sought.percentile)) if 0 < sought.percentile < EVERY else row.min_queries
+    for name, told, found in (("min_queries", sought.min_queries, fewest), ("min_duration_ms", sought.min_duration_ms, row.min_duration_ms)):
+        if told != found:
+            yield study.fault(f"{name} {told} of a full run", f"{found}, as the round's row and the percentile ask for")
 
 
-def of_round(study: PeakFile) -> bool:
-    """Tell whether a search has the bound and percentile of its round's Server row."""
-    whole = study.study
+def row_of(study: PeakFile) -> ScenarioRow | None:
+    """Return the round's row of a search's scenario; None if the round has none."""
+    whole, scenario = study.study, scenario_of(study.study.sought.scenario)
     bench = study.round.benchmarks.get(whole.stamps.workload)
-    halves = bench.inference.items() if bench and whole.sought.scenario == Scenario.SERVER.label else ()
-    rows = [half.scenarios.get(Scenario.SERVER) for profile, half in halves if profile == whole.stamps.profile]
-    return any(row and (row.bound_ns, row.percentile) == (whole.sought.bound_ns, whole.sought.percentile) for row in rows)
+    halves = bench.inference.items() if bench and scenario else ()
+    return next((half.scenarios.get(scenario) for profile, half in halves if scenario and profile == whole.stamps.profile), None)
+
+
+@rule("peak.steps", PeakFile, severity=Severity.WARNING)
+def steps(study: PeakFile) -> Iterator[Fault]:
+    """Each run of a Server search is the step that follows from those before it, and the search ends when its rates are within the tolerance.
+
+    A warning: another version of podium may have searched, or the budget ended first.
+
+    Source: suite/studies/peak_search.py: the same runs always give the same next step.
+    Advice: run the same podium peak again: it goes on from the runs that are there.
+    """
+    whole = study.study
+    if whole.sought.scenario != Scenario.SERVER.label:
+        return
+    state = replayed(aim_of(whole.sought), ())
+    for trial in whole.trials:
+        step = state.next()
+        rates = (step.rate, state.promising()) if step else ()
+        if not any(math.isclose(trial.rate, rate, rel_tol=DRAWN) for rate in rates):
+            wanted = f"{' or '.join(f'{rate:.6g}' for rate in rates)} queries/s" if rates else "the end of the search"
+            yield study.fault(f"{trial.folder} at {trial.rate:.6g} queries/s", f"{wanted}, after the runs before it")
+            return
+        state.took(seen_of(trial))
+    if state.next() is not None:
+        yield study.fault(f"a search that ended before its rates were within {whole.sought.tolerance:g}", "another run, unless the budget was spent")
 
 
 @rule("speed.rows", SpeedFile)

@@ -1,34 +1,72 @@
-"""Makes small studies of rates, as `podium peak` and `podium infer --weights` write them: one VALID Server run each."""
+"""Makes small studies of rates, as `podium peak` and `podium infer --weights` write them: a search to its end, and one VALID Server run."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import numpy
-from making import LOADS, SHA256, write_run
+from making import LOADS, SHA256, Load, write_run
 from making_study import read_facts
+from spoiling import setting
 
-from suite.files.layout import QUERIES, RUN_RECORD
+from suite.files.layout import DETAIL, QUERIES, RUN_RECORD
 from suite.loadgen.scenario import Scenario
 from suite.records import RunRecord, write_json
 from suite.studies.documents import STUDIES, STUDY
-from suite.studies.rates import NOT_SUBMITTABLE, PEAK, RUN, SPEED, TRIAL, Peak, Sought, Speed, SpeedRow, Stamps, Trial, TrialRecord, answer_of, counted
+from suite.studies.peak_search import most_over
+from suite.studies.rates import (
+    NOT_SUBMITTABLE,
+    PEAK,
+    RUN,
+    SPEED,
+    TRIAL,
+    Peak,
+    Sought,
+    Speed,
+    SpeedRow,
+    Stamps,
+    Trial,
+    TrialRecord,
+    aim_of,
+    answer_of,
+    counted,
+    replayed,
+    seen_of,
+)
 
 LOAD: Final = LOADS[Scenario.SERVER]
 PERCENTILE: Final = 99.0
+HALF: Final = 84.0
+"""Queries/s at which one query in a hundred is late."""
+STRIDE: Final = 331
+AT_MS: Final = 100_000.0
 
 
-def write_server(folder: Path) -> RunRecord:
+def write_server(folder: Path, load: Load = LOAD) -> RunRecord:
     """One Server run with the record of its queries; what podium records of it."""
-    write_run(folder, LOAD, "performance")
-    latencies = numpy.array(LOAD.latencies, "i8")
-    rows = numpy.zeros(LOAD.queries, [("issued_ns", "<i8"), ("done_ns", "<i8"), ("batch", "<u4"), ("samples", "<u4")])
-    rows["issued_ns"] = numpy.arange(LOAD.queries) * 12_000_000
+    write_run(folder, load, "performance")
+    latencies = issued(load)
+    rows = numpy.zeros(load.queries, [("issued_ns", "<i8"), ("done_ns", "<i8"), ("batch", "<u4"), ("samples", "<u4")])
+    rows["issued_ns"] = numpy.arange(load.queries) * 12_000_000
     rows["done_ns"] = rows["issued_ns"] + latencies
-    rows["batch"], rows["samples"] = range(LOAD.queries), 1
+    rows["batch"], rows["samples"] = range(load.queries), 1
     numpy.save(folder / QUERIES, rows)
     return msgspec.json.decode((folder / RUN_RECORD).read_bytes(), type=RunRecord)
+
+
+def issued(load: Load) -> "numpy.ndarray[Any, numpy.dtype[numpy.int64]]":
+    """The latencies in order of issue: late ones all over the run."""
+    return numpy.array(load.latencies, "i8")[numpy.arange(load.queries) * STRIDE % load.queries]
+
+
+def loaded(rate: float, number: int) -> tuple[Load, int]:
+    """A run at a rate: the share of late queries rises with its fortieth power, and is one in a hundred at HALF; the run, and how many are late."""
+    load = replace(LOAD, rate=rate, begin_ms=AT_MS + number * 20_000.0)
+    queries = load.plan(performance=True).queries
+    late = round(queries * 0.01 * (rate / HALF) ** 40)
+    bound_ns = load.row.bound_ns or 0
+    return replace(load, queries=queries, step_ns=int((bound_ns - load.lowest_ns) / (queries - late - 0.5))), late
 
 
 def stamps_of(run: RunRecord, origin: str = "") -> Stamps:
@@ -38,24 +76,40 @@ def stamps_of(run: RunRecord, origin: str = "") -> Stamps:
 
 
 def write_peak(root: Path) -> Path:
-    """A search that was at its end with its first run: the rate above it was never asked for."""
+    """A search to its end: VALID and INVALID runs, each the step that follows from those before it."""
     folder = root / STUDIES / "resnet50-peak"
-    place = "box/trial-01"
-    run = write_server(folder / place)
-    facts, bound_ns = read_facts(folder / place), LOAD.row.bound_ns or 0
     sought = Sought(
-        scenario="Server", percentile=PERCENTILE, bound_ns=bound_ns, of_round=True, min_queries=LOAD.row.min_queries,
-        min_duration_ms=LOAD.row.min_duration_ms, tolerance=0.02, seen=166.0,
+        scenario="Server", percentile=PERCENTILE, bound_ns=LOAD.row.bound_ns or 0, of_round=True, min_queries=LOAD.row.min_queries,
+        min_duration_ms=LOAD.row.min_duration_ms, tolerance=0.1, seen=90.0,
     )  # fmt: skip
-    _, over, scatter = counted(numpy.array(LOAD.latencies), bound_ns, 0)
-    trial = Trial(
-        folder=place, purpose=RUN, rate=LOAD.rate, queries=LOAD.queries, over=over, dispersion=scatter,
-        latency_ns=facts["result_99.00_percentile_latency_ns"], verdict="VALID", seconds=6.0,
-    )  # fmt: skip
-    stamps = stamps_of(run)
-    write_json(folder / place / TRIAL, asdict(TrialRecord(stamps=stamps, sought=sought, settings={}, trial=trial)))
-    write_json(folder / STUDY, asdict(Peak(kind=PEAK, stamps=stamps, sought=sought, trials=(trial,), answer=answer_of(sought, [trial]))))
+    trials: list[Trial] = []
+    stamps: Stamps | None = None
+    while (step := replayed(aim_of(sought), list(map(seen_of, trials))).next()) is not None:
+        assert step.full
+        trial, record = write_trial(folder, sought, float(f"{step.rate:.6g}"), len(trials))
+        stamps = stamps_of(record)
+        write_json(folder / trial.folder / TRIAL, asdict(TrialRecord(stamps=stamps, sought=sought, settings={}, trial=trial)))
+        trials.append(trial)
+    assert stamps and {trial.verdict for trial in trials} == {"VALID", "INVALID"}
+    write_json(folder / STUDY, asdict(Peak(kind=PEAK, stamps=stamps, sought=sought, trials=tuple(trials), answer=answer_of(sought, trials))))
     return folder
+
+
+def write_trial(folder: Path, sought: Sought, rate: float, number: int) -> tuple[Trial, RunRecord]:
+    """One full run of a search."""
+    place = f"box-torch-fp32/trial-{number + 1:02}"
+    load, late = loaded(rate, number)
+    record = write_server(folder / place, load)
+    verdict = "VALID" if late <= most_over(load.queries, PERCENTILE) else "INVALID"
+    setting("result_validity", verdict)(folder / place / DETAIL)
+    _, over, scatter = counted(issued(load), sought.bound_ns, 0)
+    assert over == late
+    facts = read_facts(folder / place)
+    trial = Trial(
+        folder=place, purpose=RUN, rate=rate, queries=load.queries, over=over, dispersion=scatter,
+        latency_ns=facts["result_99.00_percentile_latency_ns"], verdict=verdict, seconds=6.0,
+    )  # fmt: skip
+    return trial, record
 
 
 def write_speed(root: Path) -> Path:

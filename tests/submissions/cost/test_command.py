@@ -94,7 +94,7 @@ def test_measured_power_is_in_the_cost_and_a_part_s_only_with_the_rest(results: 
     ):
         for path in results.rglob("Offline/performance/run_1/run.json"):
             path.write_text(json.dumps(json.loads(path.read_text()) | {"energy": [asdict(energy)]}))
-        prices.write_text('currency = "USD"\ndate = "d"\n' + own + rest)
+        prices.write_text('currency = "USD"\ndate = "2026-11-01"\n' + own + rest)
         document = json.loads(invoked(results, "--prices", prices, "--format", "json").stdout)
         (row,) = [row for row in document["costs"] if row["scenario"] == "Offline"]
         assert words in row["energy"] and row["per_useful_hour"] == pytest.approx(hour)

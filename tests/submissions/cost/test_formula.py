@@ -29,11 +29,11 @@ def test_rented_time_is_billed_in_whole_units() -> None:
 
 
 def test_energy_is_that_of_the_work_and_of_the_hours_without_it() -> None:
-    """K = 1 / 0.5 + e(200 + 50) + e(100 + 50) x 0.5 / 0.5, with e(W) = W x 1.5 x 0.2 / 1000."""
+    """K = 1 / 0.5 + e(200 + 50) + e(100) x 0.5 / 0.5, with e(W) = W x 1.5 x 0.2 / 1000: idle watts are those at the plug, so the rest counts once."""
     rate = Rate(price=BOUGHT, energy=TARIFF, watts=200.0)
-    assert rate.useful_hour() == pytest.approx(2 + 0.075 + 0.045)
+    assert rate.useful_hour() == pytest.approx(2 + 0.075 + 0.03)
     assert rate.formula == (
-        "K = 8766 / (1 y x 8,766 h) / 0.5 + (200 + 50) W x 1.5 x 0.2 / 1000 + (100 + 50) W x 1.5 x 0.2 / 1000 x (1 - 0.5) / 0.5 = 2.12 per useful hour"
+        "K = 8766 / (1 y x 8,766 h) / 0.5 + (200 + 50) W x 1.5 x 0.2 / 1000 + 100 W x 1.5 x 0.2 / 1000 x (1 - 0.5) / 0.5 = 2.105 per useful hour"
     )
     assert Rate(price=BOUGHT, energy=TARIFF).useful_hour() == 2  # nothing was measured: nothing is estimated
     assert Rate(price=PLAIN, energy=TARIFF, watts=200.0).useful_hour() == 36  # energy is in the rent

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -246,3 +247,23 @@ def test_colours_can_be_told_from_their_ground(theme: str) -> None:
             assert contrast(colours[f"s{series}"], colours[ground]) >= 3, series
     for tone in ("good", "bad", "caution"):
         assert contrast(colours[tone], colours[f"{tone}-bg"]) >= 4.5, tone
+
+
+def test_engines_of_a_bundle_stand_beside_one_another(tree: Path) -> None:
+    """A bundle holds no table of podium precision: its report was silent about engines although all their results were in it."""
+    own = tree / "open/acme/results/box-torch-fp32"
+    other = tree / "open/acme/results/box-onnxruntime-int8"
+    shutil.copytree(own / "resnet50", other / "resnet50")
+    for path in other.rglob("run.json"):
+        record = json.loads(path.read_text("utf-8"))
+        path.write_text(json.dumps(record | {"engine": "onnxruntime", "precision": "int8"}), "utf-8")
+    shutil.copy(tree / "open/acme/systems/box-torch-fp32.json", tree / "open/acme/systems/box-onnxruntime-int8.json")
+    (section,) = [each for each in made(tree).parts[0].sections if each.id == "precision-resnet50"]
+    (table,) = section.tables
+    assert [row[:2] for row in table.rows] == [("torch", "fp32"), ("onnxruntime", "int8")], "the first row is what the others are compared with"
+    assert table.rows[0][6] == table.rows[1][6] != "-" and table.rows[1][3].endswith("+0.0000")
+    assert {len(row) for row in table.rows} == {len(table.columns)}
+
+
+def test_one_engine_is_not_compared_with_itself(tree: Path) -> None:
+    assert not [each for each in made(tree).parts[0].sections if each.id.startswith("precision")]

@@ -109,7 +109,7 @@ def test_counters_are_drawn_as_the_power_between_two_readings(tmp_path: Path) ->
     path.write_text(f'{{"telemetry":1,"channels":[{COUNTER},{METER}],"clocks_ns":[0,0]}}\n' + "\n".join(lines) + "\n")
     told = telemetry.read(path)
     assert told is not None
-    (chart,) = telemetry.charts(told, 0, "x")
+    (chart,) = telemetry.charts(told, SPAN, "x")
     drawn = {line.name: line.points for line in chart.lines}
     assert drawn == {"rapl:package0": tuple((pytest.approx(x), pytest.approx(40.0)) for x in (0.05, 0.15, 0.25, 0.35)), "meter": ((0.0, 75.0),)}
 
@@ -124,7 +124,7 @@ def test_a_counter_is_not_drawn_across_a_fall_or_an_interruption(tmp_path: Path)
     for text, watts in ((head + first + fallen + second, [20.0]), (head + first + head + second, [])):
         path.write_text(text)
         told = telemetry.read(path)
-        assert told is not None and [y for chart in telemetry.charts(told, 0, "x") for line in chart.lines for _, y in line.points] == watts
+        assert told is not None and [y for chart in telemetry.charts(told, SPAN, "x") for line in chart.lines for _, y in line.points] == watts
 
 
 @pytest.mark.parametrize("line", ['{"t":1%s,"host":{"cpu_own":0.5}}', '{"t":1,"i":1,"p":1%s}', '{"t":1,"host":{"cpu_own":1%s}}'])

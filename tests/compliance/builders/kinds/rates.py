@@ -39,8 +39,9 @@ def first(table: str, **changes: Any) -> Callable[[Path], None]:
 BASES: Final[Mapping[str, Builder]] = {"peak": peak, "speed": speed}
 KINDS: Final = {"peak": "peak", "speed": "speed"}
 INVALID: Final[Mapping[str, Builder]] = {
-    "peak.trials": then(peak, f"**/{DETAIL}", setting("effective_target_qps", 40.0)),
+    "peak.trials": then(peak, f"**/trial-01/{DETAIL}", setting("effective_target_qps", 40.0)),
     "peak.figures": then(peak, TABLE, first("trials", over=7)),
     "peak.answer": then(peak, TABLE, put(answer__valid=90.0)),
+    "peak.steps": then(peak, TABLE, put(sought__tolerance=0.01)),
     "speed.rows": then(speed, TABLE, first("rows", value=500.0)),
 }

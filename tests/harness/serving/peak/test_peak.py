@@ -59,6 +59,37 @@ def test_a_search_is_kept_judged_and_not_repeated(tmp_path: Path, monkeypatch: p
     (folder / STUDY).write_text(text)
 
 
+def test_probes_of_a_real_search_follow_from_one_another_and_pass_as_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A probe told as a run in both documents is too short for one."""
+    whole, runs = driven.run_step, list[Any]()
+
+    def two(*given: Any) -> Trial:
+        if len(runs) == 2:
+            raise ZeroDivisionError("enough")
+        runs.append(whole(*given))
+        return runs[-1]
+
+    monkeypatch.setattr(driven, "run_step", two)
+    with pytest.raises(ZeroDivisionError):
+        invoked(tmp_path, "--within-ms", "20", "--percentile", "99.9")
+    folder = study(tmp_path)
+    found = json.loads((folder / STUDY).read_text())
+    probe = next(trial for trial in found["trials"] if trial["purpose"] != RUN)
+    assert errors(folder) == [] and not any(finding.found.startswith(f"{probe['folder']} at") for finding in Judge().result(str(folder)).findings)
+    record = folder / probe["folder"] / TRIAL
+    probe["purpose"] = RUN
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"trial": probe}))
+    (folder / STUDY).write_text(json.dumps(found))
+    assert "peak.trials" in errors(folder)
+
+
+@pytest.mark.parametrize("option", ["--within-ms", "--percentile", "--budget-s", "--tolerance"])
+def test_nan_is_no_number(option: str, tmp_path: Path) -> None:
+    """It compares with nothing, so a range alone lets it pass."""
+    found = CliRunner().invoke(peak, ["fake", option, "nan", "--results", str(tmp_path / "n")])
+    assert found.exit_code == 2 and "no finite number" in found.output and not (tmp_path / "n").exists()
+
+
 def test_an_interrupted_search_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was measured stays; a run without its record, as a kill leaves it, is made again."""
     whole, runs = driven.run_step, list[Any]()

@@ -1,0 +1,116 @@
+"""A search's table held against its runs: a run that is left out, a probe that passes as a run, a request that was edited in all files alike."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from examples import result_of
+from kinds.rates import peak
+from spoiling import put, setting
+
+from compliance.verdict import Severity
+from suite.files.layout import DETAIL, QUERIES
+from suite.studies.documents import STUDY
+from suite.studies.rates import TRIAL, Sought, Trial, answer_of
+
+Edit = Callable[[Path], object]
+
+
+def found(folder: Path, severity: Severity) -> set[str]:
+    return {finding.rule for finding in result_of(folder).findings if finding.severity is severity}
+
+
+def study_of(folder: Path) -> dict[str, Any]:
+    made: dict[str, Any] = json.loads(next(folder.rglob(STUDY)).read_text())
+    return made
+
+
+def sought(**changes: Any) -> Edit:
+    """Change the request in the table and beside every run."""
+
+    def change(folder: Path) -> None:
+        for path in (*folder.rglob(STUDY), *folder.rglob(TRIAL)):
+            put(**{f"sought__{name}": value for name, value in changes.items()})(path)
+
+    return change
+
+
+def leave_out(folder: Path, keep: Callable[[dict[str, Any]], bool], remove: bool = False) -> None:
+    """Leave trials out of the table, with the answer that follows, and their folders if so wished."""
+    (path,) = folder.rglob(STUDY)
+    document = study_of(folder)
+    if remove:
+        for trial in document["trials"]:
+            keep(trial) or shutil.rmtree(path.parent / trial["folder"])
+    document["trials"] = [trial for trial in document["trials"] if keep(trial)]
+    trials = [Trial(**trial) for trial in document["trials"]]
+    made = answer_of(Sought(**document["sought"]), trials)
+    document["answer"] = {name: getattr(made, name) for name in document["answer"]}
+    path.write_text(json.dumps(document))
+
+
+def valid(trial: dict[str, Any]) -> bool:
+    return bool(trial["verdict"] == "VALID")
+
+
+def not_first(trial: dict[str, Any]) -> bool:
+    """All but the first run."""
+    return not trial["folder"].endswith("trial-01")
+
+
+def as_probe(folder: Path) -> None:
+    """Tell the first INVALID run as a probe, in both documents."""
+    (path,) = folder.rglob(STUDY)
+    document = study_of(folder)
+    trial = next(each for each in document["trials"] if not valid(each))
+    trial["purpose"] = "probe"
+    path.write_text(json.dumps(document))
+    put(trial__purpose="probe")(path.parent / trial["folder"] / TRIAL)
+
+
+def shortened(folder: Path) -> None:
+    """Pass a probe as a run: its log asks for fewer queries."""
+    (path,) = folder.rglob(STUDY)
+    log = path.parent / study_of(folder)["trials"][0]["folder"] / DETAIL
+    setting("effective_min_query_count", 100)(log)
+    setting("effective_min_duration_ms", 1)(log)
+
+
+def test_the_example_has_valid_and_invalid_runs_and_no_findings(tmp_path: Path) -> None:
+    """Else every test below would pass by it."""
+    peak(tmp_path)
+    answer = study_of(tmp_path)["answer"]
+    assert not result_of(tmp_path).findings and answer["valid"] and answer["invalid"]
+
+
+@pytest.mark.parametrize(
+    ("edit", "rule"),
+    [
+        (lambda folder: leave_out(folder, valid), "peak.trials"),
+        (lambda folder: leave_out(folder, valid, remove=True), "peak.trials"),
+        (lambda folder: leave_out(folder, not_first, remove=True), "peak.trials"),
+        (lambda folder: next(folder.rglob(QUERIES)).unlink(), "peak.trials"),
+        (as_probe, "peak.trials"),
+        (shortened, "peak.trials"),
+        (sought(min_queries=1), "peak.answer"),
+        (sought(min_duration_ms=1), "peak.answer"),
+        (sought(of_round=False), "peak.answer"),
+        (sought(bound_ns=500_000_000), "peak.answer"),
+    ],
+)
+def test_a_search_that_was_edited_is_found(edit: Edit, rule: str, tmp_path: Path) -> None:
+    """In the table and beside the runs alike."""
+    peak(tmp_path)
+    edit(tmp_path)
+    assert rule in found(tmp_path, Severity.ERROR)
+
+
+@pytest.mark.parametrize("edit", [sought(tolerance=0.5), sought(tolerance=0.001), sought(seen=60.0)])
+def test_runs_that_do_not_follow_from_one_another_are_a_warning(edit: Edit, tmp_path: Path) -> None:
+    """Another version may have searched."""
+    peak(tmp_path)
+    edit(tmp_path)
+    assert "peak.steps" in found(tmp_path, Severity.WARNING)

@@ -18,20 +18,20 @@ class Known:
 
     grades: Mapping[str, tuple[str, ...]]
     """Grade -> the quantities that it is read as."""
-    names: re.Pattern[str]
-    """Names of its channels."""
+    prefix: str = ""
+    """Of the names of its channels."""
 
 
 SOURCES: Final[Mapping[str, Known]] = {
-    "nvml": Known(grades={Grade.SENSOR: POWER, Grade.COUNTER: (Quantity.ENERGY,)}, names=re.compile("nvml:.+")),
-    "rapl": Known(grades={Grade.COUNTER: (Quantity.ENERGY,)}, names=re.compile("rapl:.+")),
-    "hwmon": Known(grades={Grade.METER: POWER, Grade.SENSOR: POWER}, names=re.compile("hwmon:.+")),
-    "ina3221": Known(grades={Grade.SENSOR: POWER}, names=re.compile("ina3221:.+")),
-    "tegrastats": Known(grades={Grade.SENSOR: POWER}, names=re.compile("tegrastats:.+")),
-    "meter": Known(grades={Grade.METER: POWER}, names=re.compile("meter")),
+    "nvml": Known(grades={Grade.SENSOR: POWER, Grade.COUNTER: (Quantity.ENERGY,)}, prefix="nvml:"),
+    "rapl": Known(grades={Grade.COUNTER: (Quantity.ENERGY,)}, prefix="rapl:"),
+    "hwmon": Known(grades={Grade.METER: POWER, Grade.SENSOR: POWER}, prefix="hwmon:"),
+    "ina3221": Known(grades={Grade.SENSOR: POWER}, prefix="ina3221:"),
+    "tegrastats": Known(grades={Grade.SENSOR: POWER}, prefix="tegrastats:"),
+    "meter": Known(grades={Grade.METER: POWER}, prefix="meter"),
 }
 """podium's own sources."""
-OTHERS: Final = Known(grades={Grade.METER: POWER, Grade.SENSOR: tuple(Quantity), Grade.COUNTER: tuple(Quantity)}, names=re.compile(".+"))
+OTHERS: Final = Known(grades={Grade.METER: POWER, Grade.SENSOR: tuple(Quantity), Grade.COUNTER: tuple(Quantity)})
 """Sources of plugins: an analyzer's watts come from an imported session alone."""
 INSIDE: Final = re.compile(r"(?:core|uncore)(\d.*)")
 PACKAGE: Final = re.compile(r"(?:package|dram)\d.*")
@@ -54,7 +54,7 @@ def misfits(track: Track) -> Iterator[tuple[str, str]]:
         yield f"{track.name}: grade {track.grade}", " or ".join(known.grades)
     elif track.quantity not in known.grades[track.grade]:
         yield f"{track.name}: grade {track.grade} read as {track.quantity}", " or ".join(known.grades[track.grade])
-    if not known.names.fullmatch(track.name):
+    if not track.name.startswith(known.prefix):
         yield f"{track.name}: source {track.source}", "channels of its source"
     if SYSTEM in track.scopes and track.grade not in (Grade.METER, Grade.ANALYZER):
         yield f"{track.name}: grade {track.grade} of the system", "a meter of the whole system, or a part"

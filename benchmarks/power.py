@@ -167,6 +167,7 @@ def main() -> None:
         return
     wave, aligned = found["square_wave"], found["alignment"]
     print(f"square wave {LOW_W}/{HIGH_W} W, {given.seconds:g} s: {wave['podium_j']:.2f} J of {wave['true_j']:.2f} J, {100 * wave['error']:+.3f} % (aim: 1 %)")
+    print(f"  bound of the error at the edges: {wave['edge_j']:.2f} J; the error is {wave['podium_j'] - wave['true_j']:+.2f} J")
     for name, other in wave["beside"].items():
         print(f"  {name} {alternatives.version(name)}: {alternatives.told(other)}")
     print(f"sampler: {100 * wave['sampler_core_share']:.2f} % of a core (aim: 1 %)")

@@ -8,20 +8,18 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from compliance.recognition.evidence import Witness
+from compliance.recognition.parts import differ, parts
 from compliance.recognition.path_kind import Kind, Target, recognise, results_trees
-from compliance.recognition.round import recognised
-from compliance.recognition.tree_path import home_of, homes
+from compliance.recognition.round import homes_of, recognised
+from compliance.recognition.training_rounds import candidates
+from compliance.recognition.tree_path import home_of
 from compliance.rules.known_round import Unjudged, known
-from compliance.verdict import UNKNOWN, Finding, Result
+from compliance.verdict import UNKNOWN, Finding, Result, Verdict, verdict
 from suite import registry
 from suite.rounds import RoundKind
 
 HOMES: Final = 4_096
 """How many folders a judge remembers as being an organisation's or not; many paths lie below few folders."""
-
-
-SERVED: Final = "inference-"
-"""Beginning of the names of rounds that LoadGen's seeds tell."""
 
 
 class RoundJudge(Protocol):
@@ -42,6 +40,8 @@ class Judge:
         """Cache: organisation's folder -> whether its documents contradict one another."""
         self.last: tuple[Target, Witness | None] | None = None
         """Cache: the last path recognised and its round, since both are needed more than once."""
+        self.tried: dict[tuple[Target, str], tuple[Finding, ...]] = {}
+        """Findings by a round that was tried, until they are asked for."""
         self.home_of = lru_cache(maxsize=HOMES)(home_of)
         if round_name is not None:
             registry.kind_of_round(round_name)  # raise RequestError now, not at the first path
@@ -52,25 +52,32 @@ class Judge:
         if target.kind is Kind.TREES:
             return self.each(results_trees(target.path), target, given)
         round_name = self.round_for(target)
-        if target.kind is Kind.TREE and self.round_name is None and round_name.startswith(SERVED) and (apart := self.apart(target)):
+        if apart := parts(target, self.seen(target), self.round_for):
             return self.each(apart, target, given)
         if target.kind is Kind.BUNDLE:
             return self.bundle(self.judge_of(round_name), target, given, round_name)
         found = list(self.findings(target))
         roots = {target.path: as_given(target.path, given)} if found else {}
-        return Result(path=given, round=round_name, findings=told(found, roots))
+        seen = self.seen(target)
+        whole = Result(path=given, round=round_name, findings=told(found, roots), seen=seen.seen if seen else "", others=seen.others if seen else ())
+        return self.by_organisation(whole, target, seen) or whole
 
-    def apart(self, target: Target) -> list[Path]:
-        """Return a tree's organisations if their logs are of different rounds; LoadGen's seeds tell, so that no resubmitted log misleads."""
-        found = sorted(homes(target.path))
-        rounds = {self.round_for(recognise(home, self.home_of)) for home in found}
-        return found if len(rounds) > 1 else []
+    def by_organisation(self, whole: Result, target: Target, seen: Witness | None) -> Result | None:
+        """Judge a tree that is broken as a whole once more, each organisation by its own logs' round; None unless all of them are then valid.
+
+        A tree whose folder's name tells the round stays whole: only days and benchmarks may mislead.
+        """
+        if target.kind is not Kind.TREE or whole.verdict is not Verdict.BROKEN or not (seen and seen.logs):
+            return None
+        found = homes_of(target)
+        apart = self.each(found, target, whole.path) if differ(found, self.round_for) else whole
+        return apart if apart.verdict is Verdict.VALID else None
 
     def each(self, paths: Iterable[Path], target: Target, given: str) -> Result:
-        """Judge each results tree or organisation in a folder by its own round; the result names all rounds."""
-        parts = [self.result(str(Path(given) / path.relative_to(target.path))) for path in paths]
-        found = tuple(dict.fromkeys(finding for part in parts for finding in part.findings))
-        return Result(path=given, round=", ".join(sorted({part.round for part in parts})), findings=found)
+        """Judge each results tree, organisation, system or set in a folder by its own round; the result names all rounds."""
+        judged = [self.result(str(Path(given) / os.path.relpath(path, target.path))) for path in paths]
+        found = tuple(dict.fromkeys(finding for part in judged for finding in part.findings))
+        return Result(path=given, round=", ".join(sorted({part.round for part in judged})), findings=found)
 
     def bundle(self, judge: RoundJudge, target: Target, given: str, round_name: str) -> Result:
         """Judge a bundle, with a temporary folder to unpack it into."""
@@ -88,7 +95,9 @@ class Judge:
         if seen and seen.round is None:
             yield from known(Unjudged(path=target.path, seen=seen.seen))
         else:
-            yield from self.judge_of(self.round_for(target)).findings(target, target.path)
+            name = self.round_for(target)
+            tried = self.tried.pop((target, name), None)
+            yield from self.judge_of(name).findings(target, target.path) if tried is None else tried
 
     def round_for(self, target: Target) -> str:
         """Return the round by which to judge a path; UNKNOWN if its content points to a round that is not known."""
@@ -100,8 +109,26 @@ class Judge:
         if self.round_name is not None:
             return None
         if self.last is None or self.last[0] != target:
-            self.last = target, recognised(target)
+            seen = recognised(target)
+            self.last = target, self.settled(target, seen) if seen and seen.logs and target.kind is Kind.SET and not target.place else seen
         return self.last[1]
+
+    def settled(self, target: Target, seen: Witness) -> Witness:
+        """Decide between the rounds that a set outside of any tree may have been filed in: the first one, unless a later one alone accepts it."""
+        possible = candidates(seen.logs)
+        if seen.round not in possible:
+            return seen
+        self.tried.clear()
+        for name in possible if len(possible) > 1 else ():
+            if self.verdict_by(name, target) is not Verdict.BROKEN:
+                told = f"{seen.seen}; by {seen.round} it is broken" if name != seen.round else seen.seen
+                return seen._replace(round=name, seen=told, others=tuple(each for each in possible if each != name))
+        return seen._replace(others=tuple(each for each in possible if each != seen.round))
+
+    def verdict_by(self, round_name: str, target: Target) -> Verdict:
+        """Return the verdict on a path by one of the rounds that it may belong to; the findings are kept for the case that this is its round."""
+        self.tried[target, round_name] = tuple(self.judge_of(round_name).findings(target, target.path))
+        return verdict(self.tried[target, round_name])
 
     def judge_of(self, round_name: str) -> RoundJudge:
         """Return the judge of a round; it is cached, so files shared by several paths are read once."""

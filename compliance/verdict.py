@@ -77,6 +77,10 @@ class Result:
     """The PATH as given."""
     round: str
     findings: tuple[Finding, ...]
+    seen: str = ""
+    """By what the round was recognised; empty if it was named, or each part has its own."""
+    others: tuple[str, ...] = ()
+    """Other rounds that the result may have been filed in."""
 
     @property
     def verdict(self) -> Verdict:

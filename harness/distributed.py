@@ -19,6 +19,7 @@ from typing import Any, Final, Protocol, TypeVar, cast
 
 from harness.machine.device import resolve
 from suite.errors import JudgedError, TemporaryError
+from suite.process.attempts import meet
 from suite.process.launcher import from_environment
 
 T = TypeVar("T")
@@ -67,6 +68,8 @@ class Ranks(Protocol):
     rank: int
     local_rank: int
     world_size: int
+    restarts: int
+    """How often the launcher has started these ranks before, after one was lost (--max-restarts)."""
 
     @property
     def leads(self) -> bool:
@@ -94,6 +97,10 @@ class Alone:
     rank, local_rank, world_size = 0, 0, 1
     leads = True
 
+    def __init__(self, restarts: int = 0) -> None:
+        """Be the only rank."""
+        self.restarts = restarts
+
     def share(self, value: T) -> T:
         """Return the value."""
         return value
@@ -116,9 +123,9 @@ class Alone:
 class Group:
     """Several processes that share a store (a torch.distributed.Store; Any, since torch is imported late)."""
 
-    def __init__(self, store: Any, rank: int, local_rank: int, world_size: int) -> None:
+    def __init__(self, store: Any, rank: int, local_rank: int, world_size: int, restarts: int = 0) -> None:
         """Join the store as this rank."""
-        self.rank, self.local_rank, self.world_size = rank, local_rank, world_size
+        self.rank, self.local_rank, self.world_size, self.restarts = rank, local_rank, world_size, restarts
         self._store = store
         self._count = 0
 
@@ -245,9 +252,9 @@ class Watch:
 @contextmanager
 def launched(device: str) -> Iterator[tuple[Ranks, Watch | None]]:
     """Join the ranks that torchrun started; without torchrun, this process alone. RequestError if its variables are invalid."""
-    world_size = from_environment("WORLD_SIZE", 1)
+    world_size, counted = from_environment("WORLD_SIZE", 1), from_environment("TORCHELASTIC_RESTART_COUNT", 0)
     if world_size == 1:
-        yield Alone(), None
+        yield Alone(counted), None
         return
     import torch.distributed
 
@@ -255,13 +262,14 @@ def launched(device: str) -> Iterator[tuple[Ranks, Watch | None]]:
 
     rank, local_rank = from_environment("RANK"), from_environment("LOCAL_RANK")
     shared, _, _ = next(iter(dist.rendezvous("env://", rank, world_size, timeout=COLLECTIVE_LIMIT)))
-    store = dist.PrefixStore(f"attempt-{restarts()}", shared)  # torchrun's store outlives its ranks: ignore what an earlier attempt wrote
+    attempt = meet(dist.PrefixStore("podium", shared), rank, world_size, counted, COLLECTIVE_LIMIT.total_seconds())
+    store = dist.PrefixStore(attempt.name, shared)  # torchrun's store outlives its ranks: ignore what an earlier attempt wrote
     own = resolve(device, local_rank)
     if own.startswith("cuda"):
         torch.cuda.set_device(own)  # NCCL uses the current device for its collectives
     backend = "nccl" if own.startswith("cuda") else "gloo"
     dist.init_process_group(backend, store=dist.PrefixStore("collectives", store), rank=rank, world_size=world_size, timeout=COLLECTIVE_LIMIT)
-    ranks = Group(dist.PrefixStore("podium", store), rank, local_rank, world_size)
+    ranks = Group(dist.PrefixStore("podium", store), rank, local_rank, world_size, attempt.restarts)
     watch = Watch(ranks)
     try:
         yield ranks, watch
@@ -269,8 +277,3 @@ def launched(device: str) -> Iterator[tuple[Ranks, Watch | None]]:
         dist.destroy_process_group()  # skipped after an error: it could wait for the failed rank
     finally:
         watch.end()
-
-
-def restarts() -> int:
-    """Count how often torchrun has restarted these ranks after one was lost (--max-restarts)."""
-    return from_environment("TORCHELASTIC_RESTART_COUNT", 0)

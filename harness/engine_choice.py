@@ -2,7 +2,6 @@
 
 from typing import Any, Final
 
-from harness.machine.device import resolve
 from harness.request import Request, served_framework
 from suite import registry
 from suite.engine import Engine
@@ -28,7 +27,7 @@ def engine_of(request: Request, row: InferenceRow, precision: Precision) -> Engi
     framework = served_framework(options.engine, options.framework, request.workload)
     if framework not in engine.accepts:
         raise RequestError(f"engine {options.engine} does not accept {framework} networks, only {', '.join(sorted(engine.accepts))}")
-    lacking = engine.missing(resolve(options.device), precision)
+    lacking = next(filter(None, (engine.missing(device, precision) for device in request.devices)), None)
     if lacking:
         raise MissingError(f"engine {options.engine}: {lacking}")
     if unused := not_taken(request, engine):

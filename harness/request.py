@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.machine.device import resolve
+from harness.machine.device import devices_of, resolve
 from harness.machine.system_description import Described, host_name
 from suite import registry
 from suite.cli import Options
@@ -14,6 +14,7 @@ from suite.engine import Precision
 from suite.errors import MissingError, RequestError, unknown
 from suite.files.cache import cache_folder as cache_folder
 from suite.files.layout import Entry, nearest, slug
+from suite.process.devices import name_of
 from suite.rounds import Benchmark, Division, HyperValue, Profile, Round
 from suite.rounds.settings import catalogue, choose, settle
 from suite.workload import Run, Workload
@@ -32,10 +33,12 @@ class Request:
     settings: Mapping[str, HyperValue]
     chosen: Mapping[str, HyperValue]
     """Settings that the user gave; the rest are the round's."""
+    devices: tuple[str, ...]
+    """The devices that serve; one to train."""
 
     def entry(self, division: Division, engine: str, precision: Precision) -> Entry:
         """Return the place of results for this engine and precision; a `--system` of the user's gets no suffix."""
-        system = self.options.system or f"{host_name(resolve(self.options.device))}-{engine}-{precision}"
+        system = self.options.system or f"{host_name(name_of(self.devices))}-{engine}-{precision}"
         return Entry(results=self.options.results.absolute(), division=division, org=self.options.org, system=slug(system))
 
     @property
@@ -54,7 +57,7 @@ class Request:
             cache=cache_folder(),
             framework=self.options.framework,
             input=self.options.input,
-            device=resolve(self.options.device, local_rank),
+            device=self.devices[0] if len(self.devices) > 1 else resolve(self.options.device, local_rank),
             precision=precision,
             threads=self.options.threads or len(os.sched_getaffinity(0)),
             settings=self.settings,
@@ -74,7 +77,7 @@ def prepare(options: Options, name: str, round_name: str = registry.DEFAULT_ROUN
     chosen = choose(catalogue(round, row), options.config, options.assignments)
     check_names(options)
     check_folders(options)
-    resolve(options.device)  # refused here, before anything is written
+    devices = devices_of(options.device) if serving else (resolve(options.device),)  # refused here, before anything is written
     if serving:
         options = replace(options, framework=served_framework(options.engine, options.framework, workload))
     return Request(
@@ -86,6 +89,7 @@ def prepare(options: Options, name: str, round_name: str = registry.DEFAULT_ROUN
         profile=profile,
         settings=settle(round, name, profile, chosen, serving=serving),
         chosen=chosen,
+        devices=devices,
     )
 
 

@@ -9,11 +9,13 @@ TIME_TO_TRAIN: Final = "time_to_train"
 MINUTES: Final = "minutes"
 LATENCY: Final = "latency_"
 """Prefix of latency names."""
+LESS: Final = (TIME_TO_TRAIN, LATENCY.rstrip("_"), "board_power", "power_gpu", "power_ap")
+"""Prefixes of metrics of which less is better: times, latencies, and power in watts."""
 
 
 def more_is_better(metric: str) -> bool:
-    """Return whether more is better: true for rates and sizes, false for times and latencies."""
-    return not metric.startswith((TIME_TO_TRAIN, LATENCY))
+    """Return whether more is better: true for rates, scores and sizes, false for times, latencies and power."""
+    return not metric.startswith(LESS)
 
 
 def olympic(runs: Sequence[float | None], from_runs: int, ends: int = 1) -> float | None:

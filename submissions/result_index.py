@@ -91,7 +91,7 @@ class Result:
     @property
     def logs(self) -> list[Path]:
         """The training logs, in the order of their numbers."""
-        return [self.alone] if self.alone else list(tree_path.training_logs(self.folder))
+        return [self.alone] if self.alone else list(tree_path.training_logs(self.folder)) or list(tree_path.filed_logs(self.folder))
 
     @property
     def telemetry(self) -> list[Path]:
@@ -154,7 +154,7 @@ def homes_in(path: Path) -> list[Path]:
 
 def find_system(home: Path, system: Path) -> Iterator[Result]:
     """Yield the results of one system; a training set may be directly in its folder, as three published ones are."""
-    if any(tree_path.training_logs(system)):
+    if any(tree_path.filed_logs(system)):
         yield Result(folder=system, home=home, system=system.name, workload=system.name, scenario=None)
     for bench in tree_path.folders(system):
         yield from find_benchmark(home, system.name, bench)
@@ -162,7 +162,7 @@ def find_system(home: Path, system: Path) -> Iterator[Result]:
 
 def find_benchmark(home: Path | None, system: str, bench: Path) -> Iterator[Result]:
     """Yield the results of one benchmark: its training set, its scenarios."""
-    if any(tree_path.training_logs(bench)):
+    if any(tree_path.filed_logs(bench)):
         yield Result(folder=bench, home=home, system=system, workload=trained(bench), scenario=None)
     for folder in tree_path.folders(bench):
         scenario = Scenario.SERVER if folder.name.casefold() == tree_path.INTERACTIVE.casefold() else tree_path.scenario_of(folder.name)

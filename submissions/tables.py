@@ -21,6 +21,8 @@ HEAD: Final = ("workload", "scenario", "metric", "value", "accuracy/target", "ok
 GAP: Final = "  "
 RATES: Final = ("samples/s", "queries/s", "samples/query", "tokens/s")
 """Units that serve as the metric's name."""
+UNITLESS: Final = "1"
+"""Unit of ratios and shares. Source: the column `unit` of published rows."""
 COLOURS: Final = {"yes": "green", "no": "red"}
 WIDTH: Final = 160
 """Width in columns of a table written to a file or a pipe."""
@@ -32,7 +34,7 @@ def shown(value: float | None, unit: str) -> str:
         return "-"
     if unit == "ns":
         value, unit = value / NS_PER_MS, "ms"
-    return f"{value:,.{2 if value >= 10 else 4}f} {unit}"
+    return f"{value:,.{2 if value >= 10 else 4}f} {unit}".removesuffix(f" {UNITLESS}")
 
 
 def print_scores(rows: Sequence["Score"], paths: Iterable[Path]) -> None:
@@ -66,7 +68,7 @@ def cells(row: "Score") -> Iterator[tuple[str, ...]]:
     scores = [f"{digits(value)}{f'/{digits(row.target[name])}' if name in row.target else ''} {name}" for name, value in row.accuracy.items()]
     yield (*first, *scores[:1], *[""] * (not scores), "yes" if row.compliant else "no")
     yield from (("", "", "", "", each, "") for each in scores[1:])
-    yield from (("", "", "power", f"{each.average_w:,.2f} W", f"{printable(each.name)}, {each.grade}", "") for each in row.energy)
+    yield from (("", "", "power", f"{each.average_w:,.2f} W", f"{printable(each.name)}, {each.grade}{each.about}", "") for each in row.energy)
     yield from held(row)
 
 

@@ -8,20 +8,20 @@ import re
 import shlex
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Any, Final, NoReturn, ParamSpec, TypeVar, cast
+from typing import Any, Final, ParamSpec, TypeVar, cast
 
 import click
 
 from suite import __version__, registry
 from suite.console.parameters import ENGINE, FRAMEWORK, INPUT, WORKLOAD
 from suite.console.screen import QUIET, VERBOSE
-from suite.errors import PodiumError
+from suite.errors import MissingError, PodiumError
+from suite.files.layout import FULL
 from suite.process import openmp
-from suite.process.signals import Interrupted, end_children, raised
+from suite.process.signals import Interrupted, leave, raised
 from suite.terms import Precision, Profile
 
 P = ParamSpec("P")
@@ -158,21 +158,16 @@ def main(command: click.Command = group) -> None:
         leave(str(error), error.exit_code)
     except PodiumError as error:
         stop(str(error), error.exit_code)
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        leave(f"{error.filename or 'output'}: {error.strerror}", MissingError.exit_code)
 
 
 def stop(sentence: str, code: int) -> None:
     """Say why, and leave."""
     click.echo(f"podium: {sentence}", err=True)
     sys.exit(code)
-
-
-def leave(sentence: str, code: int) -> NoReturn:
-    """Say why, and leave without waiting for threads and loaders: another Ctrl-C there would be a traceback."""
-    click.echo(f"podium: {sentence}", err=True)
-    with suppress(OSError):
-        sys.stdout.flush()
-    end_children()
-    os._exit(code)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,7 +223,7 @@ def shared_options() -> tuple[Callable[[Callable[..., R]], Callable[..., R]], ..
         click.option("--input", type=INPUT, default="default", show_default=True, help="Input pipeline."),
         click.option("--data", type=PATH, help="Folder with the real data set; without it, the embedded data."),
         click.option("--results", type=PATH, default=Path("results"), show_default=True, help="Results folder."),
-        click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1; auto takes a GPU where there is one."),
+        click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1; auto: a GPU if there is one; infer: also cuda:0-7,9, cuda:all."),
         click.option("--precision", type=click.Choice(list(map(str, Precision))), help="Number format; without it, the workload's to train, fp32 to serve."),
         click.option("--threads", type=click.IntRange(min=0), default=0, callback=valid_threads, help="CPU threads; 0: as many as others leave cores."),
         click.option("--config", type=PATH, help="TOML file of settings."),

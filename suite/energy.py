@@ -6,7 +6,7 @@ nothing is extrapolated.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
@@ -22,6 +22,9 @@ MOST_W: Final = 20_000.0
 """Fastest growth of a counter that names no limit of its own. Source: house rule; a wrap of 262 kJ within 0.1 s would be 2.6 MW."""
 LIMIT_SLACK: Final = 1.2
 """A part may briefly exceed its limit by this factor. Source: house rule."""
+SPAN_PERIODS, SPAN_MS = 5, 1000
+"""Shortest time over which a counter's growth is compared with what its part can draw: five periods or a second, whichever is longer. Source:
+house rule; a counter that is refreshed each 100 ms rises in steps, and two readings 2 ms apart may have a whole step between them."""
 
 
 class NoEnergyError(ValueError):
@@ -50,7 +53,7 @@ class Energy:
     joules: float
     average_w: float
     edge_j: float
-    """Bound of the error at the two edges: 2 x the largest power x the period."""
+    """Bound of the error at the two edges: the largest power x the two gaps between readings in which the window begins and ends."""
     readings: int
     """Readings strictly inside the window."""
     longest_gap_ms: int
@@ -63,29 +66,29 @@ def energy(series: Series, begin_ns: int, end_ns: int) -> Energy:
     """Compute the energy between two times; NoEnergyError if the readings do not allow it."""
     if end_ns <= begin_ns:
         raise NoEnergyError("the window has no length")
-    first, last = enclosing(series, begin_ns, end_ns)
-    times, values = series.times_ns[first : last + 1], series.values[first : last + 1]
+    inside = covering(series, begin_ns, end_ns)
+    times, values = inside.times_ns, inside.values
     gap_ms = max(after - before for before, after in pairwise(times)) // NS_PER_MS
     allowed = max(GAP_PERIODS * series.period_ms, GAP_MS)
     if gap_ms > allowed:
         raise NoEnergyError(f"no reading for {gap_ms} ms; at most {allowed} ms may pass between two")
     counter = series.quantity is Quantity.ENERGY
-    grown = unwrapped(times, values, series) if counter else integrated(times, values)
+    grown = unwrapped(inside) if counter else integrated(times, values)
     joules = (at(times, grown, end_ns, values, counter) - at(times, grown, begin_ns, values, counter)) / UNITS
-    largest_w = max(slopes_w(times, grown)) if counter else max(values) / UNITS
-    inside = values[bisect_right(times, begin_ns) : bisect_left(times, end_ns)]
+    largest_w = steepest_w(times, grown, series.period_ms * NS_PER_MS) if counter else max(values) / UNITS
+    strictly = values[bisect_right(times, begin_ns) : bisect_left(times, end_ns)]
     return Energy(
         joules=joules,
         average_w=joules * NS_PER_S / (end_ns - begin_ns),
-        edge_j=2 * largest_w * series.period_ms / 1000,
-        readings=len(inside),
+        edge_j=largest_w * edges_ns(times, series.period_ms) / NS_PER_S,
+        readings=len(strictly),
         longest_gap_ms=gap_ms,
-        mlperf_mean_w=None if counter else mean_w(inside),
+        mlperf_mean_w=None if counter else mean_w(strictly),
     )
 
 
-def enclosing(series: Series, begin_ns: int, end_ns: int) -> tuple[int, int]:
-    """Return the indices of the last reading at or before a window's begin and of the first at or after its end; NoEnergyError if one is missing."""
+def covering(series: Series, begin_ns: int, end_ns: int) -> Series:
+    """Return the readings from the last at or before a window's begin to the first at or after its end; NoEnergyError if one is missing."""
     if any(after <= before for before, after in pairwise(series.times_ns)):
         raise NoEnergyError("the readings' times do not increase")
     first, last = bisect_right(series.times_ns, begin_ns) - 1, bisect_left(series.times_ns, end_ns)
@@ -93,23 +96,40 @@ def enclosing(series: Series, begin_ns: int, end_ns: int) -> tuple[int, int]:
         raise NoEnergyError("no reading before the run began")
     if last >= len(series.times_ns):
         raise NoEnergyError("no reading after the run ended")
-    return first, last
+    return replace(series, times_ns=series.times_ns[first : last + 1], values=series.values[first : last + 1])
 
 
-def unwrapped(times: Sequence[int], values: Sequence[int], series: Series) -> list[int]:
-    """Unwrap a counter; NoEnergyError if it decreases without wrapping, or grows faster than the part can draw."""
-    limit_w = (series.limit_w or MOST_W) * LIMIT_SLACK
-    grown, carried = [values[0]], 0
+def unwrapped(series: Series) -> list[int]:
+    """Unwrap a counter; NoEnergyError if it decreases without wrapping, or grows faster than the part can draw, over SPAN_PERIODS or SPAN_MS."""
+    values, grown, carried = series.values, [series.values[0]], 0
     for place in range(1, len(values)):
         if values[place] < values[place - 1]:
             if series.range_uj is None:
                 raise NoEnergyError(f"the counter fell from {values[place - 1]} to {values[place]} uJ")
             carried += series.range_uj
         grown.append(values[place] + carried)
-        watts = (grown[-1] - grown[-2]) / UNITS * NS_PER_S / (times[place] - times[place - 1])
-        if watts > limit_w:
-            raise NoEnergyError(f"the counter jumped by {grown[-1] - grown[-2]} uJ, {watts:,.0f} W; its part draws at most {limit_w:,.0f} W")
+    span_ms = max(SPAN_PERIODS * series.period_ms, SPAN_MS)
+    watts, limit_w = steepest_w(series.times_ns, grown, span_ms * NS_PER_MS), (series.limit_w or MOST_W) * LIMIT_SLACK
+    if watts > limit_w:
+        raise NoEnergyError(f"the counter rose by {watts:,.0f} W over {span_ms} ms; its part draws at most {limit_w:,.0f} W")
     return grown
+
+
+def steepest_w(times: Sequence[int], grown: Sequence[int], span_ns: int) -> float:
+    """Return the largest mean power of a counter over any time of at least `span_ns`; of fewer readings, their growth over that time."""
+    largest, first = (grown[-1] - grown[0]) / max(times[-1] - times[0], span_ns), 0
+    for last in range(len(times)):
+        if times[last] - times[first] < span_ns:
+            continue
+        while times[last] - times[first + 1] >= span_ns:
+            first += 1
+        largest = max(largest, (grown[last] - grown[first]) / (times[last] - times[first]))
+    return largest / UNITS * NS_PER_S
+
+
+def edges_ns(times: Sequence[int], period_ms: int) -> int:
+    """Return the time between the readings around a window's begin plus that around its end; each at least a period, since counters may be refreshed later."""
+    return sum(max(times[place + 1] - times[place], period_ms * NS_PER_MS) for place in (0, len(times) - 2))
 
 
 def integrated(times: Sequence[int], values: Sequence[int]) -> list[int]:
@@ -130,11 +150,6 @@ def at(times: Sequence[int], grown: Sequence[int], moment_ns: int, values: Seque
         return grown[place] + share * (grown[place + 1] - grown[place])
     reached = values[place] + share * (values[place + 1] - values[place])
     return grown[place] + (values[place] + reached) / 2 * (moment_ns - times[place]) / NS_PER_S
-
-
-def slopes_w(times: Sequence[int], grown: Sequence[int]) -> list[float]:
-    """Return the mean power between consecutive counter readings, in W."""
-    return [(grown[place + 1] - grown[place]) / UNITS * NS_PER_S / (times[place + 1] - times[place]) for place in range(len(times) - 1)]
 
 
 def mean_w(values: Sequence[int]) -> float | None:

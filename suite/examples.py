@@ -74,7 +74,7 @@ class Episode:
 
 
 class Examples(Protocol):
-    """The answers of one accuracy run with their ground truth."""
+    """The answers of one accuracy run with their ground truth. One with a text `legend` says in it what the marks in its pictures mean."""
 
     kind: ExampleKind
 

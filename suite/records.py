@@ -70,6 +70,10 @@ class Hint:
     sentence: str
 
 
+EDGE_SHARE: Final = 0.1
+"""Share of an energy from which on the error at the edges is told with it. Source: house rule."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnergyRecord:
     """Energy of a performance run by one power channel, or by a sum of parts; computed from telemetry.jsonl and LoadGen's window."""
@@ -96,6 +100,16 @@ class EnergyRecord:
     samples_per_s_per_w: float | None
     mj_per_query: float | None
     """Only of SingleStream and MultiStream."""
+
+    @property
+    def rough(self) -> bool:
+        """Whether the error at the window's edges may be more than EDGE_SHARE of the energy."""
+        return self.edge_j > EDGE_SHARE * self.joules
+
+    @property
+    def about(self) -> str:
+        """A warning if the energy is rough, else nothing."""
+        return f", +-{self.edge_j:,.3g} J at the edges" if self.rough else ""
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -157,6 +171,8 @@ class NetworkRecord:
 class InstanceRecord:
     """What one of several instances of a system under test answered."""
 
+    device: str = ""
+    """The device that it ran on; empty where the run names one alone, and in older records."""
     cores: tuple[int, ...]
     """The cores that it was pinned to; empty if it was not, since others used them."""
     batches: int
@@ -257,7 +273,7 @@ class AuditRecord:
     version: str
 
 
-RARE: Final = ("origin", "searched", "lost", "network", "instances")
+RARE: Final = ("origin", "searched", "lost", "network", "instances", "device")
 """Left out where empty: most records have none of them."""
 
 
@@ -269,4 +285,4 @@ def write_json(path: Path, document: Mapping[str, object]) -> None:
 
 def write_record(path: Path, record: CheckpointRecord | RunRecord | AuditRecord) -> None:
     """Write a record as JSON, without the fields that most records do not need."""
-    write_json(path, {name: value for name, value in asdict(record).items() if value or name not in RARE})
+    write_json(path, asdict(record, dict_factory=lambda fields: {name: value for name, value in fields if value or name not in RARE}))

@@ -12,7 +12,8 @@ from typing import BinaryIO, Final
 
 from compliance.bundle import trailer
 from compliance.recognition.path_kind import MAGIC
-from suite.errors import JudgedError
+from suite.errors import JudgedError, MissingError
+from suite.files.layout import FULL
 from suite.files.untrusted_files import complaint, printable
 
 EXPANSION_LIMIT: Final = 4000
@@ -77,8 +78,12 @@ def unpack(bundle: Path, folder: Path) -> None:
             packed.seek(0)
             limit = min(SIZE_LIMIT, max(SMALL_ARCHIVE, bundle.stat().st_size * EXPANSION_LIMIT))
             extract(Unzipped(packed, limit, bundle.name), folder, bundle.name)
-    except (OSError, EOFError, ValueError, ArithmeticError, RecursionError, tarfile.TarError, zstandard.ZstdError) as error:  # tarfile lets many through
-        raise JudgedError(f"{bundle.name}: cannot be unpacked: {getattr(error, 'strerror', None) or complaint(error)}") from error
+    except OSError as error:
+        if error.errno in FULL:
+            raise MissingError(f"{bundle.name}: no room to unpack it below {folder.parent}: {error.strerror}; TMPDIR may name another folder") from error
+        raise JudgedError(f"{bundle.name}: cannot be unpacked: {error.strerror or complaint(error)}") from error
+    except (EOFError, ValueError, ArithmeticError, RecursionError, tarfile.TarError, zstandard.ZstdError) as error:  # tarfile lets many through
+        raise JudgedError(f"{bundle.name}: cannot be unpacked: {complaint(error)}") from error
 
 
 def extract(stream: Unzipped, folder: Path, name: str) -> None:

@@ -18,6 +18,10 @@ FAR_YEARS: Final = 10
 """A clock that is decades off was never set, or was set wrong on purpose."""
 
 
+UNSET_BEFORE_S: Final = datetime(2001, 1, 1, tzinfo=UTC).timestamp()
+"""Clocks that were never set start at 1970, 1980 or 2000, which a board without a battery shows until it has a network."""
+
+
 class Misdated(NamedTuple):
     """Why a timestamp does not fit its round."""
 
@@ -41,6 +45,11 @@ def misdated(seconds: float, published: date | None = None) -> Misdated | None:
         return None
     required = f"a day near the round's, whose results were published on {published}"
     return Misdated(f"dated {day(seconds)}", required, Severity.ERROR if years > FAR_YEARS else Severity.WARNING)
+
+
+def unset(seconds: float) -> bool:
+    """Return whether a time is from a clock that was never set."""
+    return seconds < UNSET_BEFORE_S
 
 
 def day(seconds: float) -> str:

@@ -19,7 +19,7 @@ from compliance.judges.parts import Parts
 from compliance.logs.source_file import Kind as FlawKind
 from compliance.logs.source_file import SourceFile
 from compliance.recognition.path_kind import Kind, Target, is_run, studies_in
-from compliance.recognition.tree_path import Place, folders, homes, is_folder, place_in, scenario_of, training_logs
+from compliance.recognition.tree_path import Place, filed_logs, folders, homes, is_folder, place_in, scenario_of, training_logs
 from compliance.rules import judge
 from compliance.verdict import Finding, Severity, Verdict
 from suite import events
@@ -44,7 +44,7 @@ class PodiumJudge:
         match target.kind:
             case Kind.LOG:
                 yield from self.log(path, place, Parts())
-            case Kind.SET:
+            case Kind.SET if any(training_logs(path)) or not any(filed_logs(path)):
                 yield from self.set(path, place, Parts())
             case Kind.RUN:
                 yield from self.run(path)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from compliance.documents.training.log import PublishedLog, PublishedSet, read_log, read_set
 from compliance.documents.training.organisation import FiledSystem, Organisation
@@ -11,11 +12,14 @@ from compliance.judges.empty_path import nothing_in
 from compliance.logs.source_file import Kind as FlawKind
 from compliance.logs.source_file import SourceFile
 from compliance.recognition.path_kind import Kind, Target
-from compliance.recognition.tree_path import Place, folders, homes, place_in, training_logs
+from compliance.recognition.tree_path import Place, filed_logs, folders, homes, place_in
 from compliance.rules import judge
 from compliance.verdict import Finding, Severity, Verdict
 from suite.files.layout import fold
 from suite.rounds.published_training import PublishedTraining
+
+MISSING: Final = frozenset({"log.present", "log.samples"})
+"""Rules about records that a log lacks if its run was stopped."""
 
 
 class TrainingJudge:
@@ -75,10 +79,13 @@ class TrainingJudge:
             yield from self.flaw(log.path, "no log records in the file", f"a log of {self.round.dialect} lines", FlawKind.RECORD)
 
     def set(self, group: PublishedSet) -> Iterator[Finding]:
-        """Judge a set: each log alone, where a run that did not converge is not yet an error, then all together."""
+        """Judge a set: each log alone, where a run that did not converge or was stopped is not yet an error, then all together."""
+        pardoned = [log.path for log in group.pardoned]
         for log in group.logs:
             for finding in self.log(log):
-                yield self.missed(finding, group.missed_allowed) if finding.weight is Verdict.NOT_CONVERGED else finding
+                is_missing = finding.rule in MISSING and finding.line is None and log.path in pardoned
+                excused = finding.weight is Verdict.NOT_CONVERGED or is_missing
+                yield self.missed(finding, group.missed_allowed) if excused else finding
         yield from self.apply(group, group.benchmark)
 
     def missed(self, finding: Finding, allowed_runs: int) -> Finding:
@@ -103,8 +110,8 @@ class TrainingJudge:
     def file(self, folder: Path, place: Place) -> FiledSystem:
         """Read a system's sets, or only the set of the benchmark that `place` names."""
         below = [path for path in folders(folder) if place.benchmark in (None, path.name)]
-        places = [(path, place_in(place.home, ("results", folder.name, path.name))) for path in below if any(training_logs(path))]
-        if place.benchmark is None and any(training_logs(folder)):
+        places = [(path, place_in(place.home, ("results", folder.name, path.name))) for path in below if any(filed_logs(path))]
+        if place.benchmark is None and any(filed_logs(folder)):
             places.append((folder, place_in(place.home, ("results", folder.name))))
         where = replace(place, system=folder.name)
         system = self.described(where) or read_described(description_of(place.home, folder.name), where, self.round)
@@ -112,7 +119,7 @@ class TrainingJudge:
             folder=folder,
             sets=[read_set(path, self.round, where, system) for path, where in places],
             described=system,
-            strays=[path for path in below if not any(training_logs(path))],
+            strays=[path for path in below if not any(filed_logs(path))],
             others=[path for path in descriptions(place.home) if path != system.path],
             round=self.round,
         )
@@ -120,7 +127,7 @@ class TrainingJudge:
     def loose(self, path: Path) -> Iterator[Finding]:
         """Judge the sets in a folder that lies outside a submission tree."""
         for folder in (path, *folders(path)):
-            if any(training_logs(folder)):
+            if any(filed_logs(folder)):
                 yield from self.set(read_set(folder, self.round))
 
     def organisation(self, home: Path) -> Iterator[Finding]:

@@ -20,7 +20,8 @@ VERSION: Final = 1
 
 Share: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Positive: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
-Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Moment: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 class HostState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -73,7 +74,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     telemetry: Literal[1]
     channels: tuple[Channel, ...]
-    clocks_ns: tuple[int, int]
+    clocks_ns: tuple[Moment, Moment]
     """Monotonic clock and UTC at the same moment."""
 
 
@@ -86,7 +87,7 @@ class End(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     longest_gap_ms: Count
     cpu_ms: Count
     """CPU time of the sampler itself."""
-    clocks_ns: tuple[int, int]
+    clocks_ns: tuple[Moment, Moment]
 
 
 State: TypeAlias = HostState | GpuState | dict[str, Any]

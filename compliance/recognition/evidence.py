@@ -60,6 +60,8 @@ class Witness(NamedTuple):
     """False if it rests only on convention; then other files of the same result are read first."""
     logs: tuple[Told, ...] = ()
     """Facts of training logs that could belong to several rounds."""
+    others: tuple[str, ...] = ()
+    """Other rounds that a set outside of any tree may have been filed in."""
 
 
 def witness(path: Path) -> Witness | None:
@@ -73,7 +75,7 @@ def witness(path: Path) -> Witness | None:
         stamp = STAMP.search(head)
         if stamp or MARK.search(head):
             return Witness(known(stamp[1].decode("latin-1") if stamp else PODIUM), "podium's stamps")
-        return of_loadgen(head) if SERVED.search(head) else of_training(head)
+        return of_loadgen(head) if SERVED.search(head) else of_training(head, path)
     if head.startswith((b":::MLL ", b"MLPerf: ")):
         return Witness("training-v0.6", "a training log of v0.6's form")
     if head.startswith(b":::MLPv"):
@@ -105,7 +107,7 @@ def of_loadgen(head: bytes, summary: bool = False) -> Witness | None:
     return Witness("inference-v0.7" if tested and tested[1].decode() >= FORMER else "inference-v0.5", seen, sure=False)
 
 
-def of_training(head: bytes) -> Witness:
+def of_training(head: bytes, path: Path) -> Witness:
     """Read the date and benchmark of a training log in v0.7's dialect, which all later rounds share."""
     times = [int(number) // (1 if unit == b"s" else 1000) for unit, number in TIME.findall(head)]
     began = next((seconds for seconds in times if seconds >= MLLOG_SINCE_S), None)
@@ -113,7 +115,7 @@ def of_training(head: bytes) -> Witness:
     name = shown(benchmark[1]) if benchmark else ""
     seen = f"a training log{f' of {name}' if name else ''}{f' from {day(began)}' if began else ''}"
     unset = bool(times) and began is None
-    logs = (Told(began, benchmark_of(name), unset),)
+    logs = (Told(began, benchmark_of(name), unset, str(path.parent)),)
     return Witness(round_of(logs), seen + " whose clock was not set" * unset, sure=began is not None, logs=logs)
 
 

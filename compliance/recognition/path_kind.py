@@ -14,6 +14,7 @@ from compliance.recognition.tree_path import (
     TRAINING_LOG,
     TRAINING_TELEMETRY,
     Place,
+    filed_logs,
     folders,
     home_of,
     homes,
@@ -23,7 +24,6 @@ from compliance.recognition.tree_path import (
     is_tree,
     locate,
     scenario_of,
-    training_logs,
 )
 from suite.files.layout import ACCURACY, ACCURACY_TEXT, CHECKPOINT_RECORD, CHECKPOINTS, DETAIL, MANIFEST, PARTIAL, QUERIES, RUN_RECORD, SUMMARY, TELEMETRY
 from suite.studies.documents import STUDIES, STUDY
@@ -145,13 +145,13 @@ def kind_of_content(path: Path) -> Kind:
         return Kind.RUN
     if is_runs(path):
         return Kind.RUNS
-    if any(training_logs(path)):
+    if any(filed_logs(path)):
         return Kind.SET
     if is_entry(path):
         return Kind.ENTRY
     if is_benchmark(path):
         return Kind.BENCHMARK
-    if any(is_benchmark(folder) or any(training_logs(folder)) for folder in folders(path)):
+    if any(is_benchmark(folder) or any(filed_logs(folder)) for folder in folders(path)):
         return Kind.SYSTEM
     if any(results_trees(path)):
         return Kind.TREES

@@ -14,13 +14,17 @@ from typing import Final
 
 from compliance.recognition.evidence import Witness, witness
 from compliance.recognition.path_kind import MODES, Kind, Target, is_run
-from compliance.recognition.training_rounds import allows, round_of
-from compliance.recognition.tree_path import Place, folders, homes, is_file, training_logs
+from compliance.recognition.training_rounds import allows, excludes, is_stray, round_of
+from compliance.recognition.tree_path import Place, filed_logs, folders, homes, is_file
 from suite import registry
 from suite.files.layout import DETAIL, RUN_RECORD, SUMMARY
 
 ASKED: Final = 24
 """Number of logs of a set or tree that are read."""
+SETS: Final = 8_192
+"""Number of logs of a tree of training results that are read, two of each set: one may be of another benchmark."""
+WHOLE: Final = (Kind.TREE, Kind.ORGANISATION)
+"""Kinds that may hold results of several rounds."""
 LATER_SHARE: Final = 0.25
 """Share of the logs from which on a result belongs to the later round that they indicate."""
 UNROUNDED: Final = (Kind.BUNDLE, Kind.CHECKPOINT, Kind.DOCUMENT, Kind.EMPTY, Kind.STUDY)
@@ -33,21 +37,32 @@ def recognised(target: Target) -> Witness | None:
     """Recognise the round of a path, with the evidence; None if neither its content nor its folders give any."""
     if target.kind in UNROUNDED:
         return None
-    found = told(witnesses(target)) or told(neighbours(target))
-    if target.place and (found is None or not found.sure):
-        found = told(filed_at(target.place)) or found
-    elif target.place and found and found.logs:  # an older log may have been filed again with newer ones
-        found = told(chain(islice(witnesses(target), ASKED // 4), filed_at(target.place))) or found
-    named = of_names(target)
-    if named and named.round and found and found.logs and allows(named.round, found.logs):
+    own = told(witnesses(target)) or told(neighbours(target))
+    if target.kind is Kind.LOG and target.place and own and any(map(is_stray, own.logs)):
+        own = told(neighbours(target)) or own  # it is one of its set's all the same
+    found = with_others(target, own) or own
+    named, logs = of_names(target), own.logs if own and target.kind not in WHOLE else found.logs if found else ()
+    if named and named.round and logs and found and found.logs and allows(named.round, logs):
         return named
     overruled = found is None or (named and named.round is None and found.round and not is_podiums(found.round))
     return named if overruled else found
 
 
-def told(files: Iterable[Path]) -> Witness | None:
-    """Read the first few files: podium's stamps decide, then later rounds, then the majority; in a tie the first."""
-    found = [told for file in islice(files, ASKED) if (told := witness(file))]
+def with_others(target: Target, own: Witness | None) -> Witness | None:
+    """Recognise a path by its organisation's other results too, or a tree by all of its sets; None if they say nothing about it."""
+    if target.kind in WHOLE and own and own.logs:
+        return told(sets_of(target), SETS)
+    if target.place and (own is None or not own.sure):
+        return told(filed_at(target.place))
+    if target.place and own and own.logs:  # an older log may have been filed again with newer ones
+        around = told(chain(islice(witnesses(target), ASKED // 4), filed_at(target.place)))
+        return None if around and excludes(around.round, own.logs) else around
+    return None
+
+
+def told(files: Iterable[Path], asked: int = ASKED) -> Witness | None:
+    """Read the first `asked` files: podium's stamps decide, then later rounds, then the majority; in a tie the first."""
+    found = [told for file in islice(files, asked) if (told := witness(file))]
     heard = together([each for each in found if each.sure] or found)
     votes = Counter(each.round for each in heard)
     winner = next(filter(is_podiums, votes), None)
@@ -89,7 +104,7 @@ def witnesses(target: Target) -> Iterator[Path]:
             if target.kind is Kind.SYSTEM_FILE and place and place.system:
                 yield from of_system(place.home / "results" / place.system)
         case Kind.SET:
-            yield from training_logs(path)
+            yield from filed_logs(path)
         case Kind.RUN | Kind.RUNS | Kind.ENTRY | Kind.AUDIT:
             yield from of_runs(path)
         case Kind.MEASUREMENTS if place:
@@ -105,11 +120,24 @@ def witnesses(target: Target) -> Iterator[Path]:
             yield from spread(of_home(Place(home=home)) for home in homes(path))
 
 
+def sets_of(target: Target) -> Iterator[Path]:
+    """Yield two logs of every training set of an organisation or a tree."""
+    for home in homes_of(target):
+        for system in folders(home / "results"):
+            for folder in (system, *folders(system)):
+                yield from islice(filed_logs(folder), 2)
+
+
+def homes_of(target: Target) -> list[Path]:
+    """Return the organisations' folders of a tree, or that of an organisation."""
+    return sorted(homes(target.path)) if target.kind is Kind.TREE else [target.place.home] if target.place else []
+
+
 def neighbours(target: Target) -> Iterator[Path]:
     """Yield the files next to a log or run that gives no evidence."""
     above = target.path.parent
     if target.kind is Kind.LOG:
-        yield from training_logs(above)
+        yield from filed_logs(above)
     if target.kind in (Kind.RUN, Kind.RUNS):
         yield from of_runs(above.parent if above.name.casefold() in MODES else above)
 
@@ -126,12 +154,12 @@ def filed_at(place: Place) -> Iterator[Path]:
 
 def of_system(system: Path) -> Iterator[Path]:
     """Yield logs of every benchmark of a system, alternating; for a flat set its own."""
-    return chain(training_logs(system), spread(of_benchmark(folder) for folder in folders(system)))
+    return chain(filed_logs(system), spread(of_benchmark(folder) for folder in folders(system)))
 
 
 def of_benchmark(folder: Path) -> Iterator[Path]:
     """Yield the training logs of a benchmark, and the LoadGen files of its scenarios."""
-    return chain(training_logs(folder), spread(of_runs(scenario) for scenario in folders(folder)))
+    return chain(filed_logs(folder), spread(of_runs(scenario) for scenario in folders(folder)))
 
 
 def of_runs(path: Path, depth: int = 3) -> Iterator[Path]:

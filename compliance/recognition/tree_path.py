@@ -19,6 +19,8 @@ from suite.terms import Division
 
 TRAINING_LOG: Final = re.compile(r"result_(?:[\w.:-]*[0-9]{4}[\w.:-]*_)?([0-9]+)\.txt")
 """A log of a set; some submitters put a timestamp before the number: result_20210517_0.txt."""
+FILED_LOG: Final = re.compile(r"result_.*\.txt")
+"""A log of a published set, which need not be numbered. Source: mlcommons/logging, package_checker.py: result_*.txt."""
 TRAINING_TELEMETRY: Final = re.compile(r"telemetry_([0-9]+)(?:_node[0-9]+)?\.jsonl")
 """Telemetry of the log with the same number, one file per node."""
 INTERACTIVE: Final = "Interactive"
@@ -105,7 +107,7 @@ def in_division(folder: Path) -> bool:
 
 def is_filed(results: Path) -> bool:
     """Return whether training logs lie where they are filed: `<system>/<benchmark>/result_N.txt`, or flat below the system."""
-    return any(any(training_logs(folder)) for system in folders(results) for folder in (*folders(system), system))
+    return any(any(filed_logs(folder)) for system in folders(results) for folder in (*folders(system), system))
 
 
 def is_among_homes(folder: Path) -> bool:
@@ -153,6 +155,16 @@ def training_logs(folder: Path) -> Iterator[Path]:
     except OSError:
         return
     yield from (path for _, path in sorted(found))
+
+
+def filed_logs(folder: Path) -> Iterator[Path]:
+    """Yield the training logs of a published set: those with a number by number, then the others by name."""
+    numbered = list(training_logs(folder))
+    try:
+        others = sorted(path for path in folder.iterdir() if FILED_LOG.fullmatch(path.name) and path not in numbered)
+    except OSError:
+        others = []
+    yield from (*numbered, *others)
 
 
 def training_telemetry(folder: Path) -> Iterator[Path]:

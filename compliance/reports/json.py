@@ -21,6 +21,8 @@ def document(result: Result) -> dict[str, Any]:
     return {
         "path": result.path,
         "round": result.round,
+        "round_seen": result.seen,
+        "other_rounds": list(result.others),
         "verdict": result.verdict.value,
         "findings": [finding_document(finding) for finding in listed],
         "left_out": [each._asdict() for each in left_out],

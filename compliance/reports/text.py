@@ -76,6 +76,8 @@ def counted(count: int, severity: Severity) -> str:
 def lines(result: Result) -> Iterator[str]:
     """Yield the lines of one result: the verdict, then what to do, worst first."""
     yield headline(result)
+    if result.others:
+        yield f"  {result.round} is told by {result.seen}; also possible: {', '.join(result.others)} (--round ROUND decides)"
     for severity in Severity:
         for rule in dict.fromkeys(finding.rule for finding in result.findings if finding.severity is severity):
             yield from group([finding for finding in result.findings if finding.rule == rule and finding.severity is severity])

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
@@ -19,15 +19,18 @@ from harness.doctor.findings import Finding, State, proved
 from harness.engine_choice import not_offered
 from harness.failures import sentence
 from harness.machine import system_description
-from harness.machine.device import resolve
+from harness.machine.device import devices_of, resolve
 from harness.machine.gpus import gpus
-from harness.machine.placement import usual_groups, written
+from harness.machine.placement import pinned, usual_groups
+from harness.machine.power.report import readable
+from harness.machine.power.selection import power_root
 from harness.request import prepare, reading
 from suite import registry
 from suite.console.screen import screen
 from suite.errors import MissingError, PodiumError, RequestError, unknown
 from suite.files.cache import cache_folder
 from suite.files.layout import nearest
+from suite.process.devices import CUDA, written
 from suite.process.installation import DISTRIBUTION, INSTALL, RUN, install
 from suite.rounds import Profile
 from suite.terms import Precision
@@ -64,9 +67,13 @@ class Machine:
     disk_free_gib: float
     instances: tuple[str, ...]
     """Cores of each instance where there is one for each NUMA node, at least two: `--set sut.instances`."""
+    placement: Mapping[str, str]
+    """Device of each instance -> its cores, where there is one for each GPU; empty without GPUs, and where there are more of them than cores."""
     gpus: tuple[str, ...]
     device: str
     """Device that `--device auto` selects."""
+    power: tuple[str, ...]
+    """Channels of power that can be read (`podium power`)."""
     short_of: tuple[str, ...]
 
 
@@ -102,6 +109,7 @@ def machine() -> Machine:
     total_gib, free_gib = memory_gib()
     cache = cache_folder()
     disk_gib = shutil.disk_usage(nearest(cache)).free / GIB
+    device = usual_device()
     have = {"memory": (free_gib, MEMORY_NEEDED_GIB), f"disk at {cache}": (disk_gib, DISK_NEEDED_GIB)}
     return Machine(
         processor=system_description.cpu_model(),
@@ -111,8 +119,10 @@ def machine() -> Machine:
         cache=str(cache),
         disk_free_gib=round(disk_gib, 1),
         instances=tuple(map(written, usual_groups())),
+        placement=on_gpus(device),
         gpus=tuple(gpu.name for gpu in gpus()),
-        device=usual_device(),
+        device=device,
+        power=tuple(readable(power_root())),
         short_of=tuple(f"{what}: {free:.1f} GiB free, smoke needs {need:.0f}" for what, (free, need) in have.items() if free is not None and free < need),
     )
 
@@ -133,6 +143,12 @@ def usual_device() -> str:
         return resolve("auto")
     except ImportError:
         return "cpu"
+
+
+def on_gpus(device: str) -> dict[str, str]:
+    """Return the cores of each instance where there is one for each GPU."""
+    devices = devices_of(f"{CUDA}:all") if device.startswith(CUDA) else ()
+    return {place.device: written(place.cores) for place in pinned(devices)} if 0 < len(devices) <= len(os.sched_getaffinity(0)) else {}
 
 
 def lacking() -> dict[str, list[str]]:

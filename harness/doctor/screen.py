@@ -14,6 +14,7 @@ from harness.doctor.report import InputFinding, Machine, lacking
 from harness.machine.gpus import gpus
 from harness.machine.system_description import DISTRIBUTIONS
 from suite import __version__
+from suite.process.devices import name_of
 from suite.process.installation import INSTALL
 from suite.terms import Precision
 
@@ -33,7 +34,11 @@ def show(here: Machine, findings: Sequence[Finding], inputs: Sequence[InputFindi
     click.echo(f"versions   {', '.join(versions())}")
     click.echo(f"processor  {here.processor or 'unknown'}, {here.cores} cores, {here.memory_gib or '?'} GiB memory ({here.memory_free_gib or '?'} free)")
     click.echo(f"placement  --set sut.instances={len(here.instances)}: cores {' | '.join(here.instances)}, pinned where others leave them free")
+    if here.placement:
+        told = " | ".join(f"{device} on cores {cores}" for device, cores in here.placement.items())
+        click.echo(f"           --device {name_of(tuple(here.placement))}: {told}")
     click.echo(f"GPUs       {', '.join(here.gpus) or 'none'}; --device auto takes {here.device}")
+    click.echo(f"power      {', '.join(here.power) or 'no watts can be read here (podium power)'}")
     click.echo(f"cache      {here.cache} ({here.disk_free_gib} GiB free)")
     for shortage in here.short_of:
         click.echo(f"short of   {shortage}")

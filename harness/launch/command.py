@@ -5,6 +5,7 @@ import click
 
 from suite.cli import PATH
 from suite.console.parameters import WORKLOAD
+from suite.process.devices import names_several
 from suite.terms import Profile
 
 
@@ -18,6 +19,13 @@ def whole(_: click.Context, parameter: click.Parameter, text: str) -> int:
     return int(text)
 
 
+def one_device(_: click.Context, __: click.Parameter, device: str) -> str:
+    """Refuse a list of GPUs: --devices counts them."""
+    if names_several(device):
+        raise click.BadParameter(f"{device}: each rank takes a GPU of its own: write cuda, and their number as --devices")
+    return device
+
+
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("scheduler", type=click.Choice(["slurm", "kubernetes", "apptainer"]))
 @click.argument("workload", type=WORKLOAD, metavar="WORKLOAD")
@@ -27,7 +35,7 @@ def whole(_: click.Context, parameter: click.Parameter, text: str) -> int:
 @click.option("--results", type=PATH, required=True, help="Results folder, an absolute path that all nodes share.")
 @click.option("--data", type=PATH, help="Folder with the real data set, an absolute path on every node.")
 @click.option("--profile", type=click.Choice([profile.value for profile in Profile]), default="full", show_default=True, help="How much of the round is run.")
-@click.option("--device", default="cuda", show_default=True, help="cpu or cuda.")
+@click.option("--device", default="cuda", show_default=True, callback=one_device, help="cpu or cuda.")
 @click.option("--container", metavar="IMAGE", help="Image: for pyxis (Slurm), for pods, or to build on (Apptainer).")
 @click.option("--partition", help="Slurm's partition.")
 @click.option("--time", "limit", help="Slurm's time limit, as in 04:00:00.")

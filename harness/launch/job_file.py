@@ -14,7 +14,7 @@ import jinja2
 
 from suite import __version__, registry
 from suite.errors import RequestError
-from suite.files.layout import nearest, slug
+from suite.files.layout import nearest, slug, staged_results
 from suite.terms import Profile
 
 TEMPLATES: Final = {
@@ -23,10 +23,12 @@ TEMPLATES: Final = {
     "trainjob": "trainjob.yaml.j2",
     "apptainer": "apptainer.def.j2",
 }
-UNFINISHED: Final = "*/*/results/*/*/result_*.txt.partial"
-"""Below a results folder: the log of a run that can go on (suite/files/layout.py)."""
+UNFINISHED: Final = "*/*/results/*/{name}/result_*.txt.partial"
+"""Below a results folder: the log of a run that can go on; `name` is the row's training_name (suite/files/layout.py)."""
 RESTARTS: Final = 3
 """Restarts by torchrun after a lost rank: house rule; what is lost more often is not mended by another try."""
+REQUEUES: Final = 10
+"""After so many restarts by Slurm a job that fails again is left to its user: house rule. Preemption counts too, so it is well above RESTARTS."""
 WARNING_S: Final = 120
 """Seconds between the signal to save and the end: house rule, more than twice what podium gives a save before it is ended (suite/process/signals.py)."""
 PORT: Final = 29400
@@ -122,12 +124,20 @@ def values(wanted: Wanted) -> Mapping[str, Any]:
         "binds": shlex.quote(mounts),
         "start": "torchrun",
         "words": shlex.join(train_words(wanted)),
-        "unfinished": UNFINISHED,
+        "unfinished": unfinished(wanted),
         "restarts": RESTARTS,
+        "requeues": REQUEUES,
         "warning_s": WARNING_S,
         "port": PORT,
         "version": __version__,
-            }
+    }
+
+
+def unfinished(wanted: Wanted) -> str:
+    """Spell bash's condition that a run of this workload can go on, in the results folder or beside a complete set that it is going to replace."""
+    logs = UNFINISHED.format(name=registry.round().benchmark(wanted.workload).training_name)
+    places = [wanted.results, staged_results(wanted.results, wanted.workload)]
+    return " || ".join(f"compgen -G {shlex.quote(str(place))}/{logs} > /dev/null" for place in places)
 
 
 def train_words(wanted: Wanted) -> list[str]:

@@ -1,54 +1,87 @@
-"""Divides this machine's cores among instances: groups of equal size that keep to one NUMA node where they fit."""
+"""Divides this machine's cores among instances: groups of equal size, near the instance's GPU, or else of one NUMA node where they fit."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from harness.machine.cpus import BUSY_SHARE, busy_share
+from harness.machine.gpu_cores import cores_near
 from suite.errors import RequestError
+from suite.process.devices import CUDA, name_of, ordinal
 from suite.rounds import HyperValue
 
 INSTANCES: Final = "sut.instances"
 NODES: Final = Path("/sys/devices/system/node")
 """The kernel's NUMA nodes: Documentation/ABI/stable/sysfs-devices-node."""
 
+Cores: TypeAlias = tuple[int, ...]
 
-def instances_of(settings: Mapping[str, HyperValue]) -> int:
-    """Return the number of instances asked for, 0 for a system in LoadGen's own process; RequestError if this machine cannot hold them."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where an instance runs."""
+
+    device: str
+    cores: Cores = ()
+    """The cores that it is pinned to; empty if it is not."""
+
+
+def instances_of(settings: Mapping[str, HyperValue], devices: Sequence[str] = ("cpu",)) -> int:
+    """Return the number of instances asked for, 0 for a system in LoadGen's own process; RequestError if this machine cannot hold them.
+
+    With several devices, the setting is the number on each, and at least one.
+    """
     value = settings.get(INSTANCES)
-    count, cores = value if isinstance(value, int) else 0, len(os.sched_getaffinity(0))
-    if count < 0:
-        raise RequestError(f"setting {INSTANCES}: {count} is below 0")
+    each, cores = value if isinstance(value, int) else 0, len(os.sched_getaffinity(0))
+    if each < 0:
+        raise RequestError(f"setting {INSTANCES}: {each} is below 0")
+    count = each if len(devices) == 1 else len(devices) * max(each, 1)
     if count > cores:
-        raise RequestError(f"setting {INSTANCES}: {count} instances are too many for {cores} cores")
+        asked = f"setting {INSTANCES}" if len(devices) == 1 else f"--device {name_of(devices)}"
+        raise RequestError(f"{asked}: {count} instances are too many for {cores} cores")
     return count
 
 
-def place(instances: int) -> tuple[tuple[int, ...], ...]:
-    """Return each instance's cores; none where others use the cores, since a pinned process cannot avoid them."""
-    if not instances or busy_share() > BUSY_SHARE:
-        return ((),) * instances
-    return groups(by_node(sorted(os.sched_getaffinity(0)), nodes(NODES)), instances)
+def place(devices: Sequence[str], instances: int) -> tuple[Place, ...]:
+    """Place instances, as many on each device; without cores where others use them, since a pinned process cannot avoid them."""
+    homes = [device for device in devices for _ in range(instances // len(devices))]
+    if not homes or busy_share() > BUSY_SHARE:
+        return tuple(Place(device=device) for device in homes)
+    return pinned(homes)
 
 
-def usual_groups() -> tuple[tuple[int, ...], ...]:
+def pinned(homes: Sequence[str]) -> tuple[Place, ...]:
+    """Give each instance cores near its device; by NUMA node for processors, and where NVML does not tell."""
+    cores, numa = sorted(os.sched_getaffinity(0)), nodes(NODES)
+    near = near_devices(homes, frozenset(cores)) or dict.fromkeys(homes, frozenset(cores))
+    sharing = Counter(near[device] for device in homes)
+    size = min(len(shared) // count for shared, count in sharing.items())
+    parts = {shared: iter(groups(by_node(sorted(shared), numa), count)) for shared, count in sharing.items()}
+    return tuple(Place(device=device, cores=next(parts[near[device]])[:size]) for device in homes)
+
+
+def near_devices(homes: Sequence[str], cores: frozenset[int]) -> dict[str, frozenset[int]]:
+    """Return the cores near each GPU; nothing unless they are told of all, enough for all, and those of two GPUs either equal or apart."""
+    if not all(device.startswith(CUDA) for device in homes):
+        return {}
+    told = cores_near(sorted(set(map(ordinal, homes))))
+    near = {device: told.get(ordinal(device), frozenset()) & cores for device in homes}
+    sharing = Counter(near[device] for device in homes)
+    apart = sum(map(len, sharing)) == len(frozenset().union(*sharing))
+    return near if apart and all(len(shared) >= count for shared, count in sharing.items()) else {}
+
+
+def usual_groups() -> tuple[Cores, ...]:
     """Return the cores of each instance where there is one for each NUMA node, or two on a machine with one node; one with a single core."""
     cores, numa = sorted(os.sched_getaffinity(0)), nodes(NODES)
     count = max(2, len({numa.get(core, 0) for core in cores}))
     return groups(by_node(cores, numa), min(count, len(cores)))
 
 
-def written(cores: Sequence[int]) -> str:
-    """Write numbers in ascending order as the kernel's lists have them: `0-3,8`."""
-    if not cores:
-        return ""
-    starts = [place for place, core in enumerate(cores) if place == 0 or core != cores[place - 1] + 1]
-    parts = (cores[first:last] for first, last in zip(starts, [*starts[1:], len(cores)], strict=True))
-    return ",".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
-
-
-def groups(cores: Sequence[int], instances: int) -> tuple[tuple[int, ...], ...]:
+def groups(cores: Sequence[int], instances: int) -> tuple[Cores, ...]:
     """Cut the cores into groups of equal size, in their order; cores that are left over stay free for LoadGen."""
     each = len(cores) // instances
     return tuple(tuple(cores[number * each : (number + 1) * each]) for number in range(instances))

@@ -21,6 +21,7 @@ from harness.machine.power.nvpmodel import power_mode
 from suite.errors import RequestError, unknown
 from suite.files.layout import Entry, nearest, slug
 from suite.files.untrusted_files import UnreadableError, count_in, read_toml
+from suite.process.devices import members
 from suite.process.launcher import from_environment
 from suite.rounds import Profile
 from suite.terms import COUNTED_FIELDS
@@ -40,7 +41,8 @@ def host_name(device: str) -> str:
     mode = f"-{told}" if told else ""
     if device.startswith("cuda"):
         known = gpus()
-        return slug(f"{os.environ.get('LOCAL_WORLD_SIZE', '1')}x-{known[0].name if known else 'cuda-device'}{mode}")
+        served = len(members(device) or ())
+        return slug(f"{served if served > 1 else os.environ.get('LOCAL_WORLD_SIZE', '1')}x-{known[0].name if known else 'cuda-device'}{mode}")
     return slug(f"{len(os.sched_getaffinity(0))}c-{plain_model(cpu_model() or platform.machine())}{mode}")
 
 

@@ -26,12 +26,12 @@ class Measured:
     """Why a channel gave no energy."""
 
 
-def energy_of(folder: Path, scenario: Scenario, facts: Facts) -> Measured:
-    """Compute a run's energy; faulty readings void the energy, not the run."""
+def energy_of(folder: Path, scenario: Scenario, facts: Facts, lost: tuple[str, ...] = ()) -> Measured:
+    """Compute a run's energy; faulty readings void the energy, not the run. `lost`: why there are no readings, if some were asked for."""
     try:
         found = power_readings.read(folder / TELEMETRY)
     except UnreadableError as error:
-        return Measured() if error.missing else Measured(reasons=(f"{TELEMETRY}: {error.reason}",))
+        return Measured(reasons=lost) if error.missing else Measured(reasons=(f"{TELEMETRY}: {error.reason}",))
     if not (found.tracks or found.absent):
         return Measured()
     begin_ns, end_ns = (power_window.utc_ns(facts.values.get(key)) for key in ("power_begin", "power_end"))
@@ -48,5 +48,5 @@ def sentences(measured: Measured) -> Iterator[str]:
     """Yield what was measured, and what was not and why."""
     for each in measured.energy:
         rate = f", {each.samples_per_s_per_w:,.3g} samples/s/W" if each.samples_per_s_per_w else ""
-        yield f"energy: {each.joules:,.1f} J, {each.average_w:,.2f} W{rate} ({each.name}, grade {each.grade}, scope {' + '.join(each.scope)})"
+        yield f"energy: {each.joules:,.1f} J, {each.average_w:,.2f} W{rate} ({each.name}, grade {each.grade}, scope {' + '.join(each.scope)}){each.about}"
     yield from (f"no energy: {reason}" for reason in measured.reasons)

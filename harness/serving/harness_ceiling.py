@@ -21,6 +21,7 @@ import msgspec
 from harness.child_process import in_child
 from harness.engines.null import NullEngine, NullWorkload
 from harness.machine.cpus import BUSY_SHARE, available, busy_share
+from harness.machine.placement import Place
 from harness.serving.loadgen.batching import Batching
 from harness.serving.loadgen.result_files import Facts, read_facts
 from harness.serving.loadgen.session import Job, System, run_loadgen
@@ -153,8 +154,7 @@ def null_run(schedule: Schedule, cache: Path, batch: int = BATCH, instances: int
 
 def several(system: System, instances: int) -> System:
     """Let that many processes serve, not pinned; none: LoadGen's own."""
-    batching = replace(system.batching, workers=max(1, instances))
-    return replace(system, placement=((),) * instances, batching=batching)
+    return replace(system, placement=(Place(device=system.run.device),) * instances)
 
 
 def null_system(cache: Path, batch: int) -> System:

@@ -280,7 +280,7 @@ def attempt(bench: Bench, schedule: Schedule, number: int, probe: Probe) -> Verd
     title, what = f"{schedule.scenario.label} performance", What.PERFORMANCE
     with Waiting(title, least_s(schedule, probe)) as shown, attempted(bench, what, job.folder) as tried, held(job, shown.tick) as (folder, outcome):
         facts = read_facts(folder)
-        verdict, measured = judge(bench, schedule, facts), energy_of(folder, schedule.scenario, facts)
+        verdict, measured = judge(bench, schedule, facts), energy_of(folder, schedule.scenario, facts, outcome.lost * bench.power.asked)
         if ceiling is not None and verdict.valid and verdict.rate > ceiling:
             ceiling = ceiling_of_host(cache_folder(), schedule.scenario, verdict.rate, len(bench.system.placement))
         above = ceiling is not None and verdict.rate > bench.request.round.loadgen.ceiling_share * ceiling

@@ -174,7 +174,11 @@ def answered_by(bench: Bench, outcome: Outcome) -> tuple[InstanceRecord, ...]:
     """Tell what each instance answered; its workers are every n-th of n instances."""
     placed = bench.system.placement
     sums = [[sum(column) for column in zip(*outcome.workers[number :: len(placed)], strict=True)] for number in range(len(placed))]
-    return tuple(InstanceRecord(cores=cores, batches=batches, samples=samples) for cores, (batches, samples) in zip(placed, sums, strict=True))
+    several = len({place.device for place in placed}) > 1
+    return tuple(
+        InstanceRecord(device=place.device if several else "", cores=place.cores, batches=batches, samples=samples)
+        for place, (batches, samples) in zip(placed, sums, strict=True)
+    )
 
 
 def batches_of(outcome: Outcome) -> dict[str, float]:

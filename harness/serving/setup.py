@@ -22,6 +22,7 @@ from suite.errors import RequestError
 from suite.files.layout import Entry, bound_seed
 from suite.ledger.book import Ledger, ledger_of
 from suite.loadgen.scenario import Scenario
+from suite.process.devices import name_of
 from suite.records import NetworkRecord, SearchRecord
 from suite.rounds import Division, InferenceRow, ScenarioRow
 from suite.rounds.legality import judge_served
@@ -76,7 +77,7 @@ class Bench:
     @property
     def device(self) -> str:
         """Return the device that computes: the servers' behind a network."""
-        return self.served.device if self.served else self.system.run.device
+        return self.served.device if self.served else self.system.device
 
     @property
     def engine_package(self) -> str:
@@ -87,7 +88,7 @@ class Bench:
         """Return a copy that uses this many CPU threads, shared by the workers; the servers behind a network keep theirs."""
         if self.served:
             return self
-        run = replace(self.system.run, threads=max(1, threads // self.system.batching.workers))
+        run = replace(self.system.run, threads=max(1, threads // self.system.workers))
         return replace(self, threads=threads, system=replace(self.system, run=run))
 
     def rules(self, scenario: Scenario) -> ScenarioRow:
@@ -114,15 +115,15 @@ def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
     check_legal(request, row)
     precision = Precision(options.precision or Precision.FP32)
     chosen = choose_checkpoint(request, checkpoint)
-    batching, instances = batching_of(request), instances_of(request.settings)
-    engine = engine_of(request, row, precision)
+    batching, instances = batching_of(request), instances_of(request.settings, request.devices)
+    engine, placement = engine_of(request, row, precision), place(request.devices, instances)
     run = informed(request, request.run(chosen.record.seed, precision))
     return Bench(
         request=request,
         row=row,
         entry=request.entry(row.division, options.engine, precision),
         checkpoint=chosen,
-        system=System(workload=request.workload, engine=engine, run=run, checkpoint=chosen.folder, batching=batching, placement=place(instances)),
+        system=System(workload=request.workload, engine=engine, run=run, checkpoint=chosen.folder, batching=batching, placement=placement),
         precision=precision,
         threads=run.threads,
         power=choose(options.power, options.meter, request.settings),
@@ -148,8 +149,7 @@ def batching_of(request: Request) -> Batching:
     cores = len(os.sched_getaffinity(0))
     if values["workers"] > 64 * cores:
         raise RequestError(f"setting batching.workers: {values['workers']} threads are too many for {cores} cores")
-    if instances := instances_of(request.settings):
-        if values["workers"] > 1:
-            raise RequestError(f"settings batching.workers and {INSTANCES}: an instance has one worker; give one of the two")
-        values["workers"] = instances
+    if values["workers"] > 1 and instances_of(request.settings, request.devices):
+        other = f"setting {INSTANCES}" if len(request.devices) == 1 else f"--device {name_of(request.devices)}"
+        raise RequestError(f"setting batching.workers and {other}: an instance has one worker; give one of the two")
     return Batching(**values)

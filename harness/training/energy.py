@@ -29,7 +29,7 @@ def sentences(log: Path, telemetry: Path) -> Iterator[str]:
     """Yield a finished run's energy, and what could not be measured and why; nothing if no power was read."""
     energy, reasons = measured(log, telemetry) or ((), ())
     for each in energy:
-        yield f"energy: {each.joules / KJ:,.3f} kJ, {each.average_w:,.2f} W ({each.name}, grade {each.grade}, scope {' + '.join(each.scope)})"
+        yield f"energy: {each.joules / KJ:,.3f} kJ, {each.average_w:,.2f} W ({each.name}, grade {each.grade}, scope {' + '.join(each.scope)}){each.about}"
     yield from (f"no energy: {reason}" for reason in reasons)
 
 

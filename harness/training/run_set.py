@@ -10,10 +10,11 @@ from typing import Any
 
 import click
 
-from harness.distributed import RankFailed, Ranks, launched, restarts
+from harness.distributed import RankFailed, Ranks, launched
 from harness.doctor.dtype_trials import check_training
 from harness.engine_choice import foresee
 from harness.failures import sentence
+from harness.machine.device import several
 from harness.machine.power.selection import Chosen, choose
 from harness.machine.system_description import describe
 from harness.request import Request, prepare
@@ -70,7 +71,7 @@ def train_set(
             check_training(request, precision)
         with exclusive(entry.results) if ranks.leads else nullcontext():
             check_shared(entry.results, ranks)
-            begun = threads_begun(entry, workload) if ranks.leads and (resume or restarts()) else 0
+            begun = threads_begun(entry, workload, ranks.restarts) if ranks.leads and (resume or ranks.restarts) else 0
             power = choose(options.power, options.meter, request.settings) if ranks.local_rank == 0 else Chosen()
             shared: dict[str, Any] = {"request": request, "row": row, "hyper": hyper, "precision": precision, "entry": entry, "place": entry}
             threads = beside_others(options.threads, ranks, begun)
@@ -84,8 +85,16 @@ def check_challenge(challenge: str | None) -> None:
         raise RequestError(f"--challenge: {problem}")
 
 
+def check_device(workload: str, device: str) -> None:
+    """Refuse several devices: each has a rank of its own, which torchrun starts."""
+    if several(device):
+        start = f"torchrun --nproc-per-node N -m harness train {workload}"
+        raise RequestError(f"--device {device}: training has one rank for each GPU, started by {start}; podium infer serves on several")
+
+
 def requested(workload: str, options: Options) -> tuple[Request, TrainingRow, Mapping[str, HyperValue]]:
     """Resolve the request, its row and hyper-parameters; refuse what the judge would reject, before anything else."""
+    check_device(workload, options.device)
     request = prepare(options, workload)
     foresee(request)
     row = training_row(request)
@@ -186,7 +195,7 @@ def open_set(job: Job, seed: int | None, runs: int | None, resume: bool, challen
     found: dict[str, Any] = {}
     place, moved = job.entry, None
     if job.ranks.leads:
-        going = going_on(job, seed, runs) if resume or restarts() else None
+        going = going_on(job, seed, runs) if resume or job.ranks.restarts else None
         if going is not None:
             place, campaign = going
         else:

@@ -9,8 +9,9 @@ from submissions.compare.compared_results import Side
 from submissions.compare.fitness import notes, reasons, unfit, unsearched
 from submissions.compare.intervals import Interval
 from submissions.compare.machines import Machine
-from submissions.compare.per_unit import Basis, Derived, Per, unlike
+from submissions.compare.per_unit import Basis, Derived, Per
 from submissions.compare.verdicts import Asked, Trial, Verdict, hold, holm, verdict
+from submissions.compare.watts import Kind, common, rough, unlike
 from submissions.metrics import more_is_better
 from submissions.published_rows import Reference, beside_kind
 from submissions.score.log_values import PUBLISHED
@@ -194,7 +195,8 @@ def row_side(row: Reference, like: Side) -> Side:
 
 def finished(found: Group, adjusted: Iterator[float | None], request: Request) -> Comparison:
     """Return the comparison of one kind with its verdicts; consumes the adjusted p-values of its pairs in order."""
-    results = [compared(each, next(adjusted), request) for each in found.results]
+    shared = shared_watts(found)
+    results = [compared(each, next(adjusted), request, shared) for each in found.results]
     first = found.results[0].other.score
     return Comparison(
         workload=found.workload,
@@ -203,15 +205,15 @@ def finished(found: Group, adjusted: Iterator[float | None], request: Request) -
         unit=first.unit,
         comparable=len(results) > 1 and found.results[0].first is not None and not any(result.reasons for result in results),
         results=(*results, *(Compared(path=path, notes=(NO_RESULT,)) for path in found.absent)),
-        references=tuple(compared(each, next(adjusted), request) for each in found.references),
+        references=tuple(compared(each, next(adjusted), request, shared) for each in found.references),
     )
 
 
-def derived_of(found: Pair, request: Request) -> Derived | None:
-    """Return a result's derived figure; none for watts of another kind than the baseline's."""
-    if request.per is None or watts_apart(found, request):
-        return None
-    return request.per.derive(found.other, None if found.first is found.other else found.first)
+def shared_watts(found: Group) -> Kind | None:
+    """Return the kind of energy that the efficiencies of a group are computed from: that of the baseline, or of the first result that has energy."""
+    sides = [each.other for each in found.results]
+    first = found.results[0].first or next((each for each in sides if each.score.energy), sides[0])
+    return common(first.score.energy, [each.score.energy for each in sides if each is not first])
 
 
 def told_beside(found: Pair) -> Iterator[str]:
@@ -222,14 +224,16 @@ def told_beside(found: Pair) -> Iterator[str]:
         yield found.other.note
 
 
-def watts_apart(found: Pair, request: Request) -> str | None:
-    """Explain why the efficiencies of a pair are not comparable; None if they are, or were not requested."""
-    if request.per is None or request.per.basis is not Basis.WATT or found.first is None or found.first is found.other:
+def watts_note(found: Pair, request: Request, shared: Kind | None) -> str | None:
+    """Explain why the efficiency of a result is not compared, or how rough it is; None if it is compared, or was not requested."""
+    if request.per is None or request.per.basis is not Basis.WATT:
         return None
-    return unlike(found.first.score.energy, found.other.score.energy)
+    if found.first is None or found.first is found.other:
+        return rough(found.other.score.energy, shared)
+    return unlike(found.first.score.energy, found.other.score.energy, shared) or rough(found.other.score.energy, shared)
 
 
-def compared(found: Pair, adjusted: float | None, request: Request) -> Compared:
+def compared(found: Pair, adjusted: float | None, request: Request, shared: Kind | None) -> Compared:
     """Return the comparison of one result."""
     other, trial = found.other, found.trial
     itself = found.first is other
@@ -253,10 +257,10 @@ def compared(found: Pair, adjusted: float | None, request: Request) -> Compared:
         shows=trial.shows if trial else None,
         runs_for=trial.runs_for if trial else None,
         why=trial.why if trial else found.why,
-        derived=derived_of(found, request),
+        derived=request.per.derive(other, shared) if request.per else None,
         samples_per_second=other.samples_per_second,
         reasons=found.reasons,
-        notes=tuple(filter(None, [*told_beside(found), watts_apart(found, request)])),
+        notes=tuple(filter(None, [*told_beside(found), watts_note(found, request, shared)])),
         source=other.source,
         within_run=other.score.within_run,
         noise=other.score.noise,

@@ -9,10 +9,10 @@ from enum import StrEnum
 from typing import Final
 
 from submissions.compare.compared_results import Side
+from submissions.compare.watts import Kind, wholes
 from submissions.cost.prices import Prices
 from submissions.metrics import MINUTES, TIME_TO_TRAIN
 from suite.files.untrusted_files import printable
-from suite.power import Grade
 from suite.records import EnergyRecord
 
 J_PER_KJ: Final = 1000
@@ -45,11 +45,11 @@ class Per:
     prices: Prices | None = None
     """Prices, for figures per unit of money."""
 
-    def derive(self, side: Side, like: Side | None = None) -> Derived | None:
-        """Return the derived figure of a result; None if there is none. Watts only if `like` has the same kind."""
+    def derive(self, side: Side, shared: Kind | None = None) -> Derived | None:
+        """Return the derived figure of a result; None if there is none. Watts are those of the kind that the compared results share."""
         score = side.score
         if self.basis is Basis.WATT:
-            return per_watt(score.energy, like.score.energy if like else ())
+            return per_watt(score.energy, shared)
         if score.value is None or not (score.unit in RATES or score.metric == TIME_TO_TRAIN):
             return None
         if self.prices:
@@ -61,44 +61,21 @@ class Per:
     def about(self) -> str:
         """Describe the source of derived figures."""
         if self.basis is Basis.WATT:
-            return "watts of one grade and scope; another kind is not compared"
+            return "watts of one grade and one set of parts, the widest that was measured; another kind is not compared"
         return f"prices in {self.prices.currency} of {self.prices.date}" if self.prices else "accelerators as the system descriptions count them"
 
 
-def per_watt(energy: Sequence[EnergyRecord], like: Sequence[EnergyRecord]) -> Derived | None:
-    """Return the efficiency by the most direct channel; if `like` is not empty, only among channels of its grades and scopes."""
-    kinds = {kind(each) for each in like}
-    fitting = [each for each in energy if each.grade in list(Grade) and (not like or kind(each) in kinds)]
-    if not fitting:
+def per_watt(energy: Sequence[EnergyRecord], shared: Kind | None) -> Derived | None:
+    """Return the efficiency by the energy of one kind; None if there is none of that kind."""
+    found = wholes(energy).get(shared) if shared else None
+    if found is None:
         return None
-    best = min(fitting, key=lambda each: list(Grade).index(Grade(each.grade)))
-    of = f"({best.grade}, {printable(' + '.join(best.scope))})"
-    if best.mj_per_query is not None:
-        return Derived(value=best.mj_per_query, unit=f"mJ/query {of}")
-    if best.samples_per_s_per_w is not None:
-        return Derived(value=best.samples_per_s_per_w, unit=f"samples/s/W {of}")
-    return Derived(value=best.joules / J_PER_KJ, unit=f"kJ per training {of}")
-
-
-def kind(energy: EnergyRecord) -> tuple[str, tuple[str, ...]]:
-    """Return the properties that two energies must share to be comparable."""
-    return energy.grade, tuple(sorted(energy.scope))
-
-
-def unlike(one: Sequence[EnergyRecord], other: Sequence[EnergyRecord]) -> str | None:
-    """Explain why two results' watts are not comparable; None if they are, or neither was measured."""
-    if not one and not other:
-        return None
-    if not one or not other:
-        return "efficiency is not compared: one side has no energy"
-    if {kind(each) for each in one} & {kind(each) for each in other}:
-        return None
-    return printable(f"efficiency is not compared: {kinds_told(other)} against {kinds_told(one)}")
-
-
-def kinds_told(energy: Sequence[EnergyRecord]) -> str:
-    """Format the grades and scopes of some energies."""
-    return ", ".join(f"grade {grade} of {' + '.join(scope)}" for grade, scope in dict.fromkeys(map(kind, energy)))
+    of = f"({found.grade}, {printable(' + '.join(found.scope))})"
+    if found.mj_per_query is not None:
+        return Derived(value=found.mj_per_query, unit=f"mJ/query {of}")
+    if found.samples_per_s_per_w is not None:
+        return Derived(value=found.samples_per_s_per_w, unit=f"samples/s/W {of}")
+    return Derived(value=found.joules / J_PER_KJ, unit=f"kJ per training {of}")
 
 
 def per_accelerator(value: float, unit: str, accelerators: int | None) -> Derived | None:

@@ -20,13 +20,12 @@ from submissions.cost.prices import Price, Prices, read_prices
 from submissions.metrics import MINUTES
 from suite.errors import JudgedError
 from suite.files.untrusted_files import printable
-from suite.power import Grade
+from suite.measurement.widest import widest
+from suite.power import SYSTEM
 from suite.records import EnergyRecord
 
 RATES: Final = ("samples/s", "queries/s")
 """Units that a cost can be computed from; a query of LoadGen's Server is one sample."""
-WHOLE: Final = (Grade.ANALYZER, Grade.METER)
-"""Grades of power sources that see the whole system."""
 DAWNBENCH: Final = 10_000
 """Number of samples. Source: DAWNBench, inference cost: "cost on public cloud instances to classify 10,000 validation images"."""
 UNMEASURED: Final = "without energy: the result has no measured power"
@@ -87,7 +86,7 @@ def cost(side: Side, prices: Prices, problems: list[str]) -> Cost | None:
         problems.append(f"{printable(side.path)}: no [[system]] of the prices fits {printable(row.system)}, {side.machine.accelerator or 'no accelerator'}")
         return None
     draw = whole_system(row.energy, price) if prices.energy and not price.rented else None
-    if draw and draw.grade in WHOLE:
+    if draw and SYSTEM in draw.scope:
         price = replace(price, rest_w=None)  # a meter sees the rest too
     rate = Rate(price=price, energy=prices.energy, watts=draw.average_w if draw else None)
     serving = row.unit in RATES and row.value > 0
@@ -108,9 +107,8 @@ def cost(side: Side, prices: Prices, problems: list[str]) -> Cost | None:
 
 
 def whole_system(energy: Sequence[EnergyRecord], price: Price) -> EnergyRecord | None:
-    """Choose the most direct measurement that yields the whole system's power: a meter's, or a part's with the rest's watts in the price file."""
-    fitting = [each for each in energy if each.grade in WHOLE or (each.grade in list(Grade) and price.rest_w)]
-    return min(fitting, key=lambda each: list(Grade).index(Grade(each.grade)), default=None)
+    """Choose the most direct measurement that yields the whole system's power: the system's, or that of all parts with the rest's watts in the price file."""
+    return next((each for each in widest(energy) if SYSTEM in each.scope or price.rest_w), None)
 
 
 def energy_told(energy: Sequence[EnergyRecord], draw: EnergyRecord | None, price: Price, prices: Prices) -> str:

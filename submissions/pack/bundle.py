@@ -1,6 +1,5 @@
 """`pack` and `verify`: seals a results folder as one archive, and checks that an archive is unchanged."""
 
-import errno
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
@@ -14,12 +13,10 @@ from submissions.pack.seal import inspect, write
 from submissions.result_index import find, opened, select
 from suite import registry
 from suite.errors import JudgedError, MissingError, RequestError
-from suite.files.layout import MANIFEST, written
+from suite.files.layout import FULL, MANIFEST, written
 from suite.files.untrusted_files import printable
 from suite.terms import Profile
 
-FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""Errors of a full disk, quota or limit."""
 RECOLLECTED: Final = ("round", "profile", "workloads", "nonce", "checkpoints", "environment", "commands", "seeds", "files", "ledger")
 """Manifest fields that follow from the bundle's content; format and version are those of the podium that packed it."""
 UNDRAWN: Final = "loadgen.library"

@@ -1,7 +1,7 @@
 """`podium publish`: verifies every bundle, builds the site in a temporary folder, and moves it into place when complete."""
 
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -14,12 +14,11 @@ from submissions.publish.rows import SIGNED_BY_NOBODY, published_row, rows_of
 from submissions.publish.site import BUNDLES, MARKER, Entry
 from submissions.published_rows import bundled, load
 from submissions.report import build
-from submissions.report.command import FULL
 from submissions.report.sections.orientation import legend
 from submissions.signatures import bundled as bundled_signatures
 from submissions.signatures.ssh_keygen import Checked, Signers, Standing
 from suite.errors import JudgedError, MissingError, RequestError
-from suite.files.layout import PARTIAL, file_sha256, sync
+from suite.files.layout import FULL, PARTIAL, file_sha256, sync
 
 SUMS: Final = "data/SHA256SUMS"
 
@@ -29,17 +28,19 @@ def publish(paths: Sequence[Path], target: Path, *, title: str, published: bool,
     check(target)
     if signers is not None and not signers.is_file():
         raise RequestError(f"--signers {signers}: no such file")
-    entries = one_of_a_kind(list(entries_of(dict.fromkeys(paths), Signers(allowed=signers))))
+    entries = one_of_a_kind(entries_of(dict.fromkeys(paths), Signers(allowed=signers)))
     own = {row.workload for entry in entries for row in entry.rows}
     rows = [published_row(row) for name in bundled() for row in load(name) if row.workload in own] if published else []
-    partial = target.with_name(target.name + PARTIAL)
-    shutil.rmtree(partial, ignore_errors=True)
+    place = target.resolve()  # so that `.` has a name, and a link stays one
+    partial = place.with_name(place.name + PARTIAL)
+    remove(partial)
     try:
         write(partial, site.pages(title, entries, rows, copied, legend(published)))
         if copied:
             copy(partial, entries)
         sums(partial)
-        put(partial, target)
+        keep(place, partial)
+        put(partial, place)
     except OSError as error:
         shutil.rmtree(partial, ignore_errors=True)
         kind = MissingError if error.errno in FULL else RequestError
@@ -59,47 +60,60 @@ def check(target: Path) -> None:
         raise RequestError(f"-o {target}: there is no folder {target.parent}")
 
 
-def entries_of(paths: Iterable[Path], signers: Signers) -> Iterator[Entry]:
-    """Read each bundle once, even if given under several names; one that does not count becomes an entry with the reasons."""
-    seen: set[str] = set()
-    for path in paths:
-        try:
-            made, problems = build.document([path], published=False)
-        except JudgedError as error:
-            yield Entry(name=path.name, path=path, problems=(str(error),))
-            continue
-        part = made.parts[0]
-        if part.seal and part.seal in seen:
-            continue
-        seen.add(part.seal)
-        bad = [] if part.seal else [f"{path}: is no sealed bundle; podium pack makes one"]
-        bad += [part.summary] if problems and part.seal else []
-        signed = whose(path, signers) if not bad else []
-        bad += [each.sentence for each in signed if each.standing is Standing.BAD]
-        yield Entry(name=path.name, path=path, report=made, rows=() if bad else tuple(rows_of(part, told(signed))), problems=tuple(bad))
+def entries_of(paths: Iterable[Path], signers: Signers) -> list[Entry]:
+    """Read each bundle; of sound copies with one seal, the first whose signers are trusted stands for all, or the first."""
+    found = [entry_of(path, signers) for path in paths]
+    chosen: dict[str, Entry] = {}
+    for _, entry in sorted(found, key=lambda pair: not pair[0]):
+        if entry.part and not entry.problems:
+            chosen.setdefault(entry.part.seal, entry)
+    return [entry for _, entry in found if entry.problems or entry in chosen.values()]
+
+
+def entry_of(path: Path, signers: Signers) -> tuple[bool, Entry]:
+    """Read one bundle, and whether a trusted signer stands behind it; one that does not count becomes an entry with the reasons."""
+    try:
+        made, problems = build.document([path], published=False)
+    except JudgedError as error:
+        return False, Entry(name=path.name, path=path, problems=(str(error),))
+    part = made.parts[0]
+    signed = whose(path, signers) if part.seal else []
+    bad = [] if part.seal else [f"{path}: is no sealed bundle; podium pack makes one"]
+    bad += [each.sentence for each in signed if each.standing is Standing.BAD]
+    bad += [part.summary] if problems and part.seal and not bad else []
+    rows = () if bad else tuple(rows_of(part, told(signed, signers)))
+    trusted = any(each.standing is Standing.GOOD for each in signed)
+    return trusted, Entry(name=path.name, path=path, report=made, rows=rows, problems=tuple(bad))
 
 
 def whose(bundle: Path, signers: Signers) -> list[Checked]:
-    """Check each signature of an undamaged bundle."""
-    return list(bundled_signatures.checked(bundle, trailer.read(bundle), signers))
+    """Check each signature of a bundle; none if what follows its seal is damaged."""
+    try:
+        return list(bundled_signatures.checked(bundle, trailer.read(bundle), signers))
+    except JudgedError:
+        return []
 
 
-def told(signed: Sequence[Checked]) -> str:
+def told(signed: Sequence[Checked], signers: Signers) -> str:
     """Describe who signed: names of trusted signers, that nobody signed, or that a signature is by no trusted signer."""
     names = [each.signer for each in signed if each.standing is Standing.GOOD and each.signer]
     if names:
         return ", ".join(dict.fromkeys(names))
-    return "signed, not checked" if signed else SIGNED_BY_NOBODY
+    if not signed:
+        return SIGNED_BY_NOBODY
+    if signers.allowed and all(each.standing is Standing.UNKNOWN for each in signed):
+        return f"a key that {signers.allowed.name} does not have"
+    return "signed, not checked"
 
 
 def one_of_a_kind(entries: Sequence[Entry]) -> list[Entry]:
     """Leave out different bundles of one campaign: two seals with one nonce report the same runs twice."""
     nonces: dict[str, list[str]] = {}
     for entry in entries:
-        for nonce in entry.nonces:
+        for nonce in () if entry.problems else entry.nonces:
             nonces.setdefault(nonce, []).append(entry.name)
     twice = {name: names for names in nonces.values() if len(names) > 1 for name in names}
-    return [marked(entry, others(entry.name, twice[entry.name])) if entry.name in twice else entry for entry in entries]
+    return [marked(entry, others(entry.name, twice[entry.name])) if entry.name in twice and not entry.problems else entry for entry in entries]
 
 
 def marked(entry: Entry, beside: str) -> Entry:
@@ -112,8 +126,17 @@ def others(name: str, names: Sequence[str]) -> str:
     return ", ".join(each for each in names if each != name) or "another of the same name"
 
 
+def remove(folder: Path) -> None:
+    """Delete what an interrupted `podium publish` left; RequestError for a folder that it did not make."""
+    if folder.exists() and not (folder / MARKER).is_file() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise RequestError(f"{folder}: in the way, and podium publish did not make it; move it elsewhere")
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 def write(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
-    """Write the files into a new folder."""
+    """Write the files into a new folder, the marker first."""
+    folder.mkdir()
+    (folder / MARKER).touch()
     for name, content in files:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -134,12 +157,30 @@ def sums(folder: Path) -> None:
     (folder / SUMS).write_text("".join(f"{file_sha256(folder / name)}  {name}\n" for name in files), "utf-8")
 
 
+def keep(old: Path, new: Path) -> None:
+    """Carry over what others put into the earlier site, such as a host's CNAME; what podium made there stands in its list of hashes."""
+    if not (old / SUMS).is_file():
+        return
+    made = {line.partition("  ")[2] for line in (old / SUMS).read_text("utf-8").splitlines()} | {SUMS}
+    for path in sorted(old.rglob("*")):
+        copied = new / path.relative_to(old)
+        if (path.is_file() or path.is_symlink()) and path.relative_to(old).as_posix() not in made and not copied.exists():
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, copied, follow_symlinks=False)
+
+
 def put(partial: Path, target: Path) -> None:
-    """Move a complete site into place; the earlier one is deleted last."""
+    """Move a complete site into place; the earlier one is deleted last, and put back if that fails."""
     old = target.with_name(f"{target.name}.old{PARTIAL}")
-    shutil.rmtree(old, ignore_errors=True)
-    if target.exists():
+    remove(old)
+    standing = target.exists()
+    if standing:
         target.replace(old)
-    partial.replace(target)
-    sync(target.absolute().parent)
+    try:
+        partial.replace(target)
+    except OSError:
+        if standing:
+            old.replace(target)
+        raise
+    sync(target.parent)
     shutil.rmtree(old, ignore_errors=True)

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from submissions.compare.verdicts import Asked, Trial, Verdict, hold, holm, verdict
 from submissions.metrics import more_is_better
-from submissions.publish.rows import Row
+from submissions.publish.rows import REPORTED, Row
 
 CONFIDENCE: Final = 0.95
 LETTERS: Final = len(ascii_uppercase)
@@ -20,20 +20,23 @@ class Grouped:
 
     rows: tuple[Row, ...]
     letters: tuple[str, ...]
-    """Empty for a row without a value."""
+    """Empty for a row without a value, and for figures of documents."""
 
 
 def kind_of(row: Row) -> Kind:
-    """Return the properties that rows of one table share: round, profile, division, workload, scenario, metric and unit."""
-    return row.round, row.profile, row.division, row.workload, row.scenario, row.metric, row.unit
+    """Return the properties that rows of one table share: round, profile, division, workload, half, scenario, metric, unit and kind."""
+    return row.round, row.profile, row.division, row.workload, row.half, row.scenario, row.metric, row.unit, row.kind
 
 
 def grouped(rows: Sequence[Row]) -> Grouped:
     """Sort rows of one kind and assign letters.
 
     The best row opens group A; each next one joins the group whose best it cannot be separated from, or opens another. Ratios are tested against
-    the group's best, with Holm's adjustment across the table. Rows with fewer than three runs are never separated from any other.
+    the group's best, with Holm's adjustment across the table. Rows with fewer than three runs are never separated from any other. Figures of documents
+    keep their order and have no letters: they have no runs, and are of different batches and number formats.
     """
+    if rows[0].kind == REPORTED:
+        return Grouped(rows=tuple(rows), letters=("",) * len(rows))
     more = more_is_better(rows[0].metric)
     counted = sorted((row for row in rows if row.value is not None), key=lambda row: (-(row.value or 0) if more else row.value or 0, row.id, row.system))
     missed = [row for row in rows if row.value is None]

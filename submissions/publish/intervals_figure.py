@@ -14,7 +14,7 @@ LEFT, RIGHT = 230, 704
 ROW_PX: Final = 24
 MOST: Final = 40
 """Maximum number of rows drawn; the table has all of them."""
-NAME: Final = 30
+NAME: Final = 26
 """Maximum length of a system's name in the figure."""
 
 

@@ -18,7 +18,10 @@ from suite.rounds.compatibility import INFERENCE, TRAINING
 SHORT: Final = 12
 """Digits of a seal in a page's name."""
 SIGNED_BY_NOBODY: Final = "not signed"
-UNCHECKED: Final = "not checked"
+NOT_JUDGED: Final = "not judged here"
+BUNDLE: Final = "bundle"
+REPORTED: Final = "reported"
+"""Kind of a document's figures, which have neither runs nor logs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +41,10 @@ class Row:
     engine: str
     precision: str
     workload: str
+    half: str
+    """training or inference."""
     scenario: str
-    """LoadGen's name; empty for training."""
+    """LoadGen's name; empty for training, and for figures of documents."""
     metric: str
     unit: str
     value: float | None
@@ -54,13 +59,12 @@ class Row:
     noise: tuple[str, ...]
     """Rules of the judge that found a disturbed host."""
     signed_by: str
+    kind: str
+    """bundle; recomputed, from published logs; or reported, by a document."""
     source: str
     """Source of a published row; empty for bundles."""
-
-    @property
-    def half(self) -> str:
-        """The half of the workload that was run."""
-        return INFERENCE if self.scenario else TRAINING
+    note: str
+    """What distinguishes a published row from others of its system, such as batch and number format."""
 
     @property
     def page(self) -> str:
@@ -78,9 +82,10 @@ def row_of(each: Headline, part: Part, signed_by: str) -> Row:
     return Row(
         id=part.seal, round=each.round, profile=each.profile, division=each.division, org=each.org, system=each.system,
         accelerator=each.accelerator or "", accelerators=each.accelerators, nodes=each.nodes, engine=each.engine or "", precision=each.precision or "",
-        workload=each.workload, scenario=each.scenario or "", metric=each.metric, unit=each.unit, value=each.value, low=each.low, high=each.high,
+        workload=each.workload, half=INFERENCE if each.scenario else TRAINING, scenario=each.scenario or "",
+        metric=each.metric, unit=each.unit, value=each.value, low=each.low, high=each.high,
         n=len(each.runs), runs=each.runs, attempts=each.attempts, verdict=part.verdict if each.compliant else "Not compliant", noise=each.noise,
-        signed_by=signed_by, source="",
+        signed_by=signed_by, kind=BUNDLE, source="", note="",
     )  # fmt: skip
 
 
@@ -89,9 +94,9 @@ def published_row(row: Reference) -> Row:
     interval = around(row.value, row.runs, CONFIDENCE) if len(row.runs) >= FEWEST else None
     return Row(
         id=row.id, round=row.round, profile="published", division=row.division, org=row.org, system=row.system, accelerator=row.accelerator,
-        accelerators=row.accelerators, nodes=row.nodes, engine="", precision="", workload=row.workload, scenario=row.scenario, metric=row.metric,
+        accelerators=row.accelerators, nodes=row.nodes, engine="", precision="", workload=row.workload, half=row.half, scenario=row.scenario, metric=row.metric,
         unit=row.unit, value=row.value, low=interval.low if interval else None, high=interval.high if interval else None, n=len(row.runs),
-        runs=row.runs, attempts=None, verdict=row.kind, noise=(), signed_by="", source=row.source,
+        runs=row.runs, attempts=None, verdict=NOT_JUDGED, noise=(), signed_by="", kind=row.kind, source=row.source, note=row.note,
     )  # fmt: skip
 
 

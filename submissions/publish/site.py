@@ -10,15 +10,19 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
+from submissions.metrics import LATENCY
 from submissions.publish.groups import Grouped, grouped, kind_of
 from submissions.publish.intervals_figure import intervals
-from submissions.publish.rows import SHORT, Row, as_csv, as_json, schema
+from submissions.publish.rows import REPORTED, SHORT, Row, as_csv, as_json, schema
 from submissions.publish.rows import plain as in_row
+from submissions.published_rows import RECOMPUTED
 from submissions.report import page
 from submissions.report.document import Document, Part, plain, read, visible
+from submissions.report.page import Link
 from submissions.tables import shown
 from suite import __version__, registry
 from suite.files.layout import slug
+from suite.rounds.compatibility import INFERENCE, TRAINING
 
 BUNDLES: Final = "bundles"
 MARKER: Final = ".podium-site"
@@ -27,6 +31,8 @@ FORMAT: Final = 1
 PACKAGE: Final = "submissions.publish"
 FILTERED: Final = ("profile", "division", "precision", "accelerators")
 """Fields of rows by which a page can be filtered."""
+WITHOUT_SCENARIO: Final = {TRAINING: "training", INFERENCE: "inference without a scenario"}
+"""Names of pages of results without a scenario."""
 ORDER: Final = ("full", "quick", "smoke", "published")
 """Order of profiles on a page."""
 
@@ -64,6 +70,7 @@ class Board:
     """One page: the results of one workload and scenario."""
 
     workload: str
+    half: str
     scenario: str
     tables: tuple[Grouped, ...]
 
@@ -71,12 +78,29 @@ class Board:
     def title(self) -> str:
         """Name it for people."""
         row = registry.round().benchmarks.get(self.workload)
-        return f"{row.title if row else self.workload}: {self.scenario or 'training'}"
+        return f"{row.title if row else self.workload}: {self.scenario or WITHOUT_SCENARIO[self.half]}"
+
+    @property
+    def count(self) -> int:
+        """Number of its rows."""
+        return sum(len(table.rows) for table in self.tables)
+
+    @property
+    def reported(self) -> int:
+        """Number of figures that documents report."""
+        return sum(len(table.rows) for table in self.tables if table.rows[0].kind == REPORTED)
 
     @property
     def path(self) -> str:
         """Path in the site."""
-        return f"{part(self.workload)}/{part(self.scenario.casefold() or 'training')}.html"
+        return f"{part(self.workload)}/{part(self.scenario.casefold() or self.half)}.html"
+
+
+def heading(row: Row) -> str:
+    """Name a table by what its rows share."""
+    where = row.round if row.source else f"{row.round}, {row.profile}"
+    kind = {REPORTED: f", as reported: {metric(row)}", RECOMPUTED: ", recomputed from published logs"}.get(row.kind, "")
+    return f"{where}{kind}{f', {row.division} division' if row.division else ''}"
 
 
 def part(name: str) -> str:
@@ -90,13 +114,14 @@ def pages(title: str, entries: Sequence[Entry], published: Sequence[Row], bundle
     rows = sorted((row for entry in good for row in entry.rows), key=lambda row: (row.workload, row.scenario, row.id))
     every = (*rows, *published)
     boards = list(boards_of(every))
-    common = {"title": visible(title), "version": __version__, "legend": legend, "entries": entries, "bundles": bundles}
+    copies = {entry.part.seal: entry.copied for entry in good if bundles and entry.part}
+    common = {"title": visible(title), "version": __version__, "legend": legend, "entries": entries, "copies": copies}
     yield "index.html", rendered("index.html.j2", {"boards": boards, "count": len(rows), "up": ""} | common)
     for board in boards:
         yield board.path, rendered("board.html.j2", {"board": board, "filters": list(filters(board)), "up": "../"} | common)
     for entry in good:
         if entry.report and entry.part:
-            yield f"r/{entry.part.seal[:SHORT]}/index.html", page.render(read(plain(entry.report))).encode()
+            yield f"r/{entry.part.seal[:SHORT]}/index.html", page.render(read(plain(entry.report)), back(entry, bundles)).encode()
     yield "data/results.json", as_json(every, title).encode()
     yield "data/results.csv", as_csv(every).encode()
     yield "data/results.schema.json", (json.dumps(schema(), indent=1) + "\n").encode()
@@ -105,12 +130,18 @@ def pages(title: str, entries: Sequence[Entry], published: Sequence[Row], bundle
     yield MARKER, f"{json.dumps({'format': FORMAT, 'version': __version__})}\n".encode()
 
 
+def back(entry: Entry, bundles: bool) -> tuple[Link, ...]:
+    """Return the links of a report within the site."""
+    bundle = (Link(words="The bundle", target=f"../../{entry.copied}"),) if bundles else ()
+    return (Link(words="All results", target="../../index.html"), *bundle)
+
+
 def boards_of(rows: Sequence[Row]) -> Iterator[Board]:
     """Yield a board per workload and scenario, its tables by profile, round and division."""
-    for workload, scenario in dict.fromkeys((row.workload, row.scenario) for row in rows):
-        own = [row for row in rows if (row.workload, row.scenario) == (workload, scenario)]
-        kinds = sorted({kind_of(row) for row in own}, key=lambda kind: (ORDER.index(kind[1]) if kind[1] in ORDER else len(ORDER), kind))
-        yield Board(workload=workload, scenario=scenario, tables=tuple(grouped([row for row in own if kind_of(row) == kind]) for kind in kinds))
+    for workload, half, scenario in dict.fromkeys((row.workload, row.half, row.scenario) for row in rows):
+        own = [row for row in rows if (row.workload, row.half, row.scenario) == (workload, half, scenario)]
+        kinds = sorted({kind_of(row) for row in own}, key=lambda kind: (ORDER.index(kind[1]) if kind[1] in ORDER else len(ORDER), kind[-1], kind))
+        yield Board(workload=workload, half=half, scenario=scenario, tables=tuple(grouped([row for row in own if kind_of(row) == kind]) for kind in kinds))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +177,10 @@ def rendered(name: str, told: Mapping[str, Any]) -> bytes:
     hidden = (f"main:has(#{each.id}:not(:checked)) tr.{each.id}{{display:none}}" for each in told.get("filters", ()))
     style = "".join([page.asset("report.css"), site_style(), *hidden])
     made = page.environment(PACKAGE)
-    made.globals |= {"value": value, "between": between, "machine": machine, "intervals": intervals, "classes": classes, "metric": metric, "visible": visible}
+    made.globals |= {
+        "value": value, "between": between, "machine": machine, "intervals": intervals, "classes": classes, "metric": metric, "heading": heading,
+        "visible": visible,
+    }  # fmt: skip
     html = made.get_template(name).render(style=Markup(style), policy=policy(style), **told)
     return html.encode()
 
@@ -170,7 +204,7 @@ def between(row: Row) -> str:
     """Print an interval; nothing if there is none."""
     if row.low is None or row.high is None:
         return ""
-    low, high = (shown(each, row.unit).rpartition(" ")[0] for each in (row.low, row.high))
+    low, high = (shown(each, row.unit).partition(" ")[0] for each in (row.low, row.high))
     return f"{low} to {high}"
 
 
@@ -183,7 +217,7 @@ def machine(row: Row) -> str:
 
 def metric(row: Row) -> str:
     """Format a metric for people."""
-    return f"{row.metric.removeprefix('latency_')} latency" if row.metric.startswith("latency_") else row.metric.replace("_", " ")
+    return f"{row.metric.removeprefix(LATENCY)} latency" if row.metric.startswith(f"{LATENCY}p") else row.metric.replace("_", " ")
 
 
 def as_parquet(rows: Sequence[Row]) -> bytes:

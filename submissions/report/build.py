@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from compliance.bundle import trailer
 from compliance.judge import Judge
 from compliance.recognition.path_kind import Kind, recognise
 from compliance.recognition.tree_path import homes
@@ -15,8 +16,10 @@ from submissions.compare.compared_results import Side, side
 from submissions.pack.bundle import recollected
 from submissions.pack.seal import inspect
 from submissions.report.document import Document, Note, Part, Section, Tone
-from submissions.report.sections import episodes, examples, findings, headlines, machine, orientation, provenance, serving, studies, training
+from submissions.report.sections import episodes, examples, findings, formats, headlines, machine, orientation, provenance, serving, studies, training
 from submissions.result_index import Result, opened
+from submissions.signatures.bundled import checked
+from submissions.signatures.ssh_keygen import Signers, Standing
 from suite import __version__, registry
 from suite.errors import JudgedError, PodiumError
 from suite.studies.documents import STUDIES, STUDY
@@ -31,6 +34,8 @@ class Subject:
     found: tuple[Finding, ...] = ()
     problems: list[str] = field(default_factory=list)
     """Problems with its bytes, or files that could not be read."""
+    damaged: bool = False
+    """It is not the file that was packed, so that nothing in it was judged."""
     pairs: list[tuple[Result, Side]] = field(default_factory=list)
     attempts: list[int | None] = field(default_factory=list)
     """How often each was begun; read while a bundle is unpacked."""
@@ -40,6 +45,15 @@ class Subject:
     def verdict(self) -> Verdict:
         """The judge's verdict, combined with the check of the bytes."""
         return Verdict.BROKEN if self.problems else verdict(self.found)
+
+    @property
+    def word(self) -> str:
+        """The verdict for people: a damaged file has broken no rule, and was not judged."""
+        return findings.DAMAGED if self.damaged else findings.WORDS[self.verdict]
+
+    def add(self, problem: str) -> None:
+        """Note a problem once."""
+        self.problems += [] if problem in self.problems else [problem]
 
 
 def document(paths: Sequence[Path], against: Sequence[Path] = (), *, published: bool = True) -> tuple[Document, list[str]]:
@@ -59,12 +73,14 @@ def document(paths: Sequence[Path], against: Sequence[Path] = (), *, published: 
     parts = [part(each) for each in subjects]
     title = parts[0].title if len(parts) == 1 else f"{len(parts)} results"
     made = Document(title=title, parts=tuple(parts), sections=tuple(sections), legend=orientation.legend(rows is not None), version=__version__)
-    return made, [f"{each.path}: {findings.WORDS[each.verdict].casefold()}" for each in (*subjects, *others) if each.verdict is not Verdict.VALID]
+    return made, [f"{each.path}: {each.word.casefold()}" for each in (*subjects, *others) if each.verdict is not Verdict.VALID]
 
 
 def subject(path: Path) -> Subject:
     """Read one path, with all sections that are drawn of it."""
     found = judged(path)
+    if found.damaged:
+        return found  # part() shows its findings: figures of a file that is not the one that was packed would be believed
     drawn = list(of_studies(path))
     if drawn and (recognise(path).kind is Kind.STUDY or not any(homes(path))):
         found.sections = [*drawn, findings.section(found.found, found.problems)]
@@ -74,7 +90,7 @@ def subject(path: Path) -> Subject:
             read(found, results)
             found.sections = [*sections(found), *drawn]
     except JudgedError as error:
-        found.problems.append(str(error))
+        found.add(str(error))
     return found
 
 
@@ -92,7 +108,7 @@ def compared_alone(path: Path) -> Subject:
         with opened(path) as results:
             read(found, results)
     except JudgedError as error:
-        found.problems.append(str(error))
+        found.add(str(error))
     return found
 
 
@@ -100,10 +116,13 @@ def judged(path: Path) -> Subject:
     """Judge a path; for a bundle check its bytes first, as `podium verify` does."""
     bundle = path.is_file() and recognise(path).kind is Kind.BUNDLE
     problems = list(inspect(path)) if bundle else []
+    damaged = bool(problems)
     found = compliance_check.findings(path)
+    if bundle and not problems:
+        problems = [each.sentence for each in checked(path, trailer.read(path), Signers()) if each.standing is Standing.BAD]
     if bundle and not problems and not any(each.severity is Severity.ERROR for each in found):
         problems = list(recollected(path))
-    return Subject(path=path, bundle=bundle, found=found, problems=problems)
+    return Subject(path=path, bundle=bundle, found=found, problems=problems, damaged=damaged)
 
 
 def read(found: Subject, results: Sequence[Result]) -> None:
@@ -114,7 +133,7 @@ def read(found: Subject, results: Sequence[Result]) -> None:
             found.pairs.append((result, side(found.path, result, not found.problems, judge)))
             found.attempts.append(tried(result))
         except PodiumError as error:
-            found.problems.append(str(error))
+            found.add(str(error))
 
 
 def sections(found: Subject) -> Iterator[Section]:
@@ -126,10 +145,18 @@ def sections(found: Subject) -> Iterator[Section]:
             yield Section(id=f"workload-{workload}", title=headlines.title_of(workload), parts=tuple(parts))
         else:
             yield from parts
-    for root in dict.fromkeys(result.root for result, _ in found.pairs if result.home):
-        yield from filter(None, (orientation.precision(root / f"precision-{workload}.json") for workload in workloads))
+    for workload in workloads:
+        yield from beside_precision(found, workload)
     yield findings.section(found.found, found.problems)
     yield provenance.section([result for result, _ in found.pairs], found.path if found.bundle else None)
+
+
+def beside_precision(found: Subject, workload: str) -> Iterator[Section]:
+    """Yield engines and number formats beside one another: as `podium precision` measured them, else from the results."""
+    roots = dict.fromkeys(result.root for result, _ in found.pairs if result.home and result.workload == workload)
+    measured = list(filter(None, (orientation.precision(root, workload) for root in roots)))
+    computed = None if measured else formats.section(found.pairs, workload)
+    yield from measured or ([computed] if computed else [])
 
 
 def of_workload(found: Subject, workload: str) -> Iterator[Section]:
@@ -146,11 +173,13 @@ def of_workload(found: Subject, workload: str) -> Iterator[Section]:
         yield together(Section(id=f"serving-{workload}", title="Serving", intro="Each scenario of LoadGen with its performance runs.", parts=tuple(parts)))
         shown = examples.section(served, workload)
         yield from [shown] if shown else []
-    yield from filter(None, [machine.section(pairs, workload)])
+    yield together(machine.section(pairs, workload))
 
 
 def together(section: Section) -> Section:
     """State a note once if all parts of a section share it."""
+    if not section.parts:
+        return section
     common = [note for note in section.parts[0].notes if all(note in part.notes for part in section.parts)]
     parts = tuple(replace(part, notes=tuple(note for note in part.notes if note not in common)) for part in section.parts)
     return replace(section, notes=(*section.notes, *common), parts=parts)
@@ -170,7 +199,7 @@ def part(found: Subject) -> Part:
     return Part(
         name=found.path.name or str(found.path),
         title=headlines.title([each for _, each in found.pairs]) or found.path.name,
-        verdict=findings.WORDS[found.verdict],
+        verdict=found.word,
         tone=findings.TONES[found.verdict],
         summary=summary(found),
         facts=tuple(headlines.facts([each for _, each in found.pairs])),
@@ -184,6 +213,8 @@ def part(found: Subject) -> Part:
 
 def summary(found: Subject) -> str:
     """Describe what the verdict covers."""
+    if found.damaged:
+        return f"{found.problems[0]}. This is not the file that was packed, so nothing in it was judged, and nothing in it may be relied on."
     rounds = ", ".join(dict.fromkeys(each.score.round for _, each in found.pairs)) or registry.DEFAULT_ROUND
     judged = f"The judge of {rounds} has read every file: {findings.counted(found.found)}."
     if found.problems:

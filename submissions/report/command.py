@@ -1,6 +1,5 @@
 """`podium report`: reads, builds the document, writes it in the requested form."""
 
-import errno
 import json
 import webbrowser
 from collections.abc import Callable, Sequence
@@ -12,10 +11,8 @@ import click
 from submissions.report import build, exports
 from submissions.report.document import Document, plain, read
 from suite.errors import JudgedError, MissingError, RequestError
-from suite.files.layout import written
+from suite.files.layout import FULL, written
 
-FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""Errors of a full disk, quota or limit."""
 BUNDLE: Final = ".tar.zst"
 HTML: Final = "html"
 

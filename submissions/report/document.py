@@ -51,6 +51,8 @@ class Line:
     """Draw each point as a bar, without interpolation."""
     dots: bool = False
     """Mark each point, since each was measured separately."""
+    loose: bool = False
+    """Draw the points only, without a line between them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

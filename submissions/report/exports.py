@@ -9,6 +9,9 @@ from submissions.report.document import Chart, Document, Part, Section, Table
 US_PER_UNIT: Final = {"s": 1e6, "minutes": 60e6}
 """Microseconds per unit of a chart's time axis. Source: Trace Event Format: `ts` is in microseconds."""
 
+MARKUP: Final = str.maketrans({letter: f"&#{ord(letter)};" for letter in "&<>|"} | {letter: f"\\{letter}" for letter in "\\`*_[]#"})
+"""What Markdown or HTML would interpret, and its escape."""
+
 
 def markdown(document: Document) -> str:
     """Return headlines, verdicts and findings; figures are only in the page."""
@@ -47,9 +50,7 @@ def rows(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
 
 def escaped(text: str) -> str:
     """Escape what Markdown or HTML would interpret as markup."""
-    for letter in "\\`*_[]<>|#":
-        text = text.replace(letter, f"&#{ord(letter)};" if letter in "<>|" else f"\\{letter}")
-    return " ".join(text.split())
+    return " ".join(text.translate(MARKUP).split())
 
 
 def trace(document: Document) -> str:

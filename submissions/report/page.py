@@ -2,7 +2,8 @@
 
 import base64
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
@@ -19,11 +20,20 @@ SHARED_X: Final = 2
 """Number of series from which a table has one column per series, if all have the same x."""
 
 
-def render(document: Document) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A link beside the page's name, for a page within a site."""
+
+    words: str
+    target: str
+    """Relative to the page."""
+
+
+def render(document: Document, links: Sequence[Link] = ()) -> str:
     """Render the page; equal documents give equal bytes."""
     style, script = asset("report.css"), asset("report.js")
     page = environment("submissions.report").get_template(TEMPLATE)
-    return page.render(doc=document, style=Markup(style), script=Markup(script), policy=policy(style, script))
+    return page.render(doc=document, links=links, style=Markup(style), script=Markup(script), policy=policy(style, script))
 
 
 @cache

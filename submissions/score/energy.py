@@ -22,10 +22,10 @@ NS_PER_MS = 1_000_000
 
 
 def trained(logs: Sequence[Path], telemetry: Iterable[Path]) -> tuple[EnergyRecord, ...]:
-    """Return the mean energy of a set's runs for each channel that every run has; with several nodes only the first counts, and never a sum."""
+    """Return the mean energy of a set's runs for each channel that all have of the same parts; of several nodes the first counts alone."""
     files = {number(path): path for path in telemetry if "_node" not in path.name}
     runs = [{each.name: each for each in of_run(log, files.get(number(log)))} for log in logs]
-    names = [name for name in runs[0] if all(name in run for run in runs)] if runs else []
+    names = [name for name, one in runs[0].items() if all(name in run and kind(run[name]) == kind(one) for run in runs)] if runs else []
     return tuple(mean([run[name] for run in runs]) for name in names)
 
 
@@ -58,8 +58,14 @@ def of_run(log: Path, telemetry: Path | None) -> tuple[EnergyRecord, ...]:
     return () if readings.rehearsal else power_readings.records(readings, begin_ns, end_ns, Work(samples=0))[0]
 
 
+def kind(energy: EnergyRecord) -> tuple[str, str, frozenset[str]]:
+    """Return the properties that the energies of several runs must share to have a mean."""
+    return energy.source, energy.grade, frozenset(energy.scope)
+
+
 def mean(runs: Sequence[EnergyRecord]) -> EnergyRecord:
-    """Return the mean energy and power of several runs, and the worst of each other field."""
+    """Return the mean energy and powers of several runs, and the worst of each other field."""
+    plain = [run.mlperf_mean_w for run in runs if run.mlperf_mean_w is not None]
     return replace(
         runs[0],
         joules=fmean(run.joules for run in runs),
@@ -67,6 +73,7 @@ def mean(runs: Sequence[EnergyRecord]) -> EnergyRecord:
         edge_j=max(run.edge_j for run in runs),
         readings=min(run.readings for run in runs),
         longest_gap_ms=max(run.longest_gap_ms for run in runs),
+        mlperf_mean_w=fmean(plain) if len(plain) == len(runs) else None,
     )
 
 

@@ -59,9 +59,11 @@ def signature_of(each: Signed, digest: bytes) -> tuple[SshSignature, str | None]
 
 def checked(bundle: Path, found: Trailer, signers: Signers) -> Iterator[Checked]:
     """Check each signature of a bundle: whose it is, or what is wrong with it."""
+    before: set[bytes] = set()
     try:
         for each in signed(bundle, found):
-            yield whose(each, found.digest, signers)
+            yield ssh_keygen.bad("holds the same signature twice") if each.content in before else whose(each, found.digest, signers)
+            before.add(each.content)
     except UnreadableError as error:  # one of the detached signature's two files is missing
         yield ssh_keygen.bad(str(error))
 

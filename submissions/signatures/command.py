@@ -42,7 +42,9 @@ def there(files: Mapping[str, Path | None]) -> None:
 
 def words(require: str | None) -> tuple[str, ...]:
     """Parse --require; RequestError names the nearest known requirement."""
-    found = tuple(word.strip() for word in (require or "").split(",")) if require is not None else ()
+    found = tuple(word.strip() for word in require.split(",")) if require is not None else ()
+    if "" in found:
+        raise RequestError(f"--require {require!r}: name what is required, separated by commas: {', '.join(REQUIRED)}")
     for word in found:
         if word not in REQUIRED:
             raise unknown("requirement", word, REQUIRED)

@@ -1,11 +1,9 @@
 """`podium sign`: the judge checks the bundle, ssh-keygen signs a statement of its findings, and the signature is appended after the seal."""
 
-import errno
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
 from compliance.bundle import trailer
 from compliance.bundle.trailer import Frame, Kind, Trailer
@@ -14,11 +12,9 @@ from submissions.pack.bundle import verify
 from submissions.pack.seal import manifest_of
 from submissions.signatures import armor, bundled, ssh_keygen, statement
 from submissions.signatures.bundled import Signed
+from submissions.signatures.ssh_keygen import Signers, Standing
 from suite.errors import JudgedError, MissingError, RequestError
-from suite.files.layout import written
-
-FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""Errors of a full disk, quota or limit."""
+from suite.files.layout import FULL, written
 
 
 def sign(bundle: Path, key: Path, claimed: str | None, detached: bool) -> Path:
@@ -42,9 +38,12 @@ def sign(bundle: Path, key: Path, claimed: str | None, detached: bool) -> Path:
 def whole(bundle: Path) -> Trailer:
     """Read what follows the seal of a bundle that the judge accepts; otherwise JudgedError with the sentences of `podium verify`."""
     problems = verify(bundle)
+    if not problems:
+        found = trailer.read(bundle)
+        problems = [each.sentence for each in bundled.checked(bundle, found, Signers()) if each.standing is Standing.BAD]
     if problems:
         raise JudgedError("\n  ".join([f"{bundle}: broken, so nothing is put behind it:", *problems]))
-    return trailer.read(bundle)
+    return found
 
 
 def refuse_twice(bundle: Path, found: Trailer, made: Signed, key: Path) -> None:

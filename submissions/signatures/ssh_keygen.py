@@ -1,5 +1,6 @@
 """Runs ssh-keygen, which signs with a key that podium never reads, and verifies signatures. Source: ssh-keygen(1), option -Y."""
 
+import base64
 import os
 import re
 import shutil
@@ -24,7 +25,7 @@ WAIT_S: Final = 60
 """Time limit in seconds for ssh-keygen without a terminal; a hardware key waits 30 s for its button. Source: podium."""
 GOOD: Final = re.compile(r'Good "[^"]*" signature .*?with (\S+) key (SHA256:\S+)')
 """Output of ssh-keygen for a matching signature, with key type and fingerprint."""
-REASONS: Final = re.compile(r"^.*?:\d+: (key .*)$", re.MULTILINE)
+REASONS: Final = re.compile(r"^.*?:\d+: (key [^\r\n]*)", re.MULTILINE)
 """Output for an unusable line of the signers file: wrong namespace or time."""
 
 
@@ -131,7 +132,7 @@ def check(signature: SshSignature, data: bytes, signers: Signers, claimed: str |
         file = Path(folder) / "signature"
         file.write_bytes(signature.text)
         try:
-            return look(file, data, signers, claimed)
+            return look(file, data, signers, claimed) if signers.revoked is None else unless_revoked(file, signature.key, data, signers, claimed)
         except subprocess.TimeoutExpired:
             return bad(f"{PROGRAM} did not end within {WAIT_S} s")
 
@@ -155,19 +156,33 @@ def look(file: Path, data: bytes, signers: Signers, claimed: str | None) -> Chec
     return vouched(file, data, signers, key, claimed, names)
 
 
+def unless_revoked(file: Path, blob: bytes, data: bytes, signers: Signers, claimed: str | None) -> Checked:
+    """Check a signature, then that its key is not revoked, whoever the signers file says it belongs to."""
+    found = look(file, data, signers, claimed)
+    kind = blob[4 : 4 + int.from_bytes(blob[:4], "big")].decode("ascii", "replace")
+    if found.standing is Standing.BAD or (found.signer is None and "-cert-" in kind):  # a certificate cannot vouch for itself
+        return found
+    allowed, name = signers.allowed, found.signer
+    if name is None:  # ssh-keygen looks at revoked keys only where it knows the signer
+        allowed, name = file.with_name("anyone"), "anyone"
+        allowed.write_text(f"* {kind} {base64.b64encode(blob).decode('ascii')}\n", "ascii")
+    against = run(["-Y", "verify", "-f", str(allowed), "-I", name, "-n", NAMESPACE, "-s", str(file), "-r", str(signers.revoked)], data)
+    if not against.returncode:
+        return found
+    unusable = told(against)  # ssh-keygen says nothing about a revoked key
+    return bad(f"{signers.revoked}: {f'cannot be used: {unusable}' if unusable else 'the key was revoked'}: {found.key}", found.key)
+
+
 def vouched(file: Path, data: bytes, signers: Signers, key: str, claimed: str | None, names: Sequence[str]) -> Checked:
-    """Check a signature whose key the signers file lists: that it is valid for this purpose, time and signer, and not revoked."""
-    name = claimed or names[0]
-    verify = ["-Y", "verify", "-f", str(signers.allowed), "-I", name, "-n", NAMESPACE, "-s", str(file)]
-    plain = run(verify, data)
-    if plain.returncode:
+    """Check a signature whose key the signers file lists: that one of its lines is valid for this purpose, time and signer."""
+    said = ""
+    for name in [claimed] if claimed else names:
+        plain = run(["-Y", "verify", "-f", str(signers.allowed), "-I", name, "-n", NAMESPACE, "-s", str(file)], data)
+        if not plain.returncode:
+            return Checked(standing=Standing.GOOD, sentence=f"{printable(name)}, {key}, in {signers.allowed}", signer=name, key=key)
         reason = REASONS.search(plain.stderr.decode("utf-8", "replace"))
-        whose = f"the key is {', '.join(map(printable, names))}'s, not {printable(name)}'s"
-        return bad(f"{signers.allowed}: {printable(reason[1]) if reason else whose}: {key}", key)
-    if signers.revoked is not None and (against := run([*verify, "-r", str(signers.revoked)], data)).returncode:
-        unusable = told(against)  # ssh-keygen says nothing about a revoked key
-        return bad(f"{signers.revoked}: {f'cannot be used: {unusable}' if unusable else 'the key was revoked'}: {key}", key)
-    return Checked(standing=Standing.GOOD, sentence=f"{printable(name)}, {key}, in {signers.allowed}", signer=name, key=key)
+        said = reason[1] if reason else f"the key is {', '.join(names)}'s, not {name}'s"
+    return bad(f"{signers.allowed}: {printable(said)}: {key}", key)
 
 
 def bad(sentence: str, key: str | None = None) -> Checked:

@@ -57,6 +57,8 @@ def query(bundle: Path, file: Path) -> Path:
     """Write the request for any authority; JudgedError for a damaged bundle, MissingError without openssl."""
     if not available():
         raise MissingError(f"no request for a time stamp: {LACKING}")
+    if file.is_dir() or not file.parent.is_dir():
+        raise RequestError(f"--query {file}: {'is a folder; name a file in it' if file.is_dir() else f'there is no folder {file.parent}'}")
     digest = whole(bundle).digest
     with told_of(file), written(file) as partial:
         done = run(["-query", "-digest", digest.hex(), "-sha256", "-cert", "-out", str(partial)])

@@ -3,6 +3,7 @@
 Source: mlcommons/policies submission_rules.adoc; the folders `checkpoints`, `truth` and `.podium` are podium's.
 """
 
+import errno
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
@@ -18,6 +19,8 @@ from suite.terms import Division
 
 PARTIAL: Final = ".partial"
 """Suffix of an unfinished file or folder: never a result."""
+FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors of a full disk, quota or limit."""
 
 SUMMARY: Final = "mlperf_log_summary.txt"
 DETAIL: Final = "mlperf_log_detail.txt"

@@ -4,6 +4,7 @@ Times are converted to UTC by the pair of clocks in the head of each segment; th
 """
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,8 @@ PARTS: Final = (Grade.SENSOR, Grade.COUNTER)
 """Grades that a sum of parts may consist of."""
 METERS_OFFSET_NS: Final = 100_000_000
 """Limit of a meter's clock offset, including the uncertainty of the comparison. Source: house rule; MLPerf Power allows 400 ms."""
+NOTE: Final = "power:"
+"""Prefix of a channel that tells why another has no readings."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -67,6 +70,10 @@ class Readings:
     tracks: dict[str, Track] = field(default_factory=dict)
     absent: list[str] = field(default_factory=list)
     """Why a requested source was not read, one sentence each."""
+    failed: set[str] = field(default_factory=set)
+    """Channels whose instrument reported an error: none of their readings counts."""
+    ended: bool = False
+    """Whether the last segment has its last line, by which the clocks are compared."""
     drift_ns: int = 0
     """Largest drift between the two clocks."""
     rehearsal: str = ""
@@ -105,8 +112,10 @@ class Segment:
 def take(found: Readings, segment: Segment, line: Any) -> Segment:
     """Process one line; return the segment that the next line belongs to."""
     if "channels" in line:
+        found.ended = False
         return head(found, line)
     if "end" in line:
+        found.ended = True
         found.drift_ns = max(found.drift_ns, abs(offset(line["end"]["clocks_ns"]) - segment.offset_ns))
     elif "i" in line:
         track = segment.tracks.get(line["i"])
@@ -115,7 +124,9 @@ def take(found: Readings, segment: Segment, line: Any) -> Segment:
                 track.times_ns.append(whole(line["t"]) + segment.offset_ns)
                 track.values.append(whole(line[key]))
     else:
-        found.absent += [str(line[name]["error"]) for name in segment.notes if name in line and "error" in line[name]]
+        errors = {name: str(line[name]["error"]) for name in segment.notes if name in line and "error" in line[name]}
+        found.absent += errors.values()
+        found.failed |= {name.removeprefix(NOTE) for name in errors}
     return segment
 
 
@@ -152,8 +163,15 @@ def track_of(channel: Mapping[str, Any]) -> Track:
         containers=listed["within"],
         quantity=Quantity(channel["kind"]),
         period_ms=period_ms,
-        facts={key: value for key, value in channel.items() if isinstance(value, int | float | str)},
+        facts={key: bounded(value) for key, value in channel.items() if isinstance(value, int | float | str)},
     )
+
+
+def bounded(value: int | float | str) -> int | float | str:
+    """Check a fact about a channel: ValueError for a number that no instrument reports."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} is no finite number")
+    return whole(value) if type(value) is int else value
 
 
 def offset(clocks: Sequence[Any]) -> int:
@@ -173,9 +191,13 @@ def energies(found: Readings, begin_ns: int, end_ns: int) -> tuple[dict[str, Ene
     """Compute the energy of a window, UTC ns, for every channel, and give a reason for each channel without one."""
     measured: dict[str, Energy] = {}
     reasons = list(dict.fromkeys(found.absent))
+    if found.tracks and not found.ended:
+        return {}, [*reasons, "the readings end without the line that compares the clocks: the sampler was killed, or the file was cut"]
     if found.drift_ns > CLOCK_DRIFT_NS:
         return {}, [*reasons, f"the machine's clock was set by {found.drift_ns / 1e6:.0f} ms during the run"]
     for name, track in found.tracks.items():
+        if name in found.failed:
+            continue
         try:
             refuse(track, begin_ns, end_ns)
             measured[name] = energy(track.series, begin_ns, end_ns)

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 HyperValue: TypeAlias = bool | int | float | str | tuple[int | float, ...]
 """A hyper-parameter or setting, as in logs and TOML."""
 TOLERANCE: Final = 1e-6
-"""Relative tolerance: logs print floats with six digits or more."""
+"""Relative tolerance of fractions: logs print floats with six digits or more. Whole numbers are exact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +35,11 @@ class Relation:
     whole_batches: float | None = None
     """This many samples, rounded up to whole batches."""
 
+    @property
+    def equal(self) -> bool:
+        """Whether the two are equal."""
+        return self.value is self.steps is self.rest_of is self.whole_batches is None
+
     def expected(self, other: float) -> float:
         """Return the value for a given value of the other hyper-parameter, which must be above 0 if it is a divisor."""
         if self.value is not None:
@@ -48,7 +53,8 @@ class Relation:
     def holds(self, value: float, other: float) -> bool:
         """Return whether a value matches a given value of the other hyper-parameter."""
         wanted = self.expected(other)
-        return abs(value - wanted) <= max(self.within, (self.share + TOLERANCE) * abs(wanted))
+        counted = self.value is None and (self.rest_of is not None or float(wanted).is_integer())
+        return abs(value - wanted) <= max(self.within, (self.share + (0.0 if counted else TOLERANCE)) * abs(wanted))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -113,10 +113,13 @@ def relations(constraint: Constraint, value: HyperValue, values: Mapping[str, Hy
 
 
 def followed(constraint: Constraint, value: HyperValue, values: Mapping[str, HyperValue]) -> Iterator[str]:
-    """Yield the expected value if it is a function of another hyper-parameter; nothing if that one is not a positive number."""
+    """Yield the expected value if it is a function of another hyper-parameter, which must be a positive number if it is set."""
     relation = constraint.relation
     other = values.get(relation.of) if relation else None
-    if relation is None or not is_number(other) or other < 0 or (other < SMALLEST and relation.rest_of is None):
+    if relation is None or other is None or (relation.equal and value == other):
+        return
+    if not is_number(other) or other < 0 or (other < SMALLEST and relation.rest_of is None):
+        yield f"a value that follows from {relation.of}, which must be a number {'from' if relation.rest_of is not None else 'above'} 0, not {other!r}"
         return
     if not is_number(value) or not relation.holds(value, other):
         yield f"{relation.expected(other):.10g}, with {relation.of} {other:g}{f', up to {relation.share:.0%} more or less' if relation.share else ''}"
@@ -137,8 +140,8 @@ def is_number(value: object) -> TypeGuard[int | float]:
 
 
 def same(left: object, right: object) -> bool:
-    """Compare numbers within the tolerance, everything else exactly."""
-    if is_number(left) and is_number(right):
+    """Compare fractions within the tolerance, whole numbers and everything else exactly."""
+    if is_number(left) and is_number(right) and not (isinstance(right, int) or right.is_integer()):
         return math.isclose(left, right, rel_tol=TOLERANCE)
     return left == right
 

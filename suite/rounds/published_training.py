@@ -47,6 +47,12 @@ class PublishedRules:
     """The round's checkers ignore submission_status."""
     deviation_without_ends: bool = False
     """The standard deviation of a reference convergence point drops the same runs as its mean."""
+    system_fields: tuple[str, ...] = ()
+    """Fields that a system description must have beside its names; empty: the few that each round asks for."""
+    system_statuses: tuple[str, ...] = ()
+    """The only texts that a description's status may be; empty: any that has one of the usual words in it."""
+    system_checked: bool = False
+    """A description without these fields and texts was refused; before, few descriptions are at hand that could tell."""
     loose: bool = False
     """Logs may begin blocks ahead and count them from 0, mark only the begin of epochs, and give two results for the first epoch."""
 
@@ -96,6 +102,37 @@ class FirstEvaluation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UsualInterval:
+    """Distance between two evaluations, in the unit of the benchmark's progress, of benchmarks whose rules make it a share of the whole."""
+
+    epochs: float = 0.0
+    """This many epochs, or if 0 ..."""
+    samples: float = 0.0
+    """... this many samples, plus ..."""
+    per_batch: float = 0.0
+    """... this many per unit of batch size, rounded down to a multiple of ..."""
+    whole: float = 1.0
+    """... this many."""
+
+    def at(self, batch: float) -> float:
+        """Return the distance at a batch size."""
+        return self.epochs or self.whole * math.floor((self.samples + self.per_batch * batch) / self.whole)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """Number of evaluations that may be left out before the first."""
+
+    evaluations: float
+    per_batch: float = 0.0
+    """Plus this many per unit of batch size, rounded down."""
+
+    def at(self, batch: float) -> int:
+        """Return the number at a batch size."""
+        return math.floor(self.evaluations + self.per_batch * batch)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedBenchmark:
     """One benchmark's row."""
 
@@ -116,6 +153,10 @@ class PublishedBenchmark:
     evaluate_every_samples: int | None = None
     """Samples between two evaluations, rounded up to whole batches."""
     first_evaluation: FirstEvaluation | None = None
+    usual_interval: UsualInterval | None = None
+    """Distance between two evaluations that the rules give as a share or formula, and accepted logs exceed a little."""
+    skipped: Skipped | None = None
+    """Evaluations that the rules let pass before the first."""
     loose_clock: bool = False
     """Accepted logs mix events of several processes, so that times may go backwards."""
     drop_each_end: int | None = None

@@ -24,6 +24,8 @@ class ServedRoundRules:
     schedule_rng_seed: int
     test05_seeds: Mapping[str, int] = field(default_factory=dict)
     """Seeds of TEST05, by LoadGen's names; empty if the round does not have the test."""
+    test_runs_logged: bool = False
+    """The round's checker only logged what was wrong in the run of a compliance test, and looked for its outcome and its files."""
     early_stopping: bool = False
     """LoadGen's early stopping decides whether enough queries were processed; it estimates the latencies that count."""
     offline_samples: int | None = None

@@ -11,7 +11,7 @@ from statistics import fmean, stdev
 from typing import Any, Final
 
 from suite.measurement.student import quantile
-from suite.power import Grade
+from suite.measurement.widest import widest
 from suite.records import EnergyRecord
 
 STUDIES: Final = "studies"
@@ -211,9 +211,8 @@ def longer(row: Row, seconds: float) -> int | None:
 
 
 def most_direct(energy: Sequence[EnergyRecord]) -> EnergyRecord | None:
-    """Return the energy that a table shows: of the best grade; of several parts their sum, which is the last."""
-    order = list(Grade)
-    return min(reversed(energy), key=lambda each: order.index(Grade(each.grade)) if each.grade in order else len(order), default=None)
+    """Return the energy that a table shows: the system's by the best grade, else that of all parts together."""
+    return next(iter(widest(energy)), None)
 
 
 def best_within(rows: Sequence[Row], within_ms: float | None) -> tuple[Best, ...]:

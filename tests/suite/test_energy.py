@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from suite.energy import NS_PER_S, Energy, NoEnergyError, Series, energy
+from suite.energy import NS_PER_S, Energy, NoEnergyError, Series, energy, unwrapped
 from suite.power import Quantity
 
 MS = 1_000_000
@@ -81,8 +81,8 @@ def test_the_mean_of_mlperf_leaves_out_what_is_not_positive_and_ours_does_not() 
         (Series(times_ns=[0, 2_100 * MS, 2_200 * MS], values=[1] * 3, quantity=Quantity.POWER, period_ms=100), 0, 2_150 * MS, "no reading for 2100 ms"),
         (powers([1, -1, 1]), 0, 150 * MS, "a power of -1e-06 W"),
         (counter([5, 4, 6], range_uj=None), 0, 150 * MS, "the counter fell from 5 to 4 uJ"),
-        (counter([50_000_000, 40_000_000, 60_000_000]), 0, 150 * MS, "the counter jumped by"),
-        (counter([0, 20_000_000, 40_000_000], limit_w=100.0), 0, 150 * MS, "its part draws at most 120 W"),
+        (counter([50_000_000, 40_000_000, 60_000_000]), 0, 150 * MS, "the counter rose by"),
+        (counter([n * 20_000_000 for n in range(12)], limit_w=100.0), 0, 1_050 * MS, "its part draws at most 120 W"),
         (Series(times_ns=[0, 0, 5], values=[1] * 3, quantity=Quantity.POWER, period_ms=100), 0, 3, "do not increase"),
         (powers([]), 0, 1, "no reading before"),
     ],
@@ -102,3 +102,70 @@ def test_a_square_wave_is_told_within_one_percent() -> None:
     values = [100_000_000 if (n * 100 // 700) % 2 else 20_000_000 for n in range(110)]
     true_j = sum(100.0 if ms // 700 % 2 else 20.0 for ms in range(10_000)) / 1000
     assert energy(powers(values), 0, int(10 * NS_PER_S)).joules == pytest.approx(true_j, rel=0.01)
+
+
+SPANS = st.lists(st.tuples(st.integers(1, 1_900), st.integers(0, 200)), min_size=4, max_size=40)
+"""ms until the next reading, and the watts drawn until then."""
+
+
+@given(SPANS, st.data())
+def test_the_error_at_the_edges_is_within_its_bound(spans: list[tuple[int, int]], data: st.DataObject) -> None:
+    """A counter that is read late: between two readings all that was drawn may lie on either side of the window's edge."""
+    times, counts = [0], [0]
+    for ms, watts in spans:
+        times.append(times[-1] + ms * MS)
+        counts.append(counts[-1] + watts * ms * 1000)
+    begin, end = sorted(data.draw(st.tuples(st.integers(0, times[-1] - 1), st.integers(1, times[-1]))))
+    assume(begin < end)
+    found = energy(Series(times_ns=times, values=counts, quantity=Quantity.ENERGY, period_ms=100), begin, end)
+    first, last = (next(n for n in range(len(times) - 1) if times[n] <= moment <= times[n + 1]) for moment in (begin, end))
+    most = counts[last + 1] - counts[first]
+    least = max(0, counts[last] - counts[first + 1])
+    assert max(most / 1e6 - found.joules, found.joules - least / 1e6) <= found.edge_j + 1e-6
+
+
+def test_the_bound_at_an_edge_is_that_of_the_gap_around_it() -> None:
+    """A busy machine reads 1.9 s late just where the work begins: 75 J of 309 J are missing, and the period of 100 ms knows nothing of it."""
+    times = [n * 100 * MS for n in range(10)] + [2_800 * MS + n * 100 * MS for n in range(20)]
+    found = energy(Series(times_ns=times, values=[20_000_000] * 10 + [100_000_000] * 20, quantity=Quantity.POWER, period_ms=100), 910 * MS, 4_000 * MS)
+    assert abs(found.joules - 100 * 3.09) == pytest.approx(75, abs=1)
+    assert found.edge_j == pytest.approx(100 * 1.9 + 100 * 0.1)
+
+
+def test_two_readings_in_quick_succession_do_not_inflate_the_bound() -> None:
+    """The sampler reads once more at the end, 2 ms after the last time: 20 J and 2 ms are no 10 kW."""
+    wave = [100 if n // 7 % 2 else 20 for n in range(110)]
+    times, counts = [0], [0]
+    for watts in wave:
+        times.append(times[-1] + 100 * MS)
+        counts.append(counts[-1] + watts * 100_000)
+    times.insert(60, times[60] - 2 * MS)
+    counts.insert(60, counts[59])
+    found = energy(Series(times_ns=times, values=counts, quantity=Quantity.ENERGY, period_ms=100), 250 * MS, 10_250 * MS)
+    assert found.edge_j == pytest.approx(20, rel=0.03)
+
+
+def stepped(watts: float, refresh_ms: int, times_ms: list[float]) -> Series:
+    """A counter of 300 W at most that is refreshed from time to time."""
+    values = [round(int((ms + 37) // refresh_ms) * refresh_ms * watts * 1000) for ms in times_ms]
+    return Series(times_ns=[round(ms * MS) for ms in times_ms], values=values, quantity=Quantity.ENERGY, limit_w=300.0, period_ms=100)
+
+
+@pytest.mark.parametrize("refresh_ms", [1, 20, 100])
+@pytest.mark.parametrize("late_ms", [0.3, 1.5, 31, 97])
+def test_a_counter_that_rises_in_steps_is_no_jump(refresh_ms: int, late_ms: float) -> None:
+    """NVML refreshes its counter each 100 ms; the sampler catches up at once, and reads once more when it ends."""
+    times = sorted([*(n * 100.0 for n in range(50)), *(n * 100.0 + late_ms for n in range(0, 50, 7))])
+    series = stepped(290.0, refresh_ms, times)
+    assert unwrapped(series)[-1] > 0
+    assert energy(series, 500 * MS, 4_500 * MS).average_w == pytest.approx(290, rel=0.06)
+
+
+@pytest.mark.parametrize("more_j", [400, 70_000])
+def test_a_counter_that_jumps_within_a_second_is_found_at_any_period(more_j: int) -> None:
+    """A reset or an edited counter: 400 J at once, of a part that draws 300 W at most."""
+    for period_ms in (20, 100):
+        values = [n * period_ms * 200_000 + (more_j * 1_000_000 if n > 40 else 0) for n in range(100)]
+        series = Series(times_ns=[n * period_ms * MS for n in range(100)], values=values, quantity=Quantity.ENERGY, limit_w=300.0, period_ms=period_ms)
+        with pytest.raises(NoEnergyError, match="over 1000 ms; its part draws at most 360 W"):
+            energy(series, MS, 99 * period_ms * MS)

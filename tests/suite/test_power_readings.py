@@ -113,6 +113,15 @@ def test_what_no_sampler_wrote_is_refused_without_a_traceback(tmp_path: Path, te
         assert str(tmp_path / "x") in str(error)
 
 
+@pytest.mark.parametrize("fact", ["clock_offset_ns", "clock_doubt_ns", "limit_w", "range_uj", "uncertainty"])
+@pytest.mark.parametrize("value", [10**400, -(10**400), 2**63, float("inf"), float("nan")])
+def test_a_number_that_no_instrument_reports_makes_the_file_unreadable(tmp_path: Path, fact: str, value: float) -> None:
+    """A meter may answer `clock` with 400 digits; a run that is finished must not end in a traceback."""
+    path = telemetry(tmp_path, channel("meter", "meter", "system", **{fact: value}))
+    with pytest.raises(UnreadableError, match="line 1: .*(whole number of 64 bits|no finite number)"):
+        read(path)
+
+
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3)))
 def test_any_value_in_a_reading_is_taken_or_refused(tmp_path_factory: pytest.TempPathFactory, value: Any) -> None:
     path = tmp_path_factory.mktemp("any") / "telemetry.jsonl"

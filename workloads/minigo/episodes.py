@@ -13,6 +13,7 @@ from workloads.minigo.positions.stones import boards_after
 
 MOST_MOVES: Final = 2 * MOST_SIDE**2
 """mlcommons/training v0.6, minigo: games end after two moves a point."""
+RING: Final = " A ring marks the stone that was just put down."
 ENDINGS: Final = {1.0: "It won.", 0.5: "It was a draw.", 0.0: "It lost."}
 OPPONENTS: Final = {"area": "the search without a network", "checkpoint": "the opponent's checkpoint"}
 
@@ -31,7 +32,7 @@ def episode(told: Any) -> Episode:
     against = OPPONENTS.get(opponent, "its opponent") if isinstance(opponent, str) else "its opponent"
     return Episode(
         title="A game of the trained network",
-        description=f"The first game of the evaluation, whatever came of it: the network is black, and plays {against}. {ending}".strip(),
+        description=f"The first game of the evaluation, whatever came of it: the network is black, and plays {against}. {ending}".strip() + RING,
         frames=tuple(frames(moves, str(told["moves"]).split(), size)),
         estimates=tuple((2.0 * number + 1, (1 + value) / 2) for number, value in enumerate(values)),
         epoch_name="generation",

@@ -11,6 +11,8 @@ from workloads.minigo.scoring import Answer, read_labels, unpacked
 
 CELL_PX: Final = 24
 STONE_PX: Final = 23
+LABEL_PX: Final = 10
+"""Size of the coordinates' letters: they fit beside the stones at the edge."""
 COLUMNS: Final = "ABCDEFGHJKLMNOPQRST"
 """Letters of the columns; by custom there is no I."""
 RIGHT, WRONG = "#2a7", "#d33"
@@ -21,6 +23,7 @@ class PositionExamples:
     """Positions with the move and the winner to find, and what the network says."""
 
     kind = ExampleKind.LABELS
+    legend = "A green ring marks the labelled move, a red one the network's where that is another."
 
     def __init__(self, answers: Mapping[int, bytes], labels: list[tuple[int, int]], embedded: bool) -> None:
         self._answers, self._labels, self._embedded = answers, labels, embedded
@@ -81,9 +84,17 @@ def svg(stones: Sequence[int], points: int, marks: Mapping[int | None, str]) -> 
     round_stones = [dots(all_stones, points, STONE_PX, FILL[1]), dots([point for point in all_stones if stones[point] < 0], points, STONE_PX - 2, FILL[-1])]
     on_board = [(point, colour) for point, colour in marks.items() if point is not None and point < points**2]
     rings = [ring(point, points, CELL_PX // 3, f'fill="none" stroke="{colour}" stroke-width="3"') for point, colour in on_board]
-    body = f'<rect width="100%" height="100%" fill="#e8c48a"/><path d="{lines}" stroke="#333" fill="none"/>{"".join(round_stones + rings)}'
+    body = f'<rect width="100%" height="100%" fill="#e8c48a"/><path d="{lines}" stroke="#333" fill="none"/>{coordinates(points)}{"".join(round_stones + rings)}'
     drawn = f'<svg xmlns="http://www.w3.org/2000/svg" width="{end + CELL_PX}" height="{end + CELL_PX}">{body}</svg>'
     return f"data:image/svg+xml;base64,{base64.b64encode(drawn.encode()).decode()}"
+
+
+def coordinates(points: int) -> str:
+    """Write the letters of the columns above the board and the numbers of the rows beside it, from the bottom, as moves are named."""
+    across = " ".join(str((column + 1) * CELL_PX) for column in range(points))
+    rows = "".join(f'<tspan x="{LABEL_PX // 2 + 1}" y="{(row + 1) * CELL_PX + LABEL_PX // 3}">{points - row}</tspan>' for row in range(points))
+    letters = f'<tspan x="{across}" y="{LABEL_PX}">{COLUMNS[:points]}</tspan>'
+    return f'<text font-size="{LABEL_PX}" font-family="sans-serif" text-anchor="middle" fill="#333">{letters}{rows}</text>'
 
 
 def dots(places: Sequence[int], points: int, width: int, colour: str) -> str:

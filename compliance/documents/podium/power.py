@@ -1,7 +1,8 @@
 """The power of one run, served or trained: what its record claims, the readings, and the energy computed from them."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +26,8 @@ STREAMS: Final = (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM)
 NS_PER_MS: Final = 1_000_000
 TRAINING_READINGS: Final = 60
 """Fewest readings of a training run. Source: MLPerf Training power rules: at least 60 readings, at 1 Hz or faster."""
+REFUSED: Final = re.compile(r"(.*): the counter jumped by \d+ uJ, .*")
+"""Sentence of an earlier version about a counter that it refused: it held growth between any two readings against the limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,10 +51,14 @@ class PoweredRun:
     window: tuple[int, int] | None
     """The run's time span, in ns of UTC; None if its log does not give it."""
     work: Work
+    silent: bool = False
+    """Whether a log that could tell energy does not, as logs of earlier versions."""
     loaded: bool = True
     """Whether the machine was at work; an idle one may draw the same all the time."""
     fewest: int = 0
     """Readings that it needs."""
+    reasons: tuple[str, ...] = ()
+    """Why the record has no energy of a channel."""
 
     @property
     def claims(self) -> tuple[EnergyRecord, ...]:
@@ -61,7 +68,9 @@ class PoweredRun:
     @property
     def measured(self) -> tuple[tuple[EnergyRecord, ...], tuple[str, ...]]:
         """The energy computed from the readings, and why a channel yields none."""
-        return power_readings.records(self.readings, *self.window, self.work) if self.window else ((), ())
+        refused = refused_before(self.reasons)
+        readings = replace(self.readings, tracks={name: track for name, track in self.readings.tracks.items() if name not in refused})
+        return power_readings.records(readings, *self.window, self.work) if self.window else ((), ())
 
     def record_fault(self, found: str, required: str) -> Fault:
         """Build a Fault for the record."""
@@ -89,6 +98,7 @@ def of_run(run: LoadGenRun) -> PoweredRun | None:
         readings=readings,
         window=None if begin_ns is None or end_ns is None else (begin_ns, end_ns),
         work=Work(samples=queries * per_query, queries=queries if run.scenario in STREAMS else None),
+        reasons=run.record.no_energy if run.record else (),
     )
 
 
@@ -109,6 +119,7 @@ def of_point(point: StudyPoint, table: Path) -> PoweredRun | None:
         readings=readings,
         window=None if begin_ns is None or end_ns is None else (begin_ns, end_ns),
         work=Work(samples=queries * per_query, queries=queries),
+        reasons=point.told.no_energy,
     )
 
 
@@ -137,6 +148,7 @@ def of_training(log: TrainingLog, telemetry: Path, node: bool = False) -> Powere
     readings = read(telemetry)
     if record is None and not readings.tracks:
         return None
+    reasons = record.event.metadata.get("no_energy") if record else None
     times = [each.event.time_ms for key in (events.RUN_START, events.RUN_STOP) if (each := log.first(key)) and finite(each.event.time_ms)]
     return PoweredRun(
         record=log.path,
@@ -144,11 +156,13 @@ def of_training(log: TrainingLog, telemetry: Path, node: bool = False) -> Powere
         telemetry=telemetry,
         performance=True,
         told=told,
+        silent=record is None and not node,
         malformed=malformed,
         readings=readings,
         window=(round(times[0] * NS_PER_MS), round(times[1] * NS_PER_MS)) if len(times) == 2 else None,
         work=Work(samples=0),
         fewest=TRAINING_READINGS,
+        reasons=tuple(str(each) for each in reasons) if isinstance(reasons, list) else (),
     )
 
 
@@ -168,3 +182,8 @@ def read(path: Path) -> Readings:
         return power_readings.read(path)
     except UnreadableError:
         return Readings()
+
+
+def refused_before(reasons: Iterable[str]) -> frozenset[str]:
+    """Return the names of the channels that a record refuses in the words of an earlier version."""
+    return frozenset(match[1] for reason in reasons if (match := REFUSED.fullmatch(reason)))

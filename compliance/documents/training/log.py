@@ -15,7 +15,7 @@ from compliance.logs.mllog.legacy_text import TOTAL
 from compliance.logs.mllog.published import Dialect, Entry
 from compliance.logs.mllog.result_line import Result, results
 from compliance.logs.source_file import Kind, SourceFile
-from compliance.recognition.tree_path import TRAINING_LOG, Place, training_logs
+from compliance.recognition.tree_path import TRAINING_LOG, Place, filed_logs
 from compliance.verdict import Fault, Severity
 from suite import events
 from suite.rounds.published_training import PublishedBenchmark, PublishedTraining
@@ -23,15 +23,9 @@ from suite.rounds.published_training import Target as PublishedTarget
 
 NS_PER_S: Final = 1_000_000_000
 S_PER_MINUTE: Final = 60
-NUMBER: Final = {
-    events.BLOCK_START: events.FIRST_EPOCH_NUM,
-    events.BLOCK_STOP: events.FIRST_EPOCH_NUM,
-    events.EPOCH_START: events.EPOCH_NUM,
-    events.EPOCH_STOP: events.EPOCH_NUM,
-    events.EVAL_START: events.EPOCH_NUM,
-    events.EVAL_STOP: events.EPOCH_NUM,
-    events.EVAL_ACCURACY: events.EPOCH_NUM,
-}
+BLOCKS: Final = (events.BLOCK_START, events.BLOCK_STOP)
+EPOCHS: Final = (events.EPOCH_START, events.EPOCH_STOP, events.EVAL_START, events.EVAL_STOP, events.EVAL_ACCURACY)
+NUMBER: Final = dict.fromkeys(BLOCKS, events.FIRST_EPOCH_NUM) | dict.fromkeys(EPOCHS, events.EPOCH_NUM)
 """Event -> the metadata field that gives its progress in the run."""
 TOLD_NS: Final = NS_PER_S // 10
 """How long a logger may take to log a result for which it has stopped the clock."""
@@ -132,6 +126,13 @@ class PublishedLog:
         return self.status == events.SUCCESS
 
     @property
+    def unfinished(self) -> bool:
+        """Whether the run began and was stopped before it reached its target or logged its end; only from v1.0 on."""
+        began, ended = self.counts.get(events.RUN_START), self.counts.get(events.RUN_STOP)
+        plays = self.row is not None and self.row.result_event is not None
+        return self.free and bool(began) and not ended and not plays and not any(map(self.reaches, self.evaluations))
+
+    @property
     def minutes(self) -> float | None:
         """Minutes from run_start to run_stop, or as the benchmark defines it; None if that cannot be computed."""
         start, stop = self.first(events.RUN_START), self.first(events.RUN_STOP)
@@ -225,6 +226,15 @@ class PublishedSet:
         return self.round.rules.not_converged_allowed if own is None else own
 
     @property
+    def pardoned(self) -> Sequence[PublishedLog]:
+        """The unfinished logs, if with them no more runs missed the target than may: they count as runs that did.
+
+        Source: mlcommons/logging, package_checker.py: as many files that do not comply are accepted, under olympic scoring.
+        """
+        missed = sum(not log.succeeded for log in self.logs)
+        return [log for log in self.logs if log.unfinished] if missed <= self.missed_allowed else []
+
+    @property
     def flat(self) -> bool:
         """Whether the logs lie in the system's folder instead of a benchmark's."""
         return bool(self.place and self.place.system and not self.place.benchmark)
@@ -281,7 +291,7 @@ def target_of(index: Mapping[str, Sequence[Entry]], row: PublishedBenchmark | No
 
 def read_set(folder: Path, round: PublishedTraining, place: Place | None = None, described: DescribedSystem | None = None) -> PublishedSet:
     """Read the logs `result_N.txt` of a folder, by number, and note the other files in it."""
-    paths = list(training_logs(folder))
+    paths = list(filed_logs(folder))
     try:
         others = sorted(path for path in folder.iterdir() if path not in paths and not path.name.startswith("."))
     except OSError:

@@ -16,10 +16,10 @@ from suite import events
 from suite.files.layout import DETAIL, RUN_RECORD
 from suite.files.untrusted_files import count_in
 from suite.loadgen.scenario import Scenario
+from suite.process.devices import CUDA, members
 from suite.process.installation import DISTRIBUTION
 from suite.workload import Mode
 
-CUDA: Final = "cuda"
 RESULT: Final = "result"
 EVALUATED_APART: Final = 1.5
 """The slowest evaluation of a campaign under changing load went at 0.8 times the rate of Offline, the fastest at 1.1."""
@@ -159,9 +159,13 @@ def devices(tree: Submission) -> Iterator[Fault]:
 
 def has(description: Description, device: str) -> bool:
     """Tell whether a system has a device; where its accelerators are not told, it may."""
-    kind, _, index = device.partition(":")
     count = count_in(description.accelerators_per_node)
-    return kind != CUDA or count is None or (count_in(index) or 0) < count
+    return device.partition(":")[0] != CUDA or count is None or all(number_in(each) < count for each in members(device) or (device,))
+
+
+def number_in(device: str) -> int:
+    """Return an accelerator's number, 0 if the device has none; loadgen.instances judges lists that are none."""
+    return count_in(device.partition(":")[2]) or 0
 
 
 @rule("tree.threads", Submission)

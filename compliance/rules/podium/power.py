@@ -1,33 +1,25 @@
 """Power and energy: every joule follows from readings of the run's own window, and keeps its grade and its scope."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import fields
 from itertools import combinations, pairwise
 from typing import Any, Final
 
 from compliance.documents.podium.power import PoweredRun
 from compliance.rules import rule
+from compliance.rules.podium import power_before as earlier
+from compliance.rules.podium.power_channels import containers, grades_of, misfits, unmoved
 from compliance.verdict import Fault, Severity
-from suite.energy import NoEnergyError, unwrapped
-from suite.measurement.power_readings import CLOCK_DRIFT_NS, COMPONENTS, METERS_OFFSET_NS, PARTS, Track
-from suite.power import SYSTEM, Grade, Quantity, overlap
-from suite.records import EnergyRecord
+from suite.energy import NoEnergyError, Series, covering, unwrapped
+from suite.measurement.power_readings import CLOCK_DRIFT_NS, COMPONENTS, METERS_OFFSET_NS, Track
+from suite.power import SYSTEM, Quantity, overlap
+from suite.records import EDGE_SHARE, EnergyRecord
 
 CLOSE: Final = 1e-3
 """Share by which a figure may differ from what follows from the readings. Source: house rule."""
 STUCK_READINGS: Final = 20
-"""Equal readings in a run that are no coincidence. Source: house rule; a P4's sensor reads 33 W whatever runs on it (arXiv:1807.02562)."""
-GRADES: Final[Mapping[str, tuple[str, ...]]] = {
-    "nvml": (Grade.SENSOR, Grade.COUNTER),
-    "rapl": (Grade.COUNTER,),
-    "hwmon": (Grade.METER,),
-    "ina3221": (Grade.SENSOR,),
-    "tegrastats": (Grade.SENSOR,),
-    "meter": (Grade.METER,),
-    COMPONENTS: PARTS,
-}
-"""What each of podium's own sources can be."""
+"""Even readings in a run that are no coincidence. Source: house rule; a P4's sensor reads 33 W whatever runs on it (arXiv:1807.02562)."""
 FIGURES: Final = ("joules", "average_w", "edge_j", "mlperf_mean_w", "per_sample_j", "samples_per_s_per_w", "mj_per_query")
 
 
@@ -71,6 +63,8 @@ def figures(powered: PoweredRun) -> Iterator[Fault]:
     """
     if powered.malformed:
         yield powered.record_fault(f"an energy that cannot be read: {powered.malformed}", "a list of energies, as podium writes it")
+    if powered.silent and powered.measured[0]:
+        yield powered.fault("readings of power, and a log without a word of energy", "the event energy, as podium writes it", odd=True)
     if powered.told is None or powered.malformed or powered.window is None or not powered.performance or not powered.readings.tracks:
         return
     measured = {each.name: each for each in powered.measured[0]}
@@ -90,7 +84,10 @@ def differences(powered: PoweredRun, told: EnergyRecord, measured: EnergyRecord)
     """Yield the figures of a channel that are not what follows from its readings."""
     for field in fields(EnergyRecord):
         mine, other = getattr(told, field.name), getattr(measured, field.name)
-        if field.name in FIGURES and not close(mine, other) or field.name in ("readings", "longest_gap_ms") and mine != other:
+        differs = field.name in FIGURES and not close(mine, other) or field.name in ("readings", "longest_gap_ms") and mine != other
+        if differs and field.name == "edge_j" and powered.window:
+            differs = not close(mine, earlier.edge_j(told, powered.measured[0], powered.readings.tracks, powered.window))
+        if differs:
             yield powered.record_fault(f"{field.name} {mine} by {told.name}", f"{other}, as the readings have it")
 
 
@@ -113,9 +110,23 @@ def enough(powered: PoweredRun) -> Iterator[Fault]:
             yield powered.record_fault(f"{told.name}: {told.readings} readings", f"at least {powered.fewest}")
 
 
+@rule("power.edge", PoweredRun, severity=Severity.WARNING)
+def edge(powered: PoweredRun) -> Iterator[Fault]:
+    """The energy at the edges of a run, which lies between two readings, is at most a tenth of the run's.
+
+    Source: house rule; suite/energy.py, edge_j.
+    Advice: run longer, or read more often: --set power.period_ms=50.
+    """
+    measured = {each.name: each for each in powered.measured[0]}
+    for told in powered.claims:
+        own = measured.get(told.name, told)
+        if own.rough:
+            yield powered.record_fault(f"{told.name}: {own.joules:g} J with an error of up to {own.edge_j:g} J at the edges", f"at most {EDGE_SHARE:.0%}")
+
+
 @rule("power.counter", PoweredRun)
 def counter(powered: PoweredRun) -> Iterator[Fault]:
-    """A counter never falls but by its range, and never grows faster than its part can draw; a warning where no energy is told of it.
+    """A counter never falls but by its range, and never grows faster than its part can draw; a warning outside the run, and where no energy is told of it.
 
     Source: Linux, power/powercap/powercap.rst, max_energy_range_uj; house rule: the limit, and a fifth more.
     Advice: serve again; a counter that falls was edited, or reset during the run.
@@ -123,10 +134,22 @@ def counter(powered: PoweredRun) -> Iterator[Fault]:
     told = {each.name for each in powered.claims}
     for track in powered.readings.tracks.values():
         if track.quantity is Quantity.ENERGY and rising(track) and track.values:
-            try:
-                unwrapped(track.times_ns, track.values, track.series)
-            except NoEnergyError as error:
-                yield powered.fault(f"{track.name}: {error}", "a counter that only grows, but for its range", odd=track.name not in told)
+            inside = refusal(track.series, powered.window)
+            if found := inside or refusal(track.series, None):
+                yield powered.fault(f"{track.name}: {found}", "a counter that only grows, but for its range", odd=not inside or track.name not in told)
+
+
+def refusal(series: Series, window: tuple[int, int] | None) -> str:
+    """Return why a counter gives no energy in a window, or with None in the whole file; empty if it does, or does not cover the window."""
+    try:
+        series = covering(series, *window) if window else series
+    except NoEnergyError:
+        return ""
+    try:
+        unwrapped(series)
+    except NoEnergyError as error:
+        return str(error)
+    return ""
 
 
 def rising(track: Track) -> bool:
@@ -152,16 +175,16 @@ def order(powered: PoweredRun) -> Iterator[Fault]:
 
 @rule("power.stuck", PoweredRun, severity=Severity.WARNING)
 def stuck(powered: PoweredRun) -> Iterator[Fault]:
-    """A sensor that does not move over a whole run measures something else.
+    """A sensor that does not move over a whole run, or reads the same in the run and around it, measures something else.
 
-    Source: house rule: at least 20 equal readings; of a card whose sensor reads the same watts whatever runs on it.
+    Source: house rule: 20 readings within 0.01 %, or a mean within 0.1 % of that around the run; of a card that reads the same watts whatever runs on it.
     Advice: look at the sensor; a meter of the whole system beside it tells.
     """
-    begin_ns, end_ns = powered.window or (0, 0)
+    if not powered.loaded or powered.window is None:
+        return
     for track in powered.readings.tracks.values():
-        inside = [value for t, value in zip(track.times_ns, track.values, strict=True) if begin_ns < t < end_ns]
-        if track.quantity is Quantity.POWER and powered.loaded and len(inside) >= STUCK_READINGS and len(set(inside)) == 1:
-            yield powered.fault(f"{track.name}: {len(inside)} readings of {inside[0] / 1e6:g} W", "readings that move with the load")
+        if found := unmoved(track, powered.window, STUCK_READINGS):
+            yield powered.fault(found, "readings that move with the load")
 
 
 @rule("power.scope", PoweredRun)
@@ -179,6 +202,9 @@ def scope(powered: PoweredRun) -> Iterator[Fault]:
             yield powered.record_fault("a sum of parts called the system", "the parts")
     for one, other in combinations([track for track in powered.readings.tracks.values() if track.source == COMPONENTS], 2):
         yield powered.fault(f"sums {one.name} and {other.name} among the readings", "readings of sources")
+    for track in powered.readings.tracks.values():
+        if missing := containers(track) - {*track.containers}:
+            yield powered.fault(f"{track.name}: within {', '.join(track.containers) or 'nothing'}", f"within {', '.join(sorted(missing))} too")
     yield from added(powered)
 
 
@@ -194,19 +220,17 @@ def added(powered: PoweredRun) -> Iterator[Fault]:
 
 @rule("power.grade", PoweredRun)
 def grade(powered: PoweredRun) -> Iterator[Fault]:
-    """A grade is one of the four and fits its source, in the readings and in the record.
+    """A grade is one of the four and fits its source, in the readings and in the record; an analyzer's watts come from an imported session alone.
 
     Source: house rule: how direct a watt is decides what it may be compared with; docs/POWER.md, Grades and scopes.
-    Advice: do not edit grades; a meter of the whole system is read by --meter.
+    Advice: do not edit grades; a meter of the whole system is read by --meter, an analyzer's session is imported.
     """
     for track in powered.readings.tracks.values():
-        if track.grade not in GRADES.get(track.source, tuple(Grade)):
-            yield powered.fault(f"{track.name}: grade {track.grade}", " or ".join(GRADES.get(track.source, tuple(Grade))))
-        if track.grade in (Grade.METER, Grade.ANALYZER) and track.quantity is Quantity.ENERGY:
-            yield powered.fault(f"{track.name}: grade {track.grade} of an energy counter", "powers of a meter")
+        for found, required in misfits(track):
+            yield powered.fault(found, required)
     for told in powered.claims:
         own = powered.readings.tracks.get(told.name)
-        if told.grade not in GRADES.get(told.source, tuple(Grade)) or (own and (own.grade, own.source) != (told.grade, told.source)):
+        if told.grade not in grades_of(told.source) or (own and (own.grade, own.source) != (told.grade, told.source)):
             required = f"grade {own.grade}, source {own.source}" if own else "a grade of its source"
             yield powered.record_fault(f"{told.name}: grade {told.grade}, source {told.source}", required)
 
@@ -231,6 +255,8 @@ def clock(powered: PoweredRun) -> Iterator[Fault]:
     """
     if not powered.claims:
         return
+    if powered.readings.tracks and not powered.readings.ended:
+        yield powered.fault("readings without the line that ends them", "the clocks at the end of the run, in the last line")
     if powered.readings.drift_ns > CLOCK_DRIFT_NS:
         yield powered.fault(f"clocks that parted by {powered.readings.drift_ns / 1e6:.0f} ms", f"at most {CLOCK_DRIFT_NS / 1e6:g} ms")
     for track in powered.readings.tracks.values():

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from compliance.documents.inference.served import LaterRun
-from compliance.documents.timestamps import S_PER_H, ZONES_H, apart_h, day, misdated, moment
+from compliance.documents.timestamps import S_PER_H, ZONES_H, apart_h, day, misdated, moment, unset
 from compliance.logs.loadgen.summary import Value, number
 from compliance.rules import rule
 from compliance.rules.served.run import read
-from compliance.verdict import Fault
+from compliance.verdict import Fault, Severity
 
 ONCE: Final = ("requested_", "effective_", "result_", "early_stopping_", "qsl_reported_")
 """Beginnings of the names of events that LoadGen logs once."""
@@ -247,7 +247,9 @@ def date(run: LaterRun) -> Iterator[Fault]:
     if tested is None:
         return
     if wrong := misdated(tested, run.round.rules.published):
-        yield run.fault(wrong.found, wrong.required, "test_datetime", wrong.severity)
+        yield run.fault(wrong.found, wrong.required, "test_datetime", Severity.WARNING if unset(tested) else wrong.severity)
+    if unset(tested):
+        return  # a clock that is set during a run contradicts its start
     for key in ("power_begin", "power_end"):
         for record in run.index.get(key, ()):
             at, hours_in = moment(str(record.value), POWER_FORM), float(record.event.time_ms) / MS_PER_S / S_PER_H

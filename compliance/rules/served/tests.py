@@ -12,7 +12,7 @@ from compliance.logs.source_file import SourceFile, read_text
 from compliance.recognition.tree_path import is_file
 from compliance.rules import rule
 from compliance.rules.served.run import SEEDS
-from compliance.verdict import Fault
+from compliance.verdict import Fault, Severity
 
 ANSWERS: Final = "verify_accuracy.txt"
 SPEED: Final = "verify_performance.txt"
@@ -104,23 +104,23 @@ def overturned(test: LaterTest, path: Path) -> Iterator[Fault]:
 def test_seeds(test: LaterTest) -> Iterator[Fault]:
     """A test's run has the round's random seeds, that of TEST05 the seeds of TEST05; it is valid, and of the entry's scenario.
 
-    Source: submission-checker.py, check_performance_dir and MODEL_CONFIG: seeds, test05_seeds.
+    Source: submission-checker.py, check_performance_dir and MODEL_CONFIG: seeds, test05_seeds; up to v2.0 it did not look at them in tests.
     Advice: run LoadGen with the round's mlperf.conf and the test's audit.config.
     """
     run = test.run
     if run is None or not run.index or test.name not in RUN:
         return
-    rules = test.round.rules
+    rules, unsure = test.round.rules, only_logged(test)
     for name in SEEDS:
         wanted = rules.test05_seeds.get(name) if test.name == "TEST05" else getattr(rules, name)
         told = run.value(f"effective_{name}")
         if wanted is not None and told != wanted:
-            yield run.fault(f"{name} {told}", f"{wanted}", f"effective_{name}")
+            yield run.fault(f"{name} {told}", f"{wanted}", f"effective_{name}", unsure)
     if test.name != "TEST04-A" and run.value("result_validity") != "VALID":
-        yield run.fault(f"result_validity {run.value('result_validity')}", "VALID", "result_validity")
+        yield run.fault(f"result_validity {run.value('result_validity')}", "VALID", "result_validity", unsure)
     scenarios = {each.logged for each in test.entry if each.logged}
     if run.logged and scenarios and run.logged not in scenarios:
-        yield run.fault(f"scenario {run.logged}", " or ".join(sorted(scenarios)), "effective_scenario")
+        yield run.fault(f"scenario {run.logged}", " or ".join(sorted(scenarios)), "effective_scenario", unsure)
 
 
 @rule("later.test_settings", LaterTest)
@@ -133,10 +133,16 @@ def test_settings(test: LaterTest) -> Iterator[Fault]:
     run = test.run
     if run is None or not run.index:
         return
+    unsure = only_logged(test)
     if test.name == "TEST01" and not (run.number("effective_accuracy_log_sampling_target") or run.number("effective_accuracy_log_probability")):
-        yield run.fault("no answers sampled", "accuracy_log_sampling_target, as TEST01 has it", "effective_accuracy_log_sampling_target")
+        yield run.fault("no answers sampled", "accuracy_log_sampling_target, as TEST01 has it", "effective_accuracy_log_sampling_target", unsure)
     if test.name == "TEST04" and run.value("effective_performance_issue_same") is not True:
-        yield run.fault("performance_issue_same false", "true, as TEST04 has it", "effective_performance_issue_same")
+        yield run.fault("performance_issue_same false", "true, as TEST04 has it", "effective_performance_issue_same", unsure)
+
+
+def only_logged(test: LaterTest) -> Severity | None:
+    """Return the severity of what the round's checker did not look at in a test's run; the outcome and the files count in every round."""
+    return Severity.WARNING if test.round.rules.test_runs_logged else None
 
 
 @rule("later.test_score", LaterTest)

@@ -17,6 +17,8 @@ CLOCK_SET_NS: Final = 1_483_228_800 * NS_PER_S
 """January 2017, before the first MLPerf round: an earlier clock was never set."""
 SLACK_NS: Final = NS_PER_S
 """Between two processes that log the end of initialisation and the start of the run."""
+LOOSE_NS: Final = 5 * NS_PER_S
+"""How far the clocks of a run's processes may be apart. Of the accepted logs at hand none has an event of the run before its start."""
 BEGINS: Final = (events.BLOCK_START, events.EPOCH_START)
 ENDS: Final = (events.BLOCK_STOP, events.EPOCH_STOP)
 EVALUATES: Final = (events.EVAL_START, events.EVAL_STOP, events.EVAL_ACCURACY)
@@ -33,7 +35,7 @@ def seconds(nanoseconds: int) -> str:
 
 @rule("log.clock", PublishedLog)
 def clock(log: PublishedLog) -> Iterator[Fault]:
-    """Events have times from a clock that was set, and times never go backwards from one line to the next.
+    """Events have times from a clock that was set, and times never go backwards from one line to the next; a run stops after its evaluations.
 
     Source: training_rules.adoc, Run Results: the clock may not be paused; in no accepted log do they run backwards.
     Advice: submit the log exactly as the run wrote it; edited times are detected.
@@ -45,8 +47,22 @@ def clock(log: PublishedLog) -> Iterator[Fault]:
             continue
         if last and record.time_ns < last.time_ns:
             gap = seconds(last.time_ns - record.time_ns)
-            yield log.fault(f"{record.key} {gap} before {last.key} in line {last.line}", "times that do not go backwards", record.line, several(log))
+            accepted = None if stops_early(log, record, last) else several(log)
+            yield log.fault(f"{record.key} {gap} before {last.key} in line {last.line}", "times that do not go backwards", record.line, accepted)
         last = record
+
+
+def stops_early(log: PublishedLog, record: Entry, last: Entry) -> bool:
+    """Tell a run that stops before what precedes it in its log, by more than clocks are apart, where nothing else is out of order."""
+    if record.key != events.RUN_STOP or record.time_ns >= last.time_ns - LOOSE_NS or not log.row or log.row.evaluated_later or not log.row.data_set:
+        return False
+    return in_order(log, events.RUN_STOP)
+
+
+def in_order(log: PublishedLog, without: str) -> bool:
+    """Tell whether the other events of a run are in the order of their times: then that one event was moved, and no clock is another."""
+    others = [each.time_ns for each in log.run if each.key != without]
+    return all(late >= early for early, late in zip(others, others[1:], strict=False))
 
 
 def several(log: PublishedLog) -> Severity | None:
@@ -56,7 +72,7 @@ def several(log: PublishedLog) -> Severity | None:
 
 @rule("log.span", PublishedLog)
 def span(log: PublishedLog) -> Iterator[Fault]:
-    """A run takes time, and its events happen after its start.
+    """A run takes time, and its events happen after its start; the clocks of several processes may be 5 seconds apart.
 
     Source: training_rules.adoc, Run Results: a contiguous period that includes training and evaluation.
     Advice: submit the log exactly as the run wrote it.
@@ -65,9 +81,11 @@ def span(log: PublishedLog) -> Iterator[Fault]:
     if start and stop and stop.time_ns <= start.time_ns:
         yield log.fault(f"run_stop {seconds(start.time_ns - stop.time_ns)} before run_start", "a run that takes time", stop.line)
     begun = [record.time_ns for record in log.all(events.INIT_START) if record.time_ns >= CLOCK_SET_NS]
+    mixed = not (log.row and log.row.data_set) or not (log.row.evaluated_later or in_order(log, events.RUN_START))
     for record in log.run if start else ():
         if start and record.time_ns < start.time_ns:
-            accepted = several(log) if not begun or record.time_ns >= min(begun) else None
+            near = record.time_ns >= start.time_ns - LOOSE_NS or mixed
+            accepted = several(log) if near and (not begun or record.time_ns >= min(begun)) else None
             yield log.fault(f"{record.key} {seconds(start.time_ns - record.time_ns)} before run_start", "a time after it", record.line, accepted)
 
 

@@ -5,13 +5,14 @@ from functools import cache
 from typing import Any, Final
 
 from compliance.documents.training.log import PublishedLog
-from compliance.documents.training.values import finite
+from compliance.documents.training.values import finite, number
 from compliance.logs.mllog.published import Dialect
 from compliance.rules import rule
 from compliance.rules.training.log_identity import BATCH, short
 from compliance.verdict import Fault, Severity
 from suite import events
-from suite.rounds.legality import judge
+from suite.rounds.constraints import Constraint
+from suite.rounds.legality import applies, judge
 
 OPTIMIZER: Final = "opt_name"
 BATCHES: Final = ("global_batch_size", "train_batch_size", BATCH)
@@ -20,6 +21,8 @@ CONSTANTS: Final = SAMPLES | {BATCH, "input_size", "opt_learning_rate"}
 """What is no tunable and is as constant: of the text form, and the sizes of the data."""
 VARYING: Final = frozenset({"actual_selfplay_games_per_generation", events.SEED})
 """What the rules know and what changes within a run, or from run to run."""
+RATE: Final = "opt_base_learning_rate"
+ACCUMULATED: Final = "gradient_accumulation_steps"
 METHODS: Final = ("truncate", "discard")
 
 
@@ -112,11 +115,47 @@ def legality(log: PublishedLog) -> Iterator[Fault]:
         return
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in settings(log).items()}
     if unset := [key for key, value in values.items() if value is None or isinstance(value, dict)]:
-        for key in sorted({constraint.key for constraint in log.row.constraints}.intersection(unset)):
+        asked = {key for constraint in log.row.constraints if applies(constraint, values) for key in named(constraint)}
+        for key in sorted(asked.intersection(unset)):
             yield log.fault(f"{key} {short(values[key])}", "a value", log.line(key))
         values = {key: value for key, value in values.items() if key not in unset}
     for breach in judge(log.row.constraints, values):
         yield log.fault(f"{breach.key} {short(breach.found)}", breach.required, log.line(breach.key))
+
+
+def named(constraint: Constraint) -> tuple[str, ...]:
+    """Name the hyper-parameters that a constraint is about: its own, and the one that it follows from."""
+    return (constraint.key, constraint.relation.of) if constraint.relation and not constraint.relation.equal else (constraint.key,)
+
+
+@rule("log.rates", PublishedLog)
+def rates(log: PublishedLog) -> Iterator[Fault]:
+    """A learning rate is a number from 0 on, and gradients are accumulated over whole steps.
+
+    Source: training_rules.adoc, Hyperparameters: both are tunable, and both are numbers; no accepted log has another value. Logs that leave one null,
+    or of the open division, are only warned.
+    Advice: log what the run used.
+    """
+    if log.older or log.row is None or not log.free:
+        return
+    for key, holds, required in ((RATE, is_rate, "a number from 0 on"), (ACCUMULATED, is_count, "a whole number above 0")):
+        wrong = next((record for record in log.all(key) if not holds(record.value)), None)
+        judged = log.closed and any(constraint.key == key for constraint in log.row.constraints)  # by log.legality, but for fractions of a step
+        if wrong and not (judged and (not finite(wrong.value) or wrong.value <= 0)):
+            sure = log.closed and wrong.value is not None and key in log.row.required
+            yield log.fault(f"{key} {short(wrong.value)}", required, wrong.line, None if sure else Severity.WARNING)
+
+
+def is_rate(value: object) -> bool:
+    """Tell a learning rate, also as text."""
+    told = number(value)
+    return told is not None and told >= 0
+
+
+def is_count(value: object) -> bool:
+    """Tell a whole number of steps, also as text."""
+    told = number(value)
+    return told is not None and told >= 1 and told.is_integer()
 
 
 @rule("log.method", PublishedLog)

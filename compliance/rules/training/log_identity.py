@@ -23,6 +23,13 @@ BATCH: Final = "input_batch_size"
 USUAL: Final = events.RUN_EVENTS | {events.INIT_START, events.INIT_STOP}
 """Events whose type is looked at from v1.0 on, whose logs have many of their own."""
 NAMES: Final = (events.SUBMISSION_ORG, events.SUBMISSION_PLATFORM)
+BOUNDS: Final = (
+    (events.BLOCK_START, events.EPOCH_START, "training starts"),
+    (events.BLOCK_STOP, events.EPOCH_STOP, "training stops"),
+    (events.BLOCK_START, events.EVAL_START, "an evaluation starts"),
+    (events.BLOCK_STOP, events.EVAL_STOP, "an evaluation stops"),
+)
+"""Of which a log since v1.0 has one. Source: mlcommons/logging, training_1.0.0 to training_6.1.0, common.yaml, AT_LEAST_ONE_OR."""
 START, END, POINT = "INTERVAL_START", "INTERVAL_END", "POINT_IN_TIME"
 
 
@@ -106,9 +113,9 @@ def names(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.present", PublishedLog)
 def present(log: PublishedLog) -> Iterator[Fault]:
-    """A log contains cache_clear, the start and end of initialisation and run, and an evaluation.
+    """A log contains cache_clear, the start and end of initialisation and run, and an evaluation; from v1.0 on where training and evaluation begin and end.
 
-    Source: mlcommons/logging, common.yaml: EXACTLY_ONE and AT_LEAST_ONE.
+    Source: mlcommons/logging, common.yaml: EXACTLY_ONE, AT_LEAST_ONE and AT_LEAST_ONE_OR.
     Advice: submit the complete log as the run wrote it; without these events a run cannot be timed.
     """
     wanted = (*log.round.events.some, *log.round.events.once)
@@ -119,8 +126,10 @@ def present(log: PublishedLog) -> Iterator[Fault]:
     for key in wanted:
         if not log.counts.get(key):
             yield log.fault(f"no {key}", "a record")
-    if log.row and (log.row.strict or (log.free and log.row.data_set)) and not (log.counts.get(events.BLOCK_START) or log.counts.get(events.EPOCH_START)):
-        yield log.fault("neither block_start nor epoch_start", "one of them, where training starts")
+    started = log.row and (log.row.strict or (log.free and log.row.data_set))
+    for one, other, where in BOUNDS[: len(BOUNDS) if log.free else 1] if started else ():
+        if not (log.counts.get(one) or log.counts.get(other)):
+            yield log.fault(f"neither {one} nor {other}", f"one of them, where {where}")
 
 
 @rule("log.event_type", PublishedLog)

@@ -1,15 +1,16 @@
 """A published training log since v1.0: how far the run was at each evaluation, in the unit that its benchmark counts."""
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
-from compliance.documents.training.evaluations import Evaluation
-from compliance.documents.training.log import BATCH, PublishedLog
+from compliance.documents.training.evaluations import place_of as progress_of
+from compliance.documents.training.log import PublishedLog
 from compliance.documents.training.values import finite, number
 from compliance.logs.mllog.published import Entry
 from compliance.rules import rule
+from compliance.rules.training.intervals import FEWEST, apart, unfinished
 from compliance.rules.training.log_clock import BEGINS, ENDS, EVALUATES
 from compliance.rules.training.log_identity import short
 from compliance.verdict import Fault, Severity
@@ -28,13 +29,10 @@ PAIRS: Final = (
 )
 IN_FLIGHT: Final = 2
 """Blocks, epochs or evaluations at the end of a log that may lack their other half."""
-FEWEST: Final = 4
-"""Gaps between evaluations from which on one that is twice the others shows that an evaluation is missing."""
-TWICE: Final = 1.9
-THRICE: Final = 2.1
-"""Of two gaps that are one, the most that they may be of another."""
-EVEN: Final = 1.1
-"""Gaps that differ by less are equal: the last batch of an interval may be another one."""
+BLOCKS: Final = 3
+"""Fewest blocks whose beginnings tell how fast a run trains."""
+TRAINED: Final = 0.95
+"""Share of a checkpoint's training that must lie before the end of the run: accepted runs have 0.99, as their blocks are not equally long."""
 
 
 @rule("log.position", PublishedLog)
@@ -130,47 +128,16 @@ def ascending(log: PublishedLog) -> Iterator[Fault]:
 def interval(log: PublishedLog) -> Iterator[Fault]:
     """The quality is evaluated as often as the rules require, the first time when they do, and no evaluation is left out.
 
-    Source: training_rules.adoc, Quality measure, Evaluation frequency; the benchmark's evaluate_every_samples, evaluate_every_epochs and first_evaluation.
+    Source: training_rules.adoc, Quality measure, Evaluation frequency; the benchmark's evaluate_every_samples, evaluate_every_epochs, usual_interval,
+    skipped and first_evaluation. Where the rules give a formula, or a logger may count from 1, only what is far off is an error.
     Advice: evaluate when the rules say, and log every evaluation.
     """
     row = log.row
-    if row is None or not row.progress or row.evaluated_later or not row.data_set:
+    if row is None or not row.progress or not row.data_set or (row.evaluated_later and not row.usual_interval):
         return
-    placed = [each for each in log.evaluations if each.epoch is not None]
-    batch = log.value(BATCH)
-    if row.evaluate_every_samples and finite(batch) and batch >= 1:
-        every = math.ceil(row.evaluate_every_samples / batch) * batch
-        yield from too_far(log, placed, every)
-        first = row.first_evaluation.at(int(batch), int(every)) if row.first_evaluation and log.closed else None
-        if first is not None and placed and placed[0].epoch != first:
-            yield log.fault(f"the first evaluation at {placed[0].epoch:g}", f"{first}", placed[0].entry.line)
-    elif row.evaluate_every_epochs:
-        yield from too_far(log, placed, row.evaluate_every_epochs)
-    else:
-        yield from left_out(log, placed)
-    started, told = len(log.all(events.EVAL_START)), len(log.all(events.EVAL_ACCURACY))
-    if row.data_set and started and abs(started - told) > log.round.rules.open_evaluations and told < started:
-        yield log.fault(f"{told} eval_accuracy for {started} eval_start", "one each", log.line(events.EVAL_START), Severity.WARNING)
-
-
-def too_far(log: PublishedLog, placed: Sequence[Evaluation], every: float) -> Iterator[Fault]:
-    """Yield evaluations that come later after the one before them than the rules say."""
-    for early, late in zip(placed, placed[1:], strict=False):
-        gap = (late.epoch or 0.0) - (early.epoch or 0.0)
-        if gap > every * EVEN:
-            yield log.fault(f"evaluations at {early.epoch:.12g} and {late.epoch:.12g}", f"at most {every:g} between two", late.entry.line)
-
-
-def left_out(log: PublishedLog, placed: Sequence[Evaluation]) -> Iterator[Fault]:
-    """Yield a gap between evaluations that is twice as long as all others, which are equal; the first may be longer, where schedules begin."""
-    gaps = [(late.epoch or 0.0) - (early.epoch or 0.0) for early, late in zip(placed, placed[1:], strict=False)]
-    longest = max(range(len(gaps)), key=gaps.__getitem__, default=0)
-    others = gaps[:longest] + gaps[longest + 1 :]
-    if longest == 0 or len(gaps) < FEWEST or min(others) <= 0 or max(others) >= EVEN * min(others):
-        return
-    if TWICE * max(others) < gaps[longest] < THRICE * max(others):
-        early, late = placed[longest], placed[longest + 1]
-        yield log.fault(f"evaluations at {early.epoch:.12g} and {late.epoch:.12g}", f"one about every {max(others):.6g}", late.entry.line)
+    yield from apart(log, row)
+    if not row.evaluated_later:
+        yield from unfinished(log, row)
 
 
 @rule("log.behind", PublishedLog)
@@ -191,6 +158,34 @@ def behind(log: PublishedLog) -> Iterator[Fault]:
     told = next((record for record in late if record.key in EVALUATES), None)
     if told:
         yield log.fault(f"{told.key} after run_stop", "no evaluation after the end of the run", told.line, Severity.WARNING)
+
+
+@rule("log.checkpoint", PublishedLog)
+def checkpoint(log: PublishedLog) -> Iterator[Fault]:
+    """Where checkpoints are evaluated after the run, the run stops when the first that reaches the target was trained, and not before.
+
+    Source: training_rules.adoc, Quality measure: the clock is stopped at the timestamp of the first passing checkpoint.
+    Advice: take the time at which that checkpoint was written.
+    """
+    stop, wanted = log.first(events.RUN_STOP), log.converged_at
+    if stop is None or wanted is None or log.row is None or not log.row.evaluated_later:
+        return
+    trained = trained_at(log, stop.time_ns)
+    counted = max((at for record in log.all(events.BLOCK_START) if (at := progress_of(record, log.row.progress)) is not None), default=0.0)
+    if trained is not None and trained < TRAINED * wanted <= 2 * counted:  # blocks that end at less than half of it count something else
+        found = f"run_stop after about {trained:.6g} of the {wanted:.12g} that the first passing checkpoint was trained for"
+        yield log.fault(found, "the end of the run when it was trained", stop.line)
+
+
+def trained_at(log: PublishedLog, time_ns: int) -> float | None:
+    """Estimate the progress at a time from where blocks begin, which is in equal steps; None where they do not tell it."""
+    progress = log.row.progress if log.row else ()
+    told = [(record.time_ns, at) for record in log.all(events.BLOCK_START) if (at := progress_of(record, progress)) is not None]
+    if len(told) < BLOCKS or any(late <= early for (_, early), (_, late) in pairwise(told)) or any(late <= early for (early, _), (late, _) in pairwise(told)):
+        return None
+    after = next((index for index, (began, _) in enumerate(told) if began > time_ns), len(told) - 1)
+    (early_ns, early), (late_ns, late) = told[max(after - 1, 0)], told[max(after, 1)]
+    return early + (late - early) * (time_ns - early_ns) / (late_ns - early_ns)
 
 
 @rule("log.disclosure", PublishedLog)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from compliance.documents.training.log import PublishedLog
-from compliance.documents.training.values import PERCENT, finite, number, scores_of
+from compliance.documents.training.values import PERCENT, finite, number, reaches, scores_of
 from compliance.logs.mllog.published import Dialect
 from compliance.rules import rule
 from compliance.rules.training.log_identity import short
@@ -22,7 +22,7 @@ ABOVE: Final = 0.25
 
 @rule("log.accuracy", PublishedLog)
 def accuracy(log: PublishedLog) -> Iterator[Fault]:
-    """An evaluation's result is a number, or one per metric, in the metric's range.
+    """An evaluation's result is a number, or one per metric, in the metric's range; no checkpoint lacks a metric that its judgement needs.
 
     Source: mlcommons/logging, training_0.7.0/closed_<benchmark>.yaml: BBOX and SEGM, below 1.0; accepted logs of v0.6 have text, lists and 0-100 too.
     Advice: log the metric itself, in the round's format and unit.
@@ -31,6 +31,7 @@ def accuracy(log: PublishedLog) -> Iterator[Fault]:
         return
     if log.free:
         yield from unmeasured(log, log.row)
+        yield from half_measured(log, log.row)
         return
     evaluations = log.evaluations
     percent = log.row.percent and any(raw > SHARE for each in evaluations if (raw := number(each.entry.value)) is not None)
@@ -57,6 +58,21 @@ def unmeasured(log: PublishedLog, row: PublishedBenchmark) -> Iterator[Fault]:
             wanted = " and ".join(key or "one number" for key in row.metrics.values())
             limits = "from 0 on" if row.lower_is_better else "from 0 to 1"
             yield log.fault(f"eval_accuracy {short(record.value)}", f"{wanted}, {limits}", record.line)
+
+
+def half_measured(log: PublishedLog, row: PublishedBenchmark) -> Iterator[Fault]:
+    """Yield checkpoints that lack a metric; one that misses the target in the metrics before it needs no other.
+
+    Source: mlcommons/logging, closed_stable_diffusion.yaml: a checkpoint without FID, or without CLIP where FID passes, is a KeyError.
+    """
+    for each in log.evaluations if row.joined else ():
+        lacking = next((metric for metric in row.metrics if each.scores.get(metric) is None), None)
+        told = {metric: goal for metric, goal in log.target.items() if each.scores.get(metric) is not None}
+        if lacking is not None and told and each.epoch is not None:
+            passed = reaches(each.scores, told, row.lower_is_better, log.above)
+            needed = passed or lacking == next(iter(row.metrics))
+            found = f"no {row.metrics[lacking]} of the checkpoint at {each.epoch:.12g}"
+            yield log.fault(found, " and ".join(row.metrics.values()), each.entry.line, None if needed else Severity.WARNING)
 
 
 def in_range(score: object, lower: bool) -> bool:

@@ -45,7 +45,8 @@ def described(system: FiledSystem) -> Iterator[Fault]:
     """
     path = system.described.path
     if not path.exists():
-        accepted = None if system.others or path.parent.is_dir() else Severity.WARNING  # accepted of v0.6: no description of any system
+        described_elsewhere = system.others or path.parent.is_dir()  # accepted of v0.6: no description of any system
+        accepted = None if described_elsewhere and (system.sets or system.strays) else Severity.WARNING  # the package checker opens no folder without sets
         yield system.fault(f"no systems/{path.name}", "the description of the system", path, accepted)
 
 
@@ -58,35 +59,47 @@ def description(system: DescribedSystem) -> Iterator[Fault]:
     """
     if system.table is None:
         return
+    rules = system.round.rules
     missing = [field for field in NEEDED if system.told(field) is None]
-    otherwise = Severity.WARNING if len(missing) == len(NEEDED) and system.round.rules.loose else None  # v0.6 has descriptions of other forms
+    otherwise = Severity.WARNING if len(missing) == len(NEEDED) and rules.loose else None  # v0.6 has descriptions of other forms
     for field in missing:
         yield system.fault(f"{field} {excerpt(system.table.get(field))}", "a text", otherwise)
     checks: tuple[tuple[str, Callable[[str], bool], str], ...] = (
         ("submitter", lambda told: same_name(told, system.place.org), system.place.org),
-        ("division", lambda told: fold(told).startswith(system.round.rules.divisions), " or ".join(system.round.rules.divisions)),
-        ("status", lambda told: any(word in fold(told) for word in STATUSES), ", ".join(STATUSES)),
+        ("division", lambda told: fold(told).startswith(rules.divisions), " or ".join(rules.divisions)),
+        ("status", lambda told: worded(told) or told in rules.system_statuses, ", ".join(STATUSES)),
     )
     for field, holds, required in checks:
         told = system.told(field)
         if told is not None and not holds(told):
-            unsure = Severity.WARNING if field == "submitter" and system.round.rules.placeholders else None
+            unsure = Severity.WARNING if field == "submitter" and rules.placeholders else None
             yield system.fault(f"{field} {told}", required, unsure)
+    status = system.told("status")
+    if status and worded(status) and rules.system_statuses and fold(status) not in map(fold, rules.system_statuses):
+        yield system.fault(f"status {status}", " or ".join(rules.system_statuses), None if rules.system_checked else Severity.WARNING)
+
+
+def worded(status: str) -> bool:
+    """Tell a status that has one of the usual words in it."""
+    return any(word in fold(status) for word in STATUSES)
 
 
 @rule("org.fields", DescribedSystem)
 def fields(system: DescribedSystem) -> Iterator[Fault]:
     """A description has the hardware and software fields by which readers compare systems.
 
-    Source: submission_rules.adoc, System description; accepted descriptions leave some empty, and v0.6 has others.
-    Advice: fill in what is known.
+    Source: submission_rules.adoc, System description; mlcommons/logging, system_desc_checker.py; the round's system_fields. Accepted descriptions
+    leave some empty, and v0.6 has others.
+    Advice: fill in what is known, and leave empty what does not apply.
     """
     if system.table is None or "nodes" in system.table or "entry" in system.table:
         return
-    missing = [field for field in FIELDS if field not in system.table]
-    otherwise = Severity.WARNING if len(missing) > len(FIELDS) // 2 else None  # another form
+    rules = system.round.rules
+    missing = [field for field in rules.system_fields or FIELDS if field not in system.table]
+    another_form = len(set(missing).intersection(FIELDS)) > len(FIELDS) // 2
     for field in missing:
-        yield system.fault(f"no {field}", "the field", otherwise)
+        checked = rules.system_checked or (field in FIELDS and not another_form)  # of rounds before v4.1 few descriptions are at hand
+        yield system.fault(f"no {field}", "the field", None if checked else Severity.WARNING)
 
 
 @rule("org.counts", DescribedSystem)

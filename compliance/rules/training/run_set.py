@@ -3,10 +3,14 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from math import isclose
 from typing import Any, Final
 
+from compliance.documents.training.bypass import SEEDS, bypassed
 from compliance.documents.training.log import PublishedLog, PublishedSet
 from compliance.rules import rule
+from compliance.rules.training.log_clock import NS_PER_S
 from compliance.rules.training.log_hyperparameters import BATCHES, settings
 from compliance.rules.training.log_identity import short
 from compliance.verdict import Fault, Severity
@@ -17,6 +21,14 @@ FEWEST_SCORES: Final = 3
 """Evaluations from which on two runs with the same results are one."""
 DIGITS: Final = 10
 """Characters of a result that is not rounded: rounded ones of two runs may be the same."""
+ROUNDED: Final = 2e-5
+"""Most by which each result of a copy differs from the other run's, relative. Of accepted pairs of runs, at most 7 % of the results are so near."""
+TOLD_DIGITS: Final = 7
+"""Characters of a result from which on being so near is no chance."""
+SHAPED: Final = 12
+"""Fewest times between events from which on runs have a shape of their own."""
+SHAPE_NS: Final = 5_000_000
+"""Most by which every time between two events of a copy differs. Accepted pairs of runs differ by 11 ms and more in at least one."""
 EXEMPT: Final = frozenset({"train_samples", "data_file"})
 """What runs of a set may log differently from v1.0 on: samples that were used until the target was reached, and the file of a process."""
 ALMOST: Final = re.compile(r"result[_ -]?\d+.*|result.*\.txt", re.IGNORECASE)
@@ -40,11 +52,15 @@ def count(group: PublishedSet) -> Iterator[Fault]:
 def numbers(group: PublishedSet) -> Iterator[Fault]:
     """The logs of a set are numbered consecutively from 0 or 1.
 
-    Source: submission_rules.adoc, Directory structure: result_<i>.txt; accepted sets begin with either, and from v1.0 on some skip numbers.
+    Source: submission_rules.adoc, Directory structure: result_<i>.txt; accepted sets begin with either, and from v1.0 on some skip numbers;
+    mlcommons/logging, package_checker.py, takes any result_*.txt.
     Advice: submit all runs under their own numbers.
     """
-    found = [log.number or 0 for log in group.logs]
-    if found and (found[0] not in (0, 1) or found != list(range(found[0], found[0] + len(found)))):
+    unnumbered = [log.path.name for log in group.logs if log.number is None]
+    if unnumbered:
+        yield group.fault(", ".join(unnumbered), "result_<i>.txt with a number", severity=Severity.WARNING)
+    found = [log.number for log in group.logs if log.number is not None]
+    if found and not unnumbered and (found[0] not in (0, 1) or found != list(range(found[0], found[0] + len(found)))):
         accepted = Severity.WARNING if group.counts_progress and len(set(found)) == len(found) else None
         yield group.fault(f"result_{', result_'.join(map(str, found))}", "consecutive numbers from 0 or 1", severity=accepted)
 
@@ -85,7 +101,7 @@ def benchmark(group: PublishedSet) -> Iterator[Fault]:
 
 @rule("runs.distinct", PublishedSet)
 def distinct(group: PublishedSet) -> Iterator[Fault]:
-    """No two logs of a set describe the same run, even with the copy's clock or seed changed.
+    """No two logs of a set describe the same run, even with the copy's clock, seed or last digits changed.
 
     Source: training_rules.adoc, Benchmark Results: a set of run results; no two accepted logs share times or results.
     Advice: submit each run once.
@@ -98,6 +114,45 @@ def distinct(group: PublishedSet) -> Iterator[Fault]:
             if other is not log:
                 what = "results" if marks is scores_of else "times"
                 yield group.fault(f"the same {what} as {other.path.name}", "a separate run", log.path, log.line(events.RUN_START))
+    yield from resembling(group)
+
+
+def resembling(group: PublishedSet) -> Iterator[Fault]:
+    """Yield runs since v1.0 that are another one but for last digits: results that are the same rounded, or times that differ by milliseconds."""
+    earlier: list[tuple[PublishedLog, Sequence[float], Sequence[int]]] = []
+    for log in group.logs if group.counts_progress else ():
+        results, times = results_of(log), shape_of(log)
+        other = next((known for known, told, _ in earlier if near(results, told)), None)
+        if other and not scores_of(log) == scores_of(other) != ():  # which is an error already
+            found = f"results that are those of {other.path.name} but for the last digits"
+            yield group.fault(found, "a separate run", log.path, log.line(events.EVAL_ACCURACY), Severity.WARNING)
+        if other := next((known for known, _, told in earlier if close(times, told)), None):
+            found = f"times between events that differ from those of {other.path.name} by {SHAPE_NS // 1_000_000} ms at most"
+            yield group.fault(found, "a separate run", log.path, log.line(events.RUN_START), Severity.WARNING)
+        earlier.append((log, results, times))
+
+
+def results_of(log: PublishedLog) -> Sequence[float]:
+    """Give the results of a run's evaluations; nothing where they are too few or too short to tell runs apart."""
+    found = [score for each in log.evaluations for score in each.scores.values() if score is not None]
+    return found if len(set(found)) >= FEWEST_SCORES and any(len(f"{score}") >= TOLD_DIGITS for score in found) else []
+
+
+def near(one: Sequence[float], other: Sequence[float]) -> bool:
+    """Tell results that are the same but for the last digits."""
+    return len(one) == len(other) > 0 and all(isclose(left, right, rel_tol=ROUNDED) for left, right in zip(one, other, strict=True))
+
+
+def shape_of(log: PublishedLog) -> Sequence[int]:
+    """Give the times between the events of a run; nothing where they are few, or of a clock of whole seconds."""
+    times = [record.time_ns for record in log.run]
+    coarse = all(time % NS_PER_S == times[0] % NS_PER_S for time in times)
+    return [late - early for early, late in pairwise(times)] if len(times) > SHAPED and not coarse else []
+
+
+def close(one: Sequence[int], other: Sequence[int]) -> bool:
+    """Tell shapes that differ by milliseconds, and are not the same: that is an error already."""
+    return len(one) == len(other) and one != other and all(abs(left - right) <= SHAPE_NS for left, right in zip(one, other, strict=True))
 
 
 def times_of(log: PublishedLog) -> tuple[int, ...]:
@@ -149,16 +204,19 @@ def drawn(group: PublishedSet) -> Iterator[Fault]:
     Source: mlcommons/logging, seed_checker.py.
     """
     asked = group.round.rules.seeds_required and any(log.closed for log in group.logs)
+    bypass = bypassed(group, SEEDS)
+    let_pass, severity = (f" (passed over: {bypass})", Severity.WARNING) if bypass else ("", None)
     for log in group.logs if asked else ():
         if log.counts and not log.all(events.SEED):
-            yield group.fault("no seed", "a logged seed", log.path)
+            yield group.fault("no seed", f"a logged seed{let_pass}", log.path, severity=severity)
     seen: dict[tuple[str, str, str], PublishedLog] = {}
     for log in group.logs:
         for record in log.all(events.SEED):
             where = (str(record.metadata.get("file")), str(record.metadata.get("lineno")), canonical(record.value))
             other = seen.setdefault(where, log)
             if other is not log:
-                yield group.fault(f"seed {short(record.value)}, as in {other.path.name}", "a different seed for each run", log.path, record.line)
+                found, required = f"seed {short(record.value)}, as in {other.path.name}", f"a different seed for each run{let_pass}"
+                yield group.fault(found, required, log.path, record.line, severity)
                 break
 
 
@@ -175,8 +233,9 @@ def hyperparameters(group: PublishedSet) -> Iterator[Fault]:
     elif group.row and not group.row.strict:
         constant = {*BATCHES, *(constraint.key for constraint in group.row.constraints if constraint.equals is not None)}
         tables = [(log, {key: value for key, value in table.items() if key in constant}) for log, table in tables]
+    pardoned = [log.path for log in group.pardoned]
     for key in sorted({key for _, table in tables for key in table}):
-        told = [(log, canonical(table.get(key, "nothing"))) for log, table in tables]
+        told = [(log, canonical(table.get(key, "nothing"))) for log, table in tables if key in table or log.path not in pardoned]
         yield from differing(group, key, told)
 
 

@@ -1,13 +1,16 @@
 """Input rails of boards: data of boards.toml, found by the board's name in the device tree."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+MODULE: Final = "module"
+"""The scope of a rail that feeds the whole module."""
+RAIL: Final = "rail:"
 COMPATIBLE: Final = "proc/device-tree/compatible"
 """Kernel documentation, devicetree/usage-model.rst: names of the board, most specific first, each terminated by a zero byte."""
 
@@ -20,6 +23,10 @@ class Board:
     compatible: tuple[str, ...]
     input: tuple[str, ...]
     """Labels of the rail that feeds the whole module; empty if no rail does."""
+    carrier: str
+    """Label of the carrier board's own input, which feeds module and carrier; empty if none is measured."""
+    outside: tuple[str, ...]
+    """Labels of the carrier board's other rails, beside the module."""
     source: str
 
 
@@ -28,9 +35,27 @@ def boards() -> Mapping[str, Board]:
     """Read the boards: an entry of the device tree's list -> the board."""
     table = tomllib.loads((files("harness.machine.power") / "boards.toml").read_text("utf-8"))
     found = [
-        Board(name=each["name"], compatible=tuple(each["compatible"]), input=tuple(each["input"]), source=each["source"]) for each in table["board"]
+        Board(name=each["name"], compatible=tuple(each["compatible"]), input=tuple(each["input"]), source=each["source"], **wired(each))
+        for each in table["board"]
     ]
     return {name: board for board in found for name in board.compatible}
+
+
+def wired(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Read what hangs on a board's inputs."""
+    return {"carrier": str(table.get("carrier", "")), "outside": tuple(table.get("outside", ()))}
+
+
+def place_of(label: str, known: Board | None, labels: Iterable[str]) -> tuple[str, tuple[str, ...]]:
+    """Return a rail's scope and the scopes that contain it. On an unknown board any other rail may: so no sum has one twice."""
+    if known is None:
+        return f"{RAIL}{label}", tuple(f"{RAIL}{other}" for other in labels if other != label)
+    if not known.input or label == known.carrier:
+        return f"{RAIL}{label}", ()
+    outer = (f"{RAIL}{known.carrier}",) if known.carrier else ()
+    if label in known.input:
+        return MODULE, outer
+    return f"{RAIL}{label}", outer if label in known.outside else (MODULE, *outer)
 
 
 def board(root: Path) -> Board | None:

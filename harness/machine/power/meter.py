@@ -1,6 +1,7 @@
 """An external meter, read by the text protocol of docs/POWER.md over TCP or a program's standard streams.
 
-The fastest of eight exchanges measures the offset of the meter's clock to this machine's, and again while it runs.
+The fastest of eight exchanges measures the offset of the meter's clock to this machine's before the run, and again after it; single ones
+while it runs.
 """
 
 import math
@@ -13,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from tempfile import TemporaryFile
 from typing import Final
 
 from suite.files.untrusted_files import printable
@@ -22,8 +24,10 @@ VERSION: Final = "podium-meter 1"
 TCP: Final = "tcp://"
 ANSWER_S: Final = 5.0
 """Time limit of each answer before the run; a slower meter counts as silent."""
+STOP_S: Final = 2.0
+"""Time limit of each answer after the run."""
 EXCHANGES: Final = 8
-"""Clock exchanges; the fastest counts."""
+"""Clock exchanges before and after the run; the fastest counts."""
 AGAIN_S, AGAIN_WAIT_S = 10.0, 0.05
 """Time between two clock comparisons while it runs, and the time limit of each."""
 DRIFT_NS: Final = 100_000_000
@@ -39,9 +43,15 @@ NS_PER_S: Final = 1e9
 class MeterError(Exception):
     """A meter that cannot be read; the message is one sentence."""
 
-    def __init__(self, sentence: str) -> None:
+    def __init__(self, sentence: str, *, failed: bool = False) -> None:
         super().__init__(printable(sentence))
         self.t_ns = time.monotonic_ns()
+        self.failed = failed
+        """The meter is a program that ended with an error of its own."""
+
+
+class Late(MeterError):
+    """A meter that did not answer in time."""
 
 
 class Line:
@@ -51,9 +61,11 @@ class Line:
         self.process: subprocess.Popen[bytes] | None = None
         self.socket: socket.socket | None = None
         self.waiting = b""
+        self.complaints = TemporaryFile()  # noqa: SIM115 - closed by close()
         try:
             self.source, self.target = self.connected(address) if address.startswith(TCP) else self.started(address)
         except (OSError, ValueError) as error:
+            self.complaints.close()
             raise MeterError(f"cannot be reached: {getattr(error, 'strerror', None) or error}") from error
 
     def connected(self, address: str) -> tuple[int, int]:
@@ -65,8 +77,10 @@ class Line:
     def started(self, command: str) -> tuple[int, int]:
         """Start a program; `podium` means this installation's."""
         words = shlex.split(command)
+        if not words:
+            raise ValueError("no program is named")
         own = [sys.executable, "-P", "-m", "suite.cli"] if words[:1] == ["podium"] else words[:1]
-        self.process = subprocess.Popen([*own, *words[1:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen([*own, *words[1:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.complaints)
         assert self.process.stdin is not None and self.process.stdout is not None
         return self.process.stdout.fileno(), self.process.stdin.fileno()
 
@@ -75,7 +89,19 @@ class Line:
         try:
             os.write(self.target, f"{words}\n".encode())
         except OSError as error:
-            raise MeterError("closed the connection") from error
+            raise self.gone() from error
+
+    def gone(self) -> MeterError:
+        """Say how the connection ended: with the last words of a program that failed."""
+        code = 0
+        if self.process is not None:
+            with suppress(subprocess.TimeoutExpired):
+                code = self.process.wait(timeout=1.0)
+        if not code:
+            return MeterError("closed the connection")
+        self.complaints.seek(0)
+        lines = self.complaints.read(LINE_LIMIT * 16).decode("utf-8", "replace").strip().splitlines()
+        return MeterError(f"ended with exit status {code}{f': {lines[-1][:200]}' if lines else ''}", failed=True)
 
     def next(self, wait_s: float) -> str | None:
         """Return the next line; None if none arrives in time. MeterError if the connection is closed, or the data is not text."""
@@ -88,7 +114,7 @@ class Line:
             except OSError as error:
                 raise MeterError(f"closed the connection: {error.strerror}") from error
             if not piece:
-                raise MeterError("closed the connection")
+                raise self.gone()
             self.waiting += piece
             if len(self.waiting) > LINE_LIMIT * 16:
                 raise MeterError("sends lines without end")
@@ -97,6 +123,7 @@ class Line:
 
     def close(self) -> None:
         """Close the connection; kill a program that does not end."""
+        self.complaints.close()
         if self.socket is not None:
             self.socket.close()
         if self.process is not None:
@@ -115,6 +142,8 @@ class Meter:
         self.address = address
         self.line = Line(address)
         self.queue: list[PowerReading] = []
+        self.taken = self.owed = 0
+        """Samples since `start`, and answers to `clock` that were late and may still come."""
         try:
             self.line.say(VERSION)
             self.traits = traits(self.answer(VERSION))
@@ -143,13 +172,17 @@ class Meter:
             if line == beginning or line.startswith(f"{beginning} "):
                 return line.removeprefix(beginning).strip()
             self.take(line)
-        raise MeterError(f"does not answer within {wait_s:g} s")
+        raise Late(f"does not answer within {wait_s:g} s")
 
     def exchange(self, wait_s: float) -> tuple[int, int]:
-        """Compare clocks once: the meter's minus this machine's, and half the round trip, in ns."""
+        """Compare clocks once: the meter's minus this machine's, and half the round trip, in ns; Late if the answer is."""
         before = time.time_ns()
         self.line.say("clock")
-        text = self.answer("clock", wait_s)
+        self.owed += 1
+        text = ""
+        while self.owed:  # late answers to earlier questions come first
+            text = self.answer("clock", wait_s)
+            self.owed -= 1
         after = time.time_ns()
         try:
             return int(text) - (before + after) // 2, (after - before + 1) // 2
@@ -167,10 +200,13 @@ class Meter:
             self.take(line)
 
     def take(self, line: str) -> None:
-        """Handle an unsolicited line: a sample or an error."""
+        """Handle an unsolicited line: a sample, an error, or a late answer."""
         words = line.split()
         if words[:1] == ["error"]:
             raise MeterError(f"says: {' '.join(words[1:])[:200]}")
+        if words[:1] == ["clock"] and self.owed:
+            self.owed -= 1
+            return
         try:
             if words[0] != "sample" or not 3 <= len(words) <= 6:
                 raise ValueError
@@ -182,7 +218,10 @@ class Meter:
                 raise ValueError
         except (ValueError, IndexError) as error:
             raise MeterError(f"talks garbage: '{line[:60]}'") from error
-        self.last_s = time.monotonic()
+        ahead_ns = t_ns - time.monotonic_ns() - self.doubt_ns
+        if ahead_ns > DRIFT_NS:
+            raise MeterError(f"dates a sample {ahead_ns / 1e6:,.0f} ms ahead of its arrival")
+        self.last_s, self.taken = time.monotonic(), self.taken + 1
         self.queue.append(PowerReading(t_ns=t_ns, value=round(watts * UW_PER_W)))
 
     def samples(self) -> Iterator[PowerReading]:
@@ -199,15 +238,22 @@ class Meter:
         yield from found
 
     def compare_again(self) -> None:
+        """Compare clocks once while it runs; one slow answer does not mean that it is gone."""
+        with suppress(Late):
+            self.hold(*self.exchange(AGAIN_WAIT_S))
+
+    def hold(self, offset_ns: int, doubt_ns: int) -> None:
         """Check the drift of the meter's clock."""
-        try:
-            offset_ns, doubt_ns = self.exchange(AGAIN_WAIT_S)
-        except MeterError as error:
-            if "does not answer" in str(error):  # one slow answer does not mean that it is gone
-                return
-            raise
         if abs(offset_ns - self.offset_ns) - doubt_ns > DRIFT_NS:
             raise MeterError(f"its clock moved by {(offset_ns - self.offset_ns) / 1e6:+,.0f} ms during the run")
+
+    def finish(self) -> None:
+        """Compare clocks once more, stop the meter, and compare its count of samples; MeterError if they differ, or it does not answer."""
+        self.hold(*min((self.exchange(STOP_S) for _ in range(EXCHANGES)), key=lambda found: found[1]))
+        self.line.say("stop")
+        told = self.answer("ok", STOP_S)
+        if told != str(self.taken):
+            raise MeterError(f"sent {told[:20]} samples, and {self.taken} arrived")
 
     def close(self) -> None:
         """Stop it, and close the connection."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from harness.machine.power import sysfs
-from harness.machine.power.boards import Board, board
+from harness.machine.power.boards import board, place_of
 from suite.power import Channel, Grade, PowerReading, Quantity
 
 DRIVERS: Final = ("sys/bus/i2c/drivers/ina3221", "sys/bus/i2c/drivers/ina3221x")
@@ -18,8 +18,6 @@ CHANNELS: Final = (1, 2, 3)
 """Channels of a chip; higher numbers are sums of these."""
 NOT_CONNECTED: Final = frozenset({"NC", ""})
 LABEL: Final = re.compile(r"[A-Za-z0-9_.+-]{1,64}")
-MODULE: Final = "module"
-"""The scope of a rail that feeds the whole module."""
 UW_PER_MW: Final = 1000
 
 
@@ -37,14 +35,13 @@ class Rails:
         found, known = list(rails(root)), board(root)
         if not found:
             return f"no INA3221 below {' or '.join('/' + driver for driver in DRIVERS)}: this is no Jetson"
-        return [self.channel(label, files, per, known) for label, files, per in found]
+        places = {label: place_of(label, known, [each for each, _, _ in found]) for label, _, _ in found}
+        return [self.channel(label, files, per, places[label], known.name if known else "unknown") for label, files, per in found]
 
-    def channel(self, label: str, files: tuple[Path, ...], per: int, known: Board | None) -> Channel:
-        """Build a rail's channel; a rail other than the board's input is part of that input, if the board has one."""
-        feeds = known is not None and label in known.input
-        scope = MODULE if feeds else f"rail:{label}"
-        within = (MODULE,) if known is not None and known.input and not feeds else ()
-        facts: dict[str, Any] = {"rail": label, "board": known.name if known else "unknown"}
+    def channel(self, label: str, files: tuple[Path, ...], per: int, place: tuple[str, tuple[str, ...]], name_of_board: str) -> Channel:
+        """Build a rail's channel."""
+        scope, within = place
+        facts: dict[str, Any] = {"rail": label, "board": name_of_board}
         name = f"{self.name}:{label}"
         self.ways[name] = (files, per)
         return Channel(name=name, source=self.name, grade=Grade.SENSOR, scope=scope, within=within, quantity=Quantity.POWER, facts=facts)

@@ -1,6 +1,7 @@
 """RAPL: energy counters of Intel's and AMD's processors, from Linux's powercap tree.
 
-Source: kernel documentation, power/powercap/powercap.rst; files `name`, `energy_uj`, `max_energy_range_uj`, `constraint_0_power_limit_uw`.
+Source: kernel documentation, power/powercap/powercap.rst; files `name`, `energy_uj`, `max_energy_range_uj`,
+`constraint_X_max_power_uw`, `constraint_X_power_limit_uw`.
 Since the fix of CVE-2020-8694 (PLATYPUS) the counters are readable by root alone.
 """
 
@@ -15,6 +16,7 @@ from suite.power import Channel, Grade, PowerReading, Quantity
 FOLDER: Final = "sys/class/powercap"
 ZONE: Final = re.compile(r"intel-rapl:(\d+)(?::(\d+))?")
 """Control type intel-rapl, also on AMD; intel-rapl-mmio repeats the same counters."""
+CONSTRAINT: Final = re.compile(r"constraint_\d+_(?:max_power|power_limit)_uw")
 PACKAGE: Final = re.compile(r"package-(\d+)(?:-die-(\d+))?")
 UW_PER_W: Final = 1e6
 
@@ -48,8 +50,8 @@ class Rapl:
         facts: dict[str, Any] = {"domain": sysfs.text(zone / "name") or zone.name}
         if (most := sysfs.number_or_none(zone / "max_energy_range_uj")) is not None:
             facts["range_uj"] = most
-        if limit := sysfs.number_or_none(zone / "constraint_0_max_power_uw") or sysfs.number_or_none(zone / "constraint_0_power_limit_uw"):
-            facts["limit_w"] = limit / UW_PER_W
+        if limits := [each for file in zone.glob("constraint_*_*_uw") if CONSTRAINT.fullmatch(file.name) and (each := sysfs.number_or_none(file))]:
+            facts["limit_w"] = max(limits) / UW_PER_W  # the short-term limit is above the long-term one
         name = f"{self.name}:{scope}"
         self.paths[name] = counter
         yield Channel(name=name, source=self.name, grade=Grade.COUNTER, scope=scope, within=within, quantity=Quantity.ENERGY, facts=facts)

@@ -24,7 +24,8 @@ def report(root: Path, form: str) -> None:
         return
     for each in found:
         for channel in each["channels"]:
-            click.echo(f"{channel['name']:<24} {watts(channel):>10}  grade {channel['grade']}, scope {channel['scope']}")
+            call = f", by {channel['facts']['call']}" if "call" in channel["facts"] else ""
+            click.echo(f"{channel['name']:<24} {watts(channel):>10}  grade {channel['grade']}, scope {channel['scope']}{call}")
         if each["absent"]:
             click.echo(f"{each['name']:<24} {'-':>10}  {each['absent']}")
     if not any(each["channels"] for each in found):
@@ -34,6 +35,11 @@ def report(root: Path, form: str) -> None:
 def watts(channel: dict[str, Any]) -> str:
     """Format a channel's reading."""
     return f"{channel['watts']:.2f} W" if channel["watts"] is not None else "-"
+
+
+def readable(root: Path) -> list[str]:
+    """Return the names of all channels that can be read."""
+    return [channel["name"] for name in registry.points(registry.POWER) for channel in probed(name, root)["channels"] if channel["watts"] is not None]
 
 
 def probed(name: str, root: Path) -> dict[str, Any]:

@@ -56,6 +56,7 @@ class Channels:
 
     def __init__(self, source: PowerSource, found: Sequence[Channel], root: str, period_ms: int) -> None:
         self.source, self.found, self.root, self.period_ms = source, found, root, period_ms
+        self.last_ns = [-1] * len(found)
 
     @property
     def channels(self) -> Sequence[Sampled]:
@@ -70,7 +71,9 @@ class Channels:
                 reading = self.source.read(channel)
             except OSError as error:
                 failed.append(error)
-            else:
+                continue
+            if reading.t_ns > self.last_ns[number]:  # a program that prints its own lines may have no new one
+                self.last_ns[number] = reading.t_ns
                 yield Reading(t_ns=reading.t_ns, channel=number, value=reading.value)
         if len(failed) == len(self.found):
             raise failed[0]
@@ -103,6 +106,8 @@ class MeterChannels:
 
     def read(self) -> Iterator[Reading]:
         """Yield the samples that have arrived, waiting for one at first; after an error, yield the reason once, then raise OSError."""
+        if self.told:
+            raise OSError("the meter failed")
         try:
             if not self.begun:  # samples from before the file began are dropped
                 self.begun = True
@@ -111,10 +116,20 @@ class MeterChannels:
             for reading in self.meter.samples():
                 yield Reading(t_ns=reading.t_ns, channel=0, value=reading.value)
         except MeterError as error:
-            if self.told:
-                raise OSError(str(error)) from error
-            self.told = True
-            yield Reading(t_ns=error.t_ns, channel=1, value={"error": f"the meter {self.meter.address}: {error}"})
+            yield self.failure(error)
+
+    def finish(self) -> Iterator[Reading]:
+        """After the last samples, yield why they do not count, if the meter's clock moved or a sample was lost."""
+        try:
+            if not self.told:
+                self.meter.finish()
+        except MeterError as error:
+            yield self.failure(error)
+
+    def failure(self, error: MeterError) -> Reading:
+        """Tell why the run has no energy by this meter: no sample counts, not even a later one."""
+        self.told = True
+        return Reading(t_ns=error.t_ns, channel=1, value={"error": f"the meter {self.meter.address}: {error}"})
 
     def close(self) -> None:
         """Stop the meter."""

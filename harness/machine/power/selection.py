@@ -65,6 +65,8 @@ def names_of(power: str) -> Sequence[str]:
     if power in (AUTO, OFF):
         return known if power == AUTO else []
     names = [word.strip() for word in power.split(",")]
+    for name in {AUTO, OFF} & set(names):
+        raise RequestError(f"--power {power}: {name} stands alone, or name the sources: {', '.join(known)}")
     for name in names:
         if name not in known:
             raise unknown("power source", name, [*known, AUTO, OFF])
@@ -102,13 +104,15 @@ def readable(chosen: Chosen) -> bool:
 
 
 def meters_period(address: str) -> int:
-    """Greet a meter once, and return its period; RequestError if its address is unreachable.
+    """Greet a meter once, and return its period; RequestError if its address is unreachable, MissingError if its program fails at once.
 
     A meter that is reachable but faulty voids a run's energy, not the run.
     """
     try:
         meter = Meter(address)
     except MeterError as error:
+        if error.failed:
+            raise MissingError(f"--meter {address}: {error}") from error
         if str(error).startswith("cannot be reached"):
             raise RequestError(f"--meter {address}: {error}") from error
         return 0

@@ -1,11 +1,14 @@
 """Reads single values from kernel files, below a root that tests and rehearsals may replace."""
 
+import re
 import time
 from pathlib import Path
+from typing import Final
 
 from suite.power import PowerReading
 
-LONGEST: int = 256
+DIGITS: Final = re.compile(rb"[0-9]{1,19}")
+LONGEST: Final = 256
 """Maximum bytes of a value; a sysfs attribute has at most a page."""
 
 
@@ -19,13 +22,12 @@ def text(path: Path) -> str | None:
 
 
 def number(path: Path) -> int:
-    """Read an integer; OSError if there is none."""
+    """Read a whole number of at most 63 bits, as the kernel writes it; OSError if there is none."""
     with path.open("rb") as stream:
-        content = stream.read(LONGEST)
-    try:
-        return int(content)
-    except ValueError as error:
-        raise OSError(f"{path}: no number: {content[:40]!r}") from error
+        content = stream.read(LONGEST).strip()
+    if not DIGITS.fullmatch(content) or int(content) >= 1 << 63:
+        raise OSError(f"{path}: no number: {content[:40]!r}")
+    return int(content)
 
 
 def number_or_none(path: Path) -> int | None:

@@ -4,6 +4,7 @@ In `RAIL a/b` or `RAIL amW/bmW` the first number is the present power; the secon
 Source: Jetson Linux Developer Guide, tegrastats Utility.
 """
 
+import os
 import re
 import select
 import shutil
@@ -13,15 +14,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from harness.machine.power.boards import Board, board
-from harness.machine.power.rails import MODULE, Rails
+from harness.machine.power.boards import Board, board, place_of
+from harness.machine.power.rails import Rails
 from suite.power import PERIOD_MS, ROOT, Channel, Grade, PowerReading, Quantity
 
 PROGRAM: Final = "tegrastats"
+BIN: Final = "usr/bin"
+"""Where JetPack puts the program."""
 RAIL: Final = re.compile(r"\b((?:VDD|POM|VIN|GPU|CPU|SOC|CV|VDDRQ|SYS)[A-Z0-9_]*) (\d+)(?:mW)?/(\d+)(?:mW)?(?=\s|$)")
 WAIT_S: Final = 2.0
 """Time limit of the first line."""
 UW_PER_MW: Final = 1000
+PIECE: Final = 1 << 16
 
 
 class Tegrastats:
@@ -31,15 +35,17 @@ class Tegrastats:
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
+        self.waiting = b""
         self.t_ns, self.powers = 0, dict[str, int]()
 
     def probe(self, root: Path) -> Sequence[Channel] | str:
         """Find the rails that the program prints; none if the kernel's own files are readable."""
         if not isinstance(Rails().probe(root), str):
             return "not needed: the kernel's own files can be read (ina3221)"
-        if root != ROOT or shutil.which(PROGRAM) is None:
+        program = shutil.which(PROGRAM) if root == ROOT else shutil.which(PROGRAM, path=root / BIN)
+        if program is None:
             return f"the program {PROGRAM} is not there: this is no Jetson"
-        self.process = subprocess.Popen([PROGRAM, "--interval", str(PERIOD_MS)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen([program, "--interval", str(PERIOD_MS)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         try:
             self.update(WAIT_S)
         except OSError as error:
@@ -49,14 +55,12 @@ class Tegrastats:
 
     def channel(self, label: str, known: Board | None) -> Channel:
         """Build a rail's channel."""
-        feeds = known is not None and label in known.input
-        within = (MODULE,) if known is not None and known.input and not feeds else ()
+        scope, within = place_of(label, known, self.powers)
         facts: dict[str, Any] = {"rail": label, "board": known.name if known else "unknown"}
-        scope = MODULE if feeds else f"rail:{label}"
         return Channel(name=f"{self.name}:{label}", source=self.name, grade=Grade.SENSOR, scope=scope, within=within, quantity=Quantity.POWER, facts=facts)
 
     def read(self, channel: Channel) -> PowerReading:
-        """Return the newest line's value; OSError if the program stopped printing."""
+        """Return the newest line's value, with its time; OSError if the program stopped printing."""
         self.update(0.0)
         return PowerReading(t_ns=self.t_ns, value=self.powers[str(channel.facts["rail"])] * UW_PER_MW)
 
@@ -64,11 +68,14 @@ class Tegrastats:
         """Read the lines that have arrived; OSError if the program has ended, or was silent for long."""
         if self.process is None or self.process.stdout is None:
             raise OSError(f"{PROGRAM} does not run")
-        while select.select([self.process.stdout], [], [], wait_s)[0]:
-            line = self.process.stdout.readline()
-            if not line:
+        descriptor = self.process.stdout.fileno()  # not its buffer, in which `select` sees no line
+        while select.select([descriptor], [], [], wait_s)[0]:
+            piece = os.read(descriptor, PIECE)
+            if not piece:
                 raise OSError(f"{PROGRAM} ended")
-            self.t_ns, self.powers, wait_s = time.monotonic_ns(), dict(powers(line.decode("utf-8", "replace"))), 0.0
+            *lines, self.waiting = (self.waiting + piece).split(b"\n")
+            for line in lines:
+                self.t_ns, self.powers, wait_s = time.monotonic_ns(), dict(powers(line.decode("utf-8", "replace"))), 0.0
         if time.monotonic_ns() - self.t_ns > WAIT_S * 1e9:
             raise OSError(f"{PROGRAM} says nothing")
 

@@ -14,6 +14,7 @@ import msgspec
 from harness.machine.telemetry.sampled import Opening, Plan
 from harness.machine.telemetry.sampler import PAUSE, READY, STOP
 from suite.files.layout import PARTIAL
+from suite.process.devices import members, ordinal
 from suite.process.launcher import from_environment
 
 START_S: Final = 20.0
@@ -117,8 +118,7 @@ def plan_for(path: Path, device: str, more: Sequence[Opening] = (), *, goes_on: 
     root_pid = os.getpid() if ranks == 1 else os.getppid()  # torchrun's agent started all ranks of the node
     openings = [Opening(function=f"{MODULE}.host:open_host", options={"root_pid": root_pid})]
     if device.startswith("cuda"):
-        first = int(device.partition(":")[2] or 0)
-        ordinals = [first] if ranks == 1 else list(range(ranks))
+        ordinals = [ordinal(each) for each in members(device) or ()] if ranks == 1 else list(range(ranks))
         openings.append(Opening(function=f"{MODULE}.gpus:open_gpus", options={"ordinals": ordinals}))
     return Plan(path=str(path.absolute()), sources=(*openings, *more), goes_on=goes_on)
 

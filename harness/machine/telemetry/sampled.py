@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 STATE_PERIOD_MS: Final = 1000
 """House rule: host and GPUs are read once a second."""
@@ -58,6 +58,14 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Close what was opened."""
+
+
+@runtime_checkable
+class Finishing(Protocol):
+    """A source that has something to tell after its last readings."""
+
+    def finish(self) -> Iterable[Reading]:
+        """Yield it; on an exception there is nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import os
 import select
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from io import BufferedWriter
@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from harness.machine.telemetry.sampled import Kind, Opening, Plan, Source
+from harness.machine.telemetry.sampled import Finishing, Kind, Opening, Plan, Reading, Source
 from suite.files.layout import PARTIAL, sync
 
 NS_PER_MS: Final = 1_000_000
@@ -95,10 +95,10 @@ class Sampler:
                 turn.due_ns = max(turn.due_ns + turn.period_ns, now_ns + 1)
         self.stream.flush()  # to detect a full disk early, and lose little when killed
 
-    def take(self, turn: Turn) -> None:
+    def take(self, turn: Turn, read: Callable[[], Iterable[Reading]] | None = None) -> None:
         """Read one source, and write its lines."""
         try:
-            readings = list(turn.source.read())
+            readings = list((read or turn.source.read)())
         except Exception:  # a failing source loses only its own readings
             turn.missed += 1
             return
@@ -116,6 +116,8 @@ class Sampler:
         """Read everything once more, and write the last line."""
         for turn in self.turns:
             self.take(turn)
+            if isinstance(turn.source, Finishing):
+                self.take(turn, turn.source.finish)
         end = {
             "readings": [count for turn in self.turns for count in turn.readings],
             "missed": [turn.missed for turn in self.turns for _ in turn.readings],

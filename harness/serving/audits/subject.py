@@ -53,6 +53,8 @@ def checked(bench: Bench, scenario: Scenario, folder: Path) -> RunRecord:
     own = bench.checkpoint.record
     if (record.checkpoint_sha256, record.nonce) != (own.sha256, own.nonce):
         raise lacking(bench, scenario, f"is of checkpoint {record.checkpoint_sha256[:16]}..., not {own.sha256[:16]}...")
+    if record.device != bench.device:
+        raise RequestError(f"{bench.request.name}, {scenario.label}: the result was served on {record.device}, not {bench.device}: audit it on the same")
     if differing := differences(bench.request.settings, record.settings):
         raise RequestError(f"{bench.request.name}, {scenario.label}: the result was served with {'; '.join(differing)}: audit it with the same settings")
     if folder.parent.name == Mode.PERFORMANCE and read_facts(folder).errors:

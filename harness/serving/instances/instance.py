@@ -1,6 +1,6 @@
 """The process of one instance: it builds the system under test, loads its own samples, and answers sample numbers that arrive by pipe.
 
-It takes its cores before anything loads a framework, and ends when LoadGen's process does.
+It takes its cores and its GPU before anything loads a framework, and ends when LoadGen's process does.
 """
 
 import os
@@ -12,6 +12,8 @@ from multiprocessing.connection import Connection
 from typing import Any, TypeAlias
 
 from harness.child_process import end_with_parent, failure
+from harness.machine.placement import Place
+from suite.process.devices import visible_alone
 from suite.workload import Inference, Predictor
 
 Build: TypeAlias = Callable[[], tuple[Inference, Any]]
@@ -74,10 +76,11 @@ class Instance:
         return list(self.predictor(samples))
 
 
-def instance_main(number: int, cores: tuple[int, ...], threads: int, pipe: Connection) -> None:
+def instance_main(number: int, place: Place, threads: int, pipe: Connection) -> None:
     """Serve until LoadGen's process closes the pipe."""
-    if cores:
-        os.sched_setaffinity(0, cores)
+    if place.cores:
+        os.sched_setaffinity(0, place.cores)
+    os.environ.update(visible_alone(place.device, os.environ))
     os.environ["OMP_NUM_THREADS"] = str(threads)  # read when a framework is loaded, which the first message does
     threading.Thread(target=end_with_parent, daemon=True).start()
     try:

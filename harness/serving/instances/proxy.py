@@ -7,13 +7,16 @@ workers: while it answers one's batch, the other's lies in its pipe. Elsewhere a
 import multiprocessing
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, cast
 
 from harness.child_process import Abort, Failure, ending, interrupts_blocked
+from harness.machine.placement import Place
 from harness.serving.instances.instance import Build, Facts, instance_main
 from suite.errors import JudgedError
+from suite.process.devices import written
 from suite.workload import Inference, Predictor
 
 JOIN_S = 10.0
@@ -23,21 +26,22 @@ JOIN_S = 10.0
 class Lane:
     """One instance's process and the pipe to it; several workers may ask, and are answered in their order."""
 
-    def __init__(self, number: int, cores: tuple[int, ...], threads: int) -> None:
+    def __init__(self, number: int, place: Place, threads: int) -> None:
         context = multiprocessing.get_context("spawn")
-        self.number, self.cores, self.turn, self.ended = number, cores, threading.Lock(), threading.Lock()
+        self.number, self.place, self.turn, self.ended = number, place, threading.Lock(), threading.Lock()
         self.asked, self.answered, self.next = 0, 0, threading.Condition()
         pipe, theirs = context.Pipe()
         self.pipe: Connection = pipe
-        self.process = context.Process(target=instance_main, args=(number, cores, threads, theirs), daemon=True)
+        self.process = context.Process(target=instance_main, args=(number, place, threads, theirs), daemon=True)
         with interrupts_blocked():
             self.process.start()
         theirs.close()
 
     @property
     def name(self) -> str:
-        """Name the instance and its cores."""
-        return f"instance {self.number} (cores {','.join(map(str, self.cores)) or 'not pinned'})"
+        """Name the instance, its GPU and its cores."""
+        gpu = "" if self.place.device == "cpu" else f"{self.place.device}, "
+        return f"instance {self.number} ({gpu}cores {written(self.place.cores) or 'not pinned'})"
 
     def gone(self) -> JudgedError:
         """Describe its end."""
@@ -59,8 +63,12 @@ class Lane:
         except (EOFError, OSError) as error:
             raise self.gone() from error
         if isinstance(answer, Failure):
-            raise answer.error()
+            raise self.told(answer).error()
         return answer
+
+    def told(self, failure: Failure) -> Failure:
+        """Say which GPU's process failed."""
+        return failure if self.place.device == "cpu" else replace(failure, sentence=f"{self.name}: {failure.sentence}")
 
     def ask(self, verb: str, argument: object = None) -> Any:
         """Send a request and wait for its answer, behind those that were sent before."""
@@ -95,10 +103,10 @@ class LanePredictor:
 class Instances:
     """An `Inference` that is served by processes."""
 
-    def __init__(self, placement: Sequence[tuple[int, ...]], threads: int, build: Build) -> None:
+    def __init__(self, placement: Sequence[Place], threads: int, builds: Sequence[Build]) -> None:
         self.closing = False
-        self.lanes = [Lane(number, cores, threads) for number, cores in enumerate(placement)]
-        for lane in self.lanes:
+        self.lanes = [Lane(number, place, threads) for number, place in enumerate(placement)]
+        for lane, build in zip(self.lanes, builds, strict=True):
             lane.say(build)
         self.facts: Facts = self.all("facts")[0]
         self.built, self.calibrated = self.facts.built, self.facts.calibrated

@@ -69,7 +69,7 @@ def probe(inference: Inference, job: LookJob) -> Probe:
     batch_s, latency_s, *parts_s = medians(predictor, [(batch, RATE_S), (batch[:1], LATENCY_S), *((part, LATENCY_S) for part in parts)])
     inference.unload(held)
     return Probe(
-        samples_per_second=batching.workers * len(batch) / batch_s,
+        samples_per_second=job.system.workers * len(batch) / batch_s,
         latency_ns=NS_PER_S * latency_s,
         query_latency_ns=NS_PER_S * sum(parts_s),
     )

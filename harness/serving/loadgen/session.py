@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
 from harness.child_process import Abort, in_child
+from harness.machine.placement import Place
 from harness.machine.power.selection import Chosen
 from harness.machine.telemetry.process import sampling
 from harness.serving.instances.proxy import Instances, watched
@@ -26,6 +27,7 @@ from suite.engine import Calibration, Engine, Executable, Network, Plan
 from suite.errors import JudgedError
 from suite.files.layout import DETAIL, PARTIAL, TELEMETRY, sync
 from suite.loadgen.scenario import Scenario
+from suite.process.devices import alone, name_of
 from suite.records import CalibrationRecord
 from suite.rounds import HyperValue
 from suite.workload import Inference, Mode, Run
@@ -60,17 +62,36 @@ class System:
     run: Run
     checkpoint: Path
     batching: Batching
-    placement: tuple[tuple[int, ...], ...] = ()
-    """The cores of each instance; empty for a system in LoadGen's own process."""
+    placement: tuple[Place, ...] = ()
+    """Where each instance runs; empty for a system in LoadGen's own process."""
     driver: "Callable[[Job, Abort], Outcome] | None" = None
     """Runs LoadGen in place of `run_loadgen`'s own workers: of systems behind a network."""
+
+    @property
+    def device(self) -> str:
+        """Name the device that computes, or all of them."""
+        return name_of([place.device for place in self.placement]) if self.placement else self.run.device
+
+    @property
+    def workers(self) -> int:
+        """Return how many batches are in work at the same time."""
+        return len(self.placement) or self.batching.workers
+
+    def batching_in(self, scenario: Scenario) -> Batching:
+        """Return the batching with a worker for each instance; two in Offline, so that its next batch lies ready when it has answered one."""
+        ahead = BATCHES_AHEAD if self.placement and scenario is Scenario.OFFLINE else 1
+        return replace(self.batching, workers=ahead * self.workers)
 
     def open(self) -> tuple[Inference, "Recorder | Instances"]:
         """Build the system under test, in as many processes as it has instances."""
         if not self.placement:
             return self.build()
-        instances = Instances(self.placement, self.run.threads, replace(self, placement=()).build)
+        instances = Instances(self.placement, self.run.threads, [self.on(place.device).build for place in self.placement])
         return instances, instances
+
+    def on(self, device: str) -> "System":
+        """Return the system of one process, which sees that device alone."""
+        return replace(self, placement=(), run=replace(self.run, device=alone(device)))
 
     def build(self) -> tuple[Inference, "Recorder"]:
         """Build the system under test in this process."""
@@ -202,7 +223,7 @@ def observed(job: Job, tick: Callable[[], None] | None) -> Outcome:
     """Run LoadGen in a child; in performance mode a second process samples host and GPU meanwhile."""
     if job.schedule.mode is Mode.ACCURACY:
         return in_child(run_loadgen, job, tick)
-    with sampling(job.folder / TELEMETRY, job.system.run.device, job.power.openings) as sampler:
+    with sampling(job.folder / TELEMETRY, job.system.device, job.power.openings) as sampler:
         outcome = in_child(run_loadgen, job, tick)
         time.sleep(job.power.linger_s)  # LoadGen's clock has stopped
     return replace(outcome, lost=(*outcome.lost, *sampler.lost))
@@ -226,7 +247,7 @@ def run_loadgen(job: Job, abort: Abort) -> Outcome:
     watched(inference, abort)
     library = Library(inference, abort)
     gatherer = Gatherer(job.system.batching, lambda: library.sort_key)
-    workers = Workers(lg, inference, with_batches_ahead(job), gatherer, abort)
+    workers = Workers(lg, inference, job.system.batching_in(job.schedule.scenario), gatherer, abort)
     workers.start()
     gc.freeze()  # the garbage collector skips objects built before the clock
     count = inference.sample_count
@@ -247,13 +268,6 @@ def run_loadgen(job: Job, abort: Abort) -> Outcome:
         longest=library.longest,
         lost=tuple(filter(None, [recorded(job, gatherer, workers)])),
     )
-
-
-def with_batches_ahead(job: Job) -> Batching:
-    """Give each instance two workers in Offline, so that its next batch lies ready when it has answered one."""
-    if not job.system.placement or job.schedule.scenario is not Scenario.OFFLINE:
-        return job.system.batching
-    return replace(job.system.batching, workers=BATCHES_AHEAD * len(job.system.placement))
 
 
 def recorded(job: Job, gatherer: Gatherer, workers: Workers) -> str:

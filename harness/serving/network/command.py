@@ -37,6 +37,8 @@ def serve(workload: str, options: Options, *, checkpoint: Path | None, listen: s
     if server == TRITON:
         check_request(address, lock)
     bench = set_up(workload, options, checkpoint)
+    if bench.system.placement:
+        raise RequestError("podium serve answers in one process: start one for each device, and give podium infer an --endpoint for each")
     check(Attempt(workload=workload, half=Half.INFERENCE, engine=options.engine, precision=bench.precision), bench.system.run.device)
     bench = bench.on(beside_others(options.threads, Alone(), 0))
     note(f"{workload}: preparing the model")

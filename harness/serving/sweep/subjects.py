@@ -169,6 +169,7 @@ def network_settings(round: Round, options: Options) -> dict[str, Any]:
 def subjects(options: Options, request: Request) -> Iterator[Swept]:
     """Set up all subjects before the first point, so that an invalid request is refused at once."""
     check_folders(options)
+    resolve(options.device)  # one: a batch is measured on it
     options = replace(options, threads=options.threads or cpus.left(cpus.busy_share()))  # the same for all points
     for engine in request.engines:
         for precision in request.precisions:

@@ -82,7 +82,7 @@ def stamps_of(bench: Bench) -> Stamps:
         engine=bench.request.options.engine,
         precision=bench.precision.value,
         framework=run.framework,
-        device=run.device,
+        device=bench.device,
         threads=bench.threads,
         system=bench.entry.system,
         version=__version__,

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
-from harness.distributed import Ranks, restarts
+from harness.distributed import Ranks
 from harness.training.run_context import Job
 from harness.training.state import set_state
 from harness.training.state.set_state import Campaign
@@ -41,7 +41,7 @@ def resume_command(ranks: Ranks, workload: str, options: Options) -> str:
 
 def going_on(job: Job, seed: int | None, runs: int | None) -> tuple[Entry, Campaign] | None:
     """Find the set to resume, check that it began with the same request, and record the launcher that resumes it."""
-    found = begun(job.entry, job.name)
+    found = begun(job.entry, job.name, job.ranks.restarts)
     if found is None:
         return None
     place, campaign = found
@@ -51,15 +51,15 @@ def going_on(job: Job, seed: int | None, runs: int | None) -> tuple[Entry, Campa
     return place, campaign
 
 
-def begun(entry: Entry, workload: str) -> tuple[Entry, Campaign] | None:
+def begun(entry: Entry, workload: str, restarts: int) -> tuple[Entry, Campaign] | None:
     """Find the newest set; after a restart by the launcher, not one that was finished before this launch."""
     found = set_state.last(entry, workload)
-    return None if found is None or (restarts() and found[1].over and found[1].launch != launch()) else found
+    return None if found is None or (restarts and found[1].over and found[1].launch != launch()) else found
 
 
-def threads_begun(entry: Entry, workload: str) -> int:
+def threads_begun(entry: Entry, workload: str, restarts: int) -> int:
     """Return the CPU threads per rank of the set to resume; 0 if there is none, or it does not record them."""
-    found = begun(entry, workload)
+    found = begun(entry, workload, restarts)
     threads = found[1].identity.get("threads") if found else None
     return threads if isinstance(threads, int) else 0
 

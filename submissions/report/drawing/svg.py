@@ -13,7 +13,7 @@ from markupsafe import Markup
 from submissions.report.document import Axis, Chart, Line, Mark
 
 WIDTH, HEIGHT = 480, 250
-LEFT, RIGHT, TOP, BOTTOM = 62, 466, 34, 202
+LEFT, RIGHT, TOP, BOTTOM = 62, 454, 34, 202
 """The plot area, in SVG units: about a pixel on a desktop screen, two thirds of one on a phone."""
 FONT: Final = 12
 TICKS: Final = 5
@@ -22,6 +22,8 @@ DASHES: Final = ("", "7 3", "2 3", "9 3 2 3", "5 2")
 """Line styles, cycled: colour alone excludes readers who cannot distinguish it."""
 COLOURS: Final = 6
 """Classes s0 to s5 of the style sheet."""
+THOUSANDS_FROM: Final = 10_000
+"""Values from which thousands are written as k and millions as M: longer numbers do not fit beside the axis of a narrow screen."""
 DOTS_MOST: Final = 60
 """Maximum number of points in a line with individual markers."""
 
@@ -108,8 +110,10 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 def number(value: float) -> str:
     """Format a value on an axis."""
-    if value and not 1e-4 <= abs(value) < 1e6:
+    if value and not 1e-4 <= abs(value) < 1e9:
         return f"{value:.0e}".replace("e+0", "e").replace("e-0", "e-")
+    if abs(value) >= THOUSANDS_FROM:
+        return f"{value / 1e6:.6g}M" if abs(value) >= 1e6 else f"{value / 1e3:.6g}k"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{round(value, 10):.6g}"
 
 
@@ -141,8 +145,11 @@ def drawn(line: Line, number: int, across: Scale, up: Scale) -> Iterator[Markup]
     if line.bars:
         yield from (straight(x, BOTTOM, x, y, f"s{number % COLOURS}", width=bar_width(len(places))) for x, y in places)
         return
-    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
     name = f"s{number % COLOURS}"
+    if line.loose:
+        yield from (Markup('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="1.8" fill="currentColor" fill-opacity="0.75"/>').format(name, *at) for at in places)
+        return
+    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
     if line.filled:
         area = f"{path}L{places[-1][0]:.1f} {BOTTOM}L{places[0][0]:.1f} {BOTTOM}Z"
         yield Markup('<path class="{}" d="{}" fill="currentColor" fill-opacity="0.14" stroke="none"/>').format(name, area)
@@ -162,17 +169,18 @@ def bar_width(count: int) -> float:
 
 
 def marked(marks: Sequence[Mark], across: Scale, up: Scale) -> Iterator[Markup]:
-    """Draw the reference marks, each with its name; names of vertical ones are stacked."""
-    for place, mark in enumerate(sorted(marks, key=lambda mark: mark.value)):
-        if mark.upright:
-            x = across.at(mark.value)
-            yield straight(x, TOP, x, BOTTOM, "mark", dash="4 3")
-            left = x > (LEFT + RIGHT) / 2
-            yield text(x - 5 if left else x + 5, TOP + 10 + 16 * place, mark.name, "end" if left else "start", "mark")
-        else:
-            y = up.at(mark.value)
-            yield straight(LEFT, y, RIGHT, y, "mark", dash="4 3")
-            yield text(RIGHT, y - 5, mark.name, "end", "mark")
+    """Draw the reference marks, then their names over all lines: those of upright ones stacked, those of others at the left, clear of the legend."""
+    ordered = sorted(marks, key=lambda mark: mark.value)
+    for mark in ordered:
+        x, y = across.at(mark.value), up.at(mark.value)
+        yield straight(x, TOP, x, BOTTOM, "mark", dash="4 3") if mark.upright else straight(LEFT, y, RIGHT, y, "mark", dash="4 3")
+    for place, mark in enumerate(mark for mark in ordered if mark.upright):
+        x = across.at(mark.value)
+        left = x > (LEFT + RIGHT) / 2
+        yield text(x - 5 if left else x + 5, TOP + 10 + 16 * place, mark.name, "end" if left else "start", "mark")
+    for mark in ordered:
+        if not mark.upright:
+            yield text(LEFT + 4, up.at(mark.value) - 5, mark.name, "start", "mark")
 
 
 def legend(lines: Sequence[Line]) -> Iterator[Markup]:

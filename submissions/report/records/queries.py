@@ -14,19 +14,23 @@ from suite.errors import JudgedError
 from suite.files.layout import QUERIES
 from suite.loadgen.query_record import FIELDS, MOST_ROWS
 
-# Legend: Q queries in order of issue, B bins, S slices of time.
+# Legend: Q queries in order of issue, B bins, G groups.
 Floats: TypeAlias = npt.NDArray[np.float64]
 DTYPE: Final = np.dtype(list(FIELDS))
 BINS: Final = 48
 """Bins of the distribution, on a logarithmic axis."""
-SLICES: Final = 100
-"""Slices of a run's duration."""
+SLICES: Final = 25
+"""Slices of a run's duration, for rates."""
 NS_PER_MS: Final = 1e6
 NS_PER_S: Final = 1e9
 PERCENTILES: Final = (50.0, 90.0, 95.0, 97.0, 99.0, 99.9)
 """Percentiles in LoadGen's summary. Source: mlcommons/inference, loadgen/results.cc."""
-FEW: Final = 5
-"""Minimum number of queries in a slice for a median."""
+EACH_MOST: Final = 400
+"""Maximum number of queries that are drawn one by one; more are drawn in groups."""
+GROUP_LEAST: Final = 20
+"""Minimum number of queries in a group: enough for a median that one slow query does not move."""
+GROUPS_MOST: Final = 100
+"""Maximum number of groups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +45,11 @@ class Queries:
     """ns from issue to completion: in Server this differs from LoadGen's latency, which starts when a query was scheduled."""
     batch_Q: npt.NDArray[np.uint32]
     samples_Q: npt.NDArray[np.uint32]
+
+    @property
+    def took_ns(self) -> int:
+        """ns from the first query to the last completion."""
+        return int((self.issued_Q + self.latency_Q).max())
 
 
 def read(path: Path) -> Queries | None:
@@ -62,9 +71,9 @@ def read(path: Path) -> Queries | None:
 
 
 def percentiles(queries: Queries) -> list[tuple[float, float]]:
-    """Return percentiles with their latencies in ms."""
-    found = np.percentile(queries.latency_Q, PERCENTILES, method="inverted_cdf") / NS_PER_MS
-    return list(zip(PERCENTILES, map(float, found), strict=True))
+    """Return percentiles with their latencies in ms, at the place where LoadGen takes them: sorted, at the share of the count, rounded down."""
+    sorted_Q, count = np.sort(queries.latency_Q), len(queries.latency_Q)
+    return [(percent, float(sorted_Q[min(int(count * (percent / 100)), count - 1)]) / NS_PER_MS) for percent in PERCENTILES]
 
 
 def distribution(queries: Queries) -> list[tuple[float, float]]:
@@ -79,25 +88,38 @@ def distribution(queries: Queries) -> list[tuple[float, float]]:
     return [(float(x), float(100.0 * y / len(latency_Q))) for x, y in zip(middle_B, count_B, strict=True)]
 
 
-def slices(queries: Queries) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
-    """Return the median and the highest latency in ms of each time slice, by issue time; x is in seconds."""
+def by_issue(queries: Queries) -> tuple[Floats, Floats]:
+    """Return issue times in seconds and latencies in ms, in order of issue."""
     order_Q = np.argsort(queries.issued_Q, kind="stable")
-    issued_Q, latency_Q = queries.issued_Q[order_Q], queries.latency_Q[order_Q] / NS_PER_MS
-    ends = np.linspace(0, max(int(issued_Q[-1]), 1), SLICES + 1)
-    cut = np.searchsorted(issued_Q, ends[1:-1])
-    medians, slowest = [], []
-    for part, x in zip(np.split(latency_Q, cut), (ends[:-1] + ends[1:]) / 2 / NS_PER_S, strict=True):
-        if len(part):
-            slowest.append((float(x), float(part.max())))
-        if len(part) >= FEW:
-            medians.append((float(x), float(np.median(part))))
-    return medians, slowest
+    return queries.issued_Q[order_Q] / NS_PER_S, queries.latency_Q[order_Q] / NS_PER_MS
+
+
+def each(queries: Queries) -> list[tuple[float, float]]:
+    """Return the latency in ms of every query; x is its issue time in seconds."""
+    return [(float(x), float(y)) for x, y in zip(*by_issue(queries), strict=True)]
+
+
+def group_size(queries: Queries) -> int:
+    """Return the number of consecutive queries in a group; the last group has up to twice as many."""
+    return max(GROUP_LEAST, -(-len(queries.latency_Q) // GROUPS_MOST))
+
+
+def grouped(queries: Queries) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
+    """Return the median and the highest latency in ms of each group of consecutive queries; x is their mean issue time in seconds.
+
+    Groups are equal in number of queries, and hold every query: groups of equal time would hold many fast queries and few slow ones.
+    """
+    issued_Q, latency_Q = by_issue(queries)
+    cuts = np.arange(1, max(1, len(latency_Q) // group_size(queries))) * group_size(queries)
+    times = [float(part.mean()) for part in np.split(issued_Q, cuts)]
+    parts = np.split(latency_Q, cuts)
+    return list(zip(times, (float(np.median(part)) for part in parts), strict=True)), list(zip(times, (float(part.max()) for part in parts), strict=True))
 
 
 def rates(queries: Queries) -> list[tuple[float, float]]:
     """Return the samples/s completed in each slice of the run; x is in seconds since the first query."""
     done_Q = queries.issued_Q + queries.latency_Q
-    ends = np.linspace(0, int(done_Q.max()) + 1, SLICES // 4 + 1)
+    ends = np.linspace(0, int(done_Q.max()) + 1, SLICES + 1)
     told, _ = np.histogram(done_Q, bins=ends, weights=queries.samples_Q)
     return [(float((a + b) / 2 / NS_PER_S), float(n / ((b - a) / NS_PER_S))) for a, b, n in zip(ends[:-1], ends[1:], told, strict=True)]
 

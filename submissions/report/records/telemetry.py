@@ -1,7 +1,7 @@
 """Telemetry of a run: `telemetry.jsonl`, an untrusted file, drawn on the run's time axis.
 
-The first line has the pair of clocks, the others `{"t": monotonic_ns, "host": {...}}`, `{"t": ..., "gpu0": {...}}` and `{"t": ..., "i": channel, "p": uW}`.
-A value that the machine does not provide is null and is not drawn.
+The first line has the pair of clocks, the others `{"t": monotonic_ns, "host": {...}}`, `{"t": ..., "gpu0": {...}}` and `{"t": ..., "i": channel, "p": uW}`,
+or "e" with the uJ of a counter, which is drawn as the mean power between two readings. A value that the machine does not provide is null and is not drawn.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,8 +23,12 @@ LINES_LIMIT: Final = 2_000_000
 POINTS_MOST: Final = 240
 """Maximum number of points in a line of a chart; more are averaged."""
 NS_PER_S: Final = 1e9
+NS_PER_MS: Final = 1_000_000
+TIMES_MOST: Final = 2**63
+"""ns; later times are none that a clock tells."""
 NS_PER_MIN: Final = 60e9
 UW_PER_W: Final = 1e6
+MINUTES: Final = "minutes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +39,7 @@ class Panel:
     title: str
     axis: Axis
     fields: Mapping[str, str]
-    """Field -> label of its line."""
+    """Field -> label of its line; empty if the channel's name tells it."""
     times: float = 1.0
 
 
@@ -44,7 +48,7 @@ PANELS: Final = (
           fields={"cpu_own": "this run", "cpu_others": "others", "steal": "stolen", "util": "in use"}),
     Panel(id="clocks", title="Clocks", axis=Axis(name="clock", unit="MHz", low=0.0), fields={"mhz": "cores, mean", "sm_mhz": "SM", "mem_mhz": "memory"}),
     Panel(id="temperature", title="Temperature", axis=Axis(name="temperature", unit="\u00b0C"), fields={"temp_c": "warmest sensor"}),
-    Panel(id="power", title="Power", axis=Axis(name="power", unit="W", low=0.0), fields={"power_w": "board", "p": "meter"}),
+    Panel(id="power", title="Power", axis=Axis(name="power", unit="W", low=0.0), fields={"power_w": "board", "p": ""}),
     Panel(id="memory", title="Memory", axis=Axis(name="memory", unit="MiB", low=0.0), fields={"rss_mib": "this run", "free_mib": "free"}),
 )  # fmt: skip
 
@@ -59,19 +63,41 @@ class Telemetry:
     """Channel (host, gpu0) -> field -> pairs of monotonic ns and value."""
 
 
+@dataclass(slots=True, kw_only=True)
+class Metered:
+    """A power channel: its name, and of a counter the last reading that was drawn."""
+
+    name: str
+    range_uj: int | None = None
+    """Value at which a counter wraps."""
+    period_ns: int = 0
+    """Shortest time that a counter is drawn over, nine tenths of its period: it is refreshed in steps, and may be read twice in quick succession."""
+    last: tuple[int, int] | None = None
+
+    def watts(self, t: int, uj: int) -> tuple[int, float] | None:
+        """Return the middle of the time since the last reading, and the mean power; None if it is too short, or the counter fell."""
+        before, self.last = self.last, self.last or (t, uj)
+        if before is None or t - before[0] < max(self.period_ns, 1):
+            return None
+        self.last = (t, uj)
+        grown = uj - before[1] if uj >= before[1] or self.range_uj is None else uj - before[1] + self.range_uj
+        return None if grown < 0 else ((t + before[0]) // 2, grown * NS_PER_S / UW_PER_W / (t - before[0]))
+
+
 def read(path: Path) -> Telemetry | None:
     """Read the record; None if there is none, JudgedError if it is malformed."""
     if not path.is_file():
         return None
     found: dict[str, dict[str, list[tuple[int, float]]]] = {}
     clocks: tuple[int, int] | None = None
-    names: dict[int, str] = {}
+    channels: dict[int, Metered] = {}
     try:
         for line in lines(path):
-            if clocks is None and "clocks_ns" in line:
-                clocks, names = head(line)
-            keep(found, line, names)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            if "clocks_ns" in line:
+                begun, channels = head(line)
+                clocks = clocks or begun
+            keep(found, line, channels)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, ArithmeticError) as error:
         raise JudgedError(f"{path.name} cannot be read") from error
     return Telemetry(clocks_ns=clocks, channels=found)
 
@@ -87,19 +113,40 @@ def lines(path: Path) -> Iterator[Mapping[str, Any]]:
             yield decode(line)
 
 
-def head(line: Mapping[str, Any]) -> tuple[tuple[int, int], dict[int, str]]:
-    """Parse the pair of clocks and the channel names in the first line."""
+def head(line: Mapping[str, Any]) -> tuple[tuple[int, int], dict[int, Metered]]:
+    """Parse the pair of clocks and the channels in the first line of a segment."""
     monotonic, utc = line["clocks_ns"]
-    return (int(monotonic), int(utc)), {int(each["id"]): str(each["name"]) for each in line.get("channels", ())}
+    return (int(monotonic), int(utc)), {int(each["id"]): metered(each) for each in line.get("channels", ())}
 
 
-def keep(found: dict[str, dict[str, list[tuple[int, float]]]], line: Mapping[str, Any], names: Mapping[int, str]) -> None:
+def metered(channel: Mapping[str, Any]) -> Metered:
+    """Parse what is needed to draw a power channel."""
+    range_uj, period_ms = channel.get("range_uj"), channel.get("period_ms")
+    return Metered(
+        name=str(channel["name"]),
+        range_uj=range_uj if isinstance(range_uj, int) else None,
+        period_ns=period_ms * NS_PER_MS * 9 // 10 if isinstance(period_ms, int) else 0,
+    )
+
+
+def power(line: Mapping[str, Any], t: int, channels: Mapping[int, Metered]) -> tuple[str, tuple[int, float]] | None:
+    """Return the name of a line's power channel, and its time and watts; None if it gives none."""
+    channel = channels.get(line["i"]) if isinstance(line.get("i"), int) else None
+    if "p" in line and finite(line["p"]):
+        return (channel.name if channel else "meter", (t, line["p"] / UW_PER_W))
+    drawn = channel.watts(t, line["e"]) if channel and isinstance(line.get("e"), int) else None
+    return (channel.name, drawn) if channel and drawn else None
+
+
+def keep(found: dict[str, dict[str, list[tuple[int, float]]]], line: Mapping[str, Any], channels: Mapping[int, Metered]) -> None:
     """Store the numbers of one line; lists of clocks are averaged, of temperatures the highest counts."""
     t = line.get("t")
     if not isinstance(t, int):
         return
-    if "p" in line and finite(line["p"]):
-        found.setdefault(names.get(line.get("i", -1), "meter"), {}).setdefault("p", []).append((t, line["p"] / UW_PER_W))
+    if abs(t) >= TIMES_MOST:
+        raise ValueError("a time that no clock tells")
+    if (drawn := power(line, t, channels)) is not None:
+        found.setdefault(drawn[0], {}).setdefault("p", []).append(drawn[1])
     for channel, fields in line.items():
         for name, value in fields.items() if isinstance(fields, dict) else ():
             number = reduced(name, value)
@@ -115,29 +162,62 @@ def reduced(name: str, value: object) -> float | None:
     return float(value) if finite(value) else None
 
 
-def charts(told: Telemetry, begin_ns: int | None, where: str, *, minutes: bool = False) -> Iterator[Chart]:
-    """Draw the readings; x is the time since `begin_ns` of the monotonic clock, or since the first reading if that is unknown."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """The time that is drawn, by the monotonic clock."""
+
+    begin_ns: int
+    end_ns: int | None
+    """None: unknown, so that readings after the run are drawn too."""
+    axis: Axis
+    """In minutes or seconds; the same as that of the run's other charts."""
+
+    @property
+    def unit_ns(self) -> float:
+        """Size of the axis's unit."""
+        return NS_PER_MIN if self.axis.unit == MINUTES else NS_PER_S
+
+    def holds(self, t: int) -> bool:
+        """Return whether a reading was taken during the run."""
+        return self.begin_ns <= t and (self.end_ns is None or t <= self.end_ns)
+
+
+def whole(told: Telemetry, unit: str) -> Span | None:
+    """Return the span of all readings, for a run whose beginning is unknown; None if there are no readings."""
     every = [t for fields in told.channels.values() for points in fields.values() for t, _ in points]
-    if not every:
-        return
-    first, unit = min(every) if begin_ns is None else begin_ns, NS_PER_MIN if minutes else NS_PER_S
-    x = Axis(name="time since the run's start" if begin_ns is not None else "time since the first reading", unit="minutes" if minutes else "s")
+    return Span(begin_ns=min(every), end_ns=None, axis=Axis(name="time since the first reading", unit=unit, low=0.0)) if every else None
+
+
+def charts(found: Telemetry, span: Span, where: str) -> Iterator[Chart]:
+    """Draw the readings that were taken during the run."""
     for panel in PANELS:
-        drawn = tuple(panel_lines(told, panel, first, unit))
+        drawn = tuple(panel_lines(found, panel, span))
         if drawn:
-            words = "; ".join(f"{line.name}: mean {fmean(y for _, y in line.points):.4g}, highest {max(y for _, y in line.points):.4g}" for line in drawn)
+            words = "; ".join(f"{line.name}: mean {told(fmean(y for _, y in line.points))}, highest {told(max(y for _, y in line.points))}" for line in drawn)
             text = f"{panel.title} of the machine during the run, in {panel.axis.unit}. {words}."
-            yield Chart(id=f"{panel.id}-{where}", title=panel.title, description=text, x=x, y=panel.axis, lines=drawn)
+            yield Chart(id=f"{panel.id}-{where}", title=panel.title, description=text, x=span.axis, y=panel.axis, lines=drawn)
 
 
-def panel_lines(told: Telemetry, panel: Panel, first_ns: int, unit: float) -> Iterator[Line]:
+def told(value: float) -> str:
+    """Format a reading: four digits, and no exponent for large ones."""
+    return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.4g}"
+
+
+def unknown(drawn: Sequence[Chart]) -> str:
+    """Name the panels that no reading was drawn in; empty if all were."""
+    known = {chart.title for chart in drawn}
+    names = [panel.title if place == 0 else panel.title.casefold() for place, panel in enumerate(each for each in PANELS if each.title not in known)]
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def panel_lines(told: Telemetry, panel: Panel, span: Span) -> Iterator[Line]:
     """Yield one line per channel and field of a panel."""
     several = len(told.channels) > 1
     for channel, fields in told.channels.items():
         for name, words in panel.fields.items():
-            points = thinned([((t - first_ns) / unit, value * panel.times) for t, value in fields.get(name, ())])
+            points = thinned([((t - span.begin_ns) / span.unit_ns, value * panel.times) for t, value in fields.get(name, ()) if span.holds(t)])
             if points:
-                yield Line(name=f"{channel}, {words}" if several else words, points=tuple(points))
+                yield Line(name=", ".join(filter(None, (channel, words))) if several or not words else words, points=tuple(points))
 
 
 def thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -97,4 +97,5 @@ def gallery(picked: Sequence[Example], examples: Examples, record: RunRecord, re
         f"{min(DRAWN, len(picked))} of {len(examples):,} samples of the accuracy run of {run}, drawn by the"
         f" campaign's nonce {record.nonce[:12]} so that nobody picks them; {good} answered exactly as expected.{worst}"
     )
+    text = " ".join(filter(None, [text, getattr(examples, "legend", "")]))
     return Gallery(title=f"Examples of {record.workload}", description=text, kind=examples.kind, shown=tuple(picked))

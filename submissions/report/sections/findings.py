@@ -11,6 +11,7 @@ MOST: Final = 200
 TITLES: Final = {Severity.ERROR: "Errors", Severity.WARNING: "Warnings", Severity.INFO: "Said for completeness"}
 COLUMNS: Final = ("rule", "place", "found", "required", "what to do", "source of the rule")
 TONES: Final = {Verdict.VALID: Tone.GOOD, Verdict.NOT_CONVERGED: Tone.CAUTION, Verdict.UNKNOWN: Tone.CAUTION, Verdict.BROKEN: Tone.BAD}
+DAMAGED: Final = "Broken"
 WORDS: Final = {
     Verdict.VALID: "Valid",
     Verdict.NOT_CONVERGED: "Target not reached",
@@ -22,14 +23,15 @@ WORDS: Final = {
 def section(found: Sequence[Finding], problems: Sequence[str]) -> Section:
     """List the findings, errors first."""
     tables = []
-    if problems:
-        tables.append(Table(title="What is wrong", columns=("problem",), rows=tuple((each,) for each in problems[:MOST])))
+    beside = [each for each in problems if not any(each == finding.found for finding in found)]
+    if beside:
+        tables.append(Table(title="What is wrong", columns=("problem",), rows=tuple((each,) for each in beside[:MOST])))
     for severity, title in TITLES.items():
         rows = [row(each) for each in found if each.severity is severity]
         more = f", of which {MOST} are listed" if len(rows) > MOST else ""
         if rows:
             tables.append(Table(title=f"{title}: {len(rows)}{more}", columns=COLUMNS, rows=tuple(rows[:MOST]), folded=severity is Severity.INFO))
-    intro = "podium explain RULE says more of a rule." if found else "The judge has found nothing to say."
+    intro = "podium explain RULE says more of a rule." if found else "" if problems else "The judge has found nothing to say."
     return Section(id="findings", title="Findings of the judge", intro=intro, tables=tuple(tables))
 
 

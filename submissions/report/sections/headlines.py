@@ -8,6 +8,7 @@ from submissions.compare.compared_results import Side
 from submissions.compare.table_rows import between
 from submissions.metrics import LATENCY
 from submissions.report.document import Headline, Tile, Tone
+from submissions.report.sections.serving import ESTIMATE, percentile_of
 from submissions.tables import digits, shown
 from suite import registry
 
@@ -65,10 +66,11 @@ def note(side: Side) -> str:
     """Describe a value's uncertainty, its quality, and whether it counts."""
     score = side.score
     interval = intervals.around(score.value, score.runs, CONFIDENCE) if len(score.runs) >= FEWEST else None
+    estimated = f"LoadGen's {ESTIMATE}" if percentile_of(score) else ""
     certain = f"{between(interval, score.unit)}, {len(score.runs)} runs" if interval else f"not tested: {count(len(score.runs))}"
     scores = ((f"{name} {digits(value)}", f" of {digits(score.target[name])}" if name in score.target else "") for name, value in score.accuracy.items())
     quality = ", ".join(map("".join, scores))
-    return ". ".join(filter(None, [certain, quality, "" if score.compliant else "Not compliant"]))
+    return ". ".join(filter(None, ["; ".join(filter(None, [estimated, certain])), quality, "" if score.compliant else "Not compliant"]))
 
 
 def count(runs: int) -> str:

@@ -65,8 +65,9 @@ def legend(any_published: bool) -> tuple[str, ...]:
     return (UNVERIFIED, *(LEGEND if any_published else LEGEND[1:]))
 
 
-def precision(path: Path) -> Section | None:
+def precision(root: Path, workload: str) -> Section | None:
     """Show the results of `podium precision`, from the file that it writes to a results folder."""
+    path = root / f"precision-{workload}.json"
     try:
         document = untrusted_files.read(path, lambda content: msgspec.json.decode(content, type=dict[str, Any]))
         rows = tuple(precision_rows(document.get("rows")))
@@ -75,7 +76,7 @@ def precision(path: Path) -> Section | None:
     if not rows:
         return None
     table = Table(title="Accuracy beside speed", columns=PRECISION_COLUMNS, rows=rows, numeric=(4, 5, 6, 7, 8))
-    return Section(id="precision", title="Engines and number formats", intro="As podium precision has measured them.", tables=(table,))
+    return Section(id=f"precision-{workload}", title="Engines and number formats", intro="As podium precision has measured them.", tables=(table,))
 
 
 def precision_rows(rows: object) -> Iterator[tuple[str, ...]]:

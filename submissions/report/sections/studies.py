@@ -10,7 +10,7 @@ from submissions.report.document import Axis, Chart, Line, Mark, Note, Section, 
 from suite.errors import JudgedError
 from suite.files.untrusted_files import UnreadableError, read
 from suite.loadgen.scenario import Scenario
-from suite.studies.documents import NS_PER_MS, STUDY, Row, Study
+from suite.studies.documents import NS_PER_MS, STUDY, Row, Study, most_direct
 from suite.studies.rates import PEAK, RUN, SPEED, VALID, Peak, Speed, Trial
 
 BATCH: Final = Axis(name="batch", unit="samples", log=True)
@@ -86,8 +86,8 @@ def latency_of(row: Row) -> float | None:
 
 
 def efficiency_of(row: Row) -> float | None:
-    """Return samples/s/W of the first power channel; None where no power was read."""
-    return next((each.samples_per_s_per_w for each in row.energy if each.samples_per_s_per_w), None)
+    """Return samples/s/W of the system, or of all parts together; None where no power was read."""
+    return drawn.samples_per_s_per_w if (drawn := most_direct(row.energy)) else None
 
 
 def score_of(row: Row) -> float | None:

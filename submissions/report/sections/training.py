@@ -5,6 +5,7 @@ from typing import Final
 
 from compliance.documents.podium.training import MS_PER_MINUTE, TrainingLog, finite, read_log
 from submissions.report.document import Axis, Chart, Line, Mark, Note, Section, Table, Tone
+from submissions.report.records.telemetry import MINUTES
 from submissions.result_index import Result
 from submissions.score.score import Score
 from submissions.tables import digits
@@ -12,7 +13,6 @@ from suite import registry
 from suite.events import EPOCH_NUM, RUN_START, SEED, SUCCESS, THROUGHPUT
 from suite.rounds import RoundKind
 
-MINUTES: Final = Axis(name="time since run_start", unit="minutes", low=0.0)
 EPOCHS: Final = Axis(name="epoch", whole=True)
 RATE: Final = "throughput"
 LOSS: Final = "loss"
@@ -57,11 +57,16 @@ def quality(runs: Sequence[TrainingLog], score: Score, where: str) -> Iterator[C
             id=f"quality-{metric}-{where}",
             title=f"{metric} over time",
             description=f"{metric} after each evaluation, {beside}. {last}.",
-            x=MINUTES,
+            x=time(runs),
             y=Axis(name=metric, low=0.0),
             lines=tuple(lines),
             marks=() if target is None else (Mark(name=f"target {digits(target)}", value=target, upright=False),),
         )
+
+
+def time(runs: Sequence[TrainingLog]) -> Axis:
+    """Return the time axis of a training set: to the end of its longest run, the same for its quality and for its machine."""
+    return Axis(name="time since run_start", unit=MINUTES, low=0.0, high=max((run.minutes for run in runs if run.minutes is not None), default=None))
 
 
 def named(number: int, runs: Sequence[TrainingLog]) -> str:

@@ -6,12 +6,13 @@ times lie in the testing phase without an hour's tolerance, warnings of the daem
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import fsum
 from typing import Final
 
-from suite.energy import NoEnergyError, energy
+from suite.energy import NS_PER_S, NoEnergyError, energy
 from suite.files.untrusted_files import UnreadableError, complaint, opened
 from suite.measurement.mlperf_power.session import (
     CLIENT,
@@ -22,6 +23,7 @@ from suite.measurement.mlperf_power.session import (
     SERVER,
     SPL,
     TESTING,
+    Sample,
     Session,
     utc_ns,
 )
@@ -41,6 +43,14 @@ SOON: Final = 0.05
 """The same as check.py's message has it: more is odd."""
 FACTOR: Final = 0.02
 """Share by which watts may differ from volts x amps x power factor, which the analyzer prints with four digits: more is odd. Source: house rule."""
+FALSE: Final = 0.1
+"""The same over the whole run, which no analyzer's error explains: watts that were edited. Source: house rule."""
+NO_PRODUCT: Final = ("_multichannel", "_DC")
+"""Endings of analyzers whose watts need not be one product of volts, amps and power factor."""
+FEWEST: Final = 0.9
+"""Share of the run's seconds that have a reading. Source: the daemon's command, a reading each 1000 ms; house rule: a tenth for errors of USB."""
+GAP_NS: Final = 2_000_000_000
+"""A longer time without a reading is odd. Source: as above."""
 STARTED: Final = "Starting untimed measurement, maximum 500000 samples at 1000ms with 0 rampup samples"
 STAMPED: Final = re.compile(r"(\d\d-\d\d-\d{4} \d\d:\d\d:\d\d\.\d{3})(.*)")
 UNCERTAIN: Final = re.compile(r"Uncertainty checking for Yokogawa\S+ is activated")
@@ -201,8 +211,31 @@ def readings(session: Session) -> Iterator[Problem]:
     inside = [each for each in samples if begin < each.t_ns < end]
     if any(each.watts == 0 for each in inside):
         yield Problem(file=name, found="readings of 0 W", required="a system that draws power", odd=True)
-    product = [each for each in inside if abs(each.volts * each.amps * abs(each.power_factor) - each.watts) > FACTOR * max(each.watts, 1)]
-    if product:
+    yield from sparse(session, inside)
+    yield from products(session, inside)
+
+
+def sparse(session: Session, inside: Sequence[Sample]) -> Iterator[Problem]:
+    """The analyzer was read each second: few seconds of the run are without a reading."""
+    begin, end = session.windows[TESTING]
+    name, seconds = f"{TESTING}/{SPL}", int((end - begin) / NS_PER_S)
+    if len(inside) + 1 < FEWEST * seconds:
+        yield Problem(file=name, found=f"{len(inside)} readings in {seconds} s", required="a reading each second")
+    gap_ns = max((after.t_ns - before.t_ns for before, after in pairwise(inside)), default=0)
+    if gap_ns > GAP_NS:
+        yield Problem(file=name, found=f"no reading for {gap_ns / NS_PER_S:.3g} s", required="a reading each second", odd=True)
+
+
+def products(session: Session, inside: Sequence[Sample]) -> Iterator[Problem]:
+    """Watts are volts x amps x power factor, but for the digits that the analyzer prints."""
+    name = f"{TESTING}/{SPL}"
+    pairs = [(each.watts, each.volts * each.amps * abs(each.power_factor)) for each in inside]
+    watts, expected = (fsum(pair[place] for pair in pairs) for place in (0, 1))
+    single = not session.reply("Identify").partition(",")[0].endswith(NO_PRODUCT)
+    if single and abs(watts - expected) > FALSE * max(watts, expected):
+        found = f"a mean of {watts / len(pairs):,.1f} W, and {expected / len(pairs):,.1f} W as volts x amps x power factor"
+        yield Problem(file=name, found=found, required=f"within {FALSE:.0%}")
+    elif product := [pair for pair in pairs if abs(pair[0] - pair[1]) > FACTOR * max(pair[0], 1)]:
         yield Problem(file=name, found=f"{len(product)} powers that are not volts x amps x power factor", required=f"within {FACTOR:.0%}", odd=True)
 
 

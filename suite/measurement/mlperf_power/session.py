@@ -199,7 +199,7 @@ class Session:
             times_ns=[each.t_ns for each in self.samples],
             values=[round(each.watts * 1e6) for each in self.samples],
         )
-        return Readings(tracks={NAME: track})
+        return Readings(tracks={NAME: track}, ended=True)
 
 
 def beside(run: Path) -> Session | None:

@@ -139,6 +139,12 @@ def by_instances(*samples: int) -> Builder:
     return then(run(SRV), "**/run.json", put(**{"instances": told, "settings__sut.instances": len(told)}))
 
 
+def by_gpus(*samples: int) -> Builder:
+    """The same run by GPUs with one instance each, which no setting asks for."""
+    told = [{"device": f"cuda:{number}", "cores": [number], "batches": 2, "samples": count} for number, count in enumerate(samples)]
+    return then(run(SRV), "**/run.json", put(instances=told, device=f"cuda:0-{len(told) - 1}"))
+
+
 VALID: Final[Mapping[str, str | Builder]] = {
     "answers.coverage": "multi-stream-accuracy",
     "answers.sequence": "accuracy",
@@ -151,7 +157,7 @@ VALID: Final[Mapping[str, str | Builder]] = {
     "loadgen.clocks": "offline",
     "loadgen.draws": "server",
     "loadgen.keys": "server",
-    "loadgen.instances": by_instances(230, 229),
+    "loadgen.instances": by_gpus(230, 229),
     "loadgen.rate": "offline",
     "loadgen.searched": then(run(SRV), "**/run.json", put(searched=SEARCHED)),
     "loadgen.samples": "offline",

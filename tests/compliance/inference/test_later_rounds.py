@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from corpus import CORPUS, needs_corpus
 
 from compliance.documents.inference.served import read_run, scenario_folder
 from compliance.judge import Judge
-from compliance.verdict import Verdict
+from compliance.verdict import Severity, Verdict
 from submissions.result_index import asked
 from submissions.score.published import served_value
 from submissions.score.score import score
@@ -107,3 +108,45 @@ def test_interactive_is_scored_beside_server() -> None:
     assert {"Interactive", "Server"} <= rows.keys()
     assert rows["Interactive"].value < rows["Server"].value
     assert rows["Interactive"].unit == "tokens/s"
+
+
+def rewritten(home: Path, into: Path, pattern: str, *changes: tuple[str, str]) -> Path:
+    """Copy an organisation's tree, and change texts in the files of a pattern."""
+    made = into / "closed" / home.name
+    shutil.copytree(home, made, copy_function=shutil.copyfile)
+    found = list(made.glob(pattern))
+    assert found
+    for path in found:
+        text = path.read_text("latin-1")
+        for before, after in changes:
+            text = re.sub(before, after, text)
+        path.write_text(text, "latin-1")
+    return made
+
+
+@pytest.mark.parametrize(("version", "org", "verdict"), [("v1.0", "Mobilint", Verdict.VALID), ("v3.0", "Dell", Verdict.BROKEN)])
+def test_what_the_checker_of_that_time_only_logged_of_a_tests_run_is_a_warning(version: str, org: str, verdict: Verdict, tmp_path: Path) -> None:
+    """Up to v2.0 it looked for TEST PASS and the files; seeds and validity of a result's own run stay errors."""
+    log = "TEST0*/performance/run_1/mlperf_log_detail.txt"
+    changes = ((r'(effective_qsl_rng_seed", "value": )\d+', r"\g<1>7"), ("\"VALID\"", "\"INVALID\""))
+    home = rewritten(CORPUS / f"inference_{version}" / "closed" / org, tmp_path, f"compliance/*/*/*/{log}", *changes)
+    result = Judge().result(str(home))
+    told = {finding.severity for finding in result.findings if finding.rule == "later.test_seeds"}
+    assert (result.verdict, told) == (verdict, {Severity.WARNING if verdict is Verdict.VALID else Severity.ERROR})
+
+
+def test_a_run_of_v1_with_other_seeds_is_broken_although_its_checker_only_logged_that(tmp_path: Path) -> None:
+    log = "results/*/*/Offline/performance/run_1/mlperf_log_detail.txt"
+    home = rewritten(CORPUS / "inference_v1.0/closed/Mobilint", tmp_path, log, (r'(effective_sample_index_rng_seed", "value": )\d+', r"\g<1>7"))
+    errors = {finding.rule for finding in Judge().result(str(home)).findings if finding.severity is Severity.ERROR}
+    assert "later.seeds" in errors
+
+
+@pytest.mark.parametrize(("day", "severity"), [("1970-01-02", Severity.WARNING), ("2000-01-01", Severity.WARNING), ("2008-01-01", Severity.ERROR)])
+def test_a_board_whose_clock_was_never_set_is_a_warning(day: str, severity: Severity, tmp_path: Path) -> None:
+    """Edge boards have no battery: their clock starts with 1970 and may be set while the run goes on."""
+    change = (r'(test_datetime", "value": ")[-\d]+', rf"\g<1>{day}")
+    home = rewritten(CORPUS / "inference_v1.0/closed/Mobilint", tmp_path, "results/**/mlperf_log_detail.txt", change)
+    result = Judge().result(str(home))
+    assert {finding.severity for finding in result.findings if finding.rule == "later.date"} == {severity}
+    assert result.verdict is (Verdict.VALID if severity is Severity.WARNING else Verdict.BROKEN)

@@ -233,6 +233,16 @@ def on_accelerators(tree: Path) -> None:
         put(accelerators_per_node=1)(path)
 
 
+def several_devices(device: str, described: int | None) -> Forgery:
+    """All records name those accelerators, on a system that has so many."""
+
+    def forge(tree: Path) -> None:
+        in_records(device=device)(tree)
+        in_system(accelerators_per_node=described)(tree)
+
+    return forge
+
+
 def second_organisation(tree: Path) -> None:
     """A campaign filed once more, under another organisation's name."""
     home, other = tree / "open/acme", tree / "open/bolt"
@@ -346,6 +356,7 @@ FORGED: list[tuple[str, Forgery, str, Severity]] = [
     ("batches above the largest", in_records(**{"batches__mean_size": 1716.0}), "entry.batches", Severity.ERROR),
     ("64 threads on two cores", in_records(threads=64), "tree.threads", Severity.ERROR),
     ("a device that is not there", in_records(device="cuda:0"), "tree.devices", Severity.ERROR),
+    ("more devices than described", several_devices("cuda:0-2", 2), "tree.devices", Severity.ERROR),
     ("an engine of another package", in_records(engine_package="lookup 1.0, SHA-256 " + "ab" * 32), "entry.engine", Severity.ERROR),
     ("a field that no record has", in_records(watts=1.5), "file.shape", Severity.ERROR),
     ("a field that no description has", lambda tree: put(watts=1.5)(tree / "open/acme/systems/box-torch-fp32.json"), "file.shape", Severity.ERROR),
@@ -410,3 +421,10 @@ def test_the_generator_is_that_of_the_standard() -> None:
     """ISO C++ [rand.predef]: the 10,000th word of a default-seeded mt19937 is 4123659995."""
     draw = Twister(5489)
     assert [draw.random.getrandbits(32) for _ in range(10_000)][-1] == 4_123_659_995
+
+
+@pytest.mark.parametrize(("device", "described"), [("cuda:0-1", 2), ("cuda:0,2", 3), ("cuda:1", 2), ("cuda:0-7", None)])
+def test_a_system_has_the_devices_that_its_description_counts(tree: Path, device: str, described: int | None) -> None:
+    """The highest number is below the count; where nobody counted, nobody knows."""
+    several_devices(device, described)(tree)
+    assert "tree.devices" not in {finding.rule for finding in Judge().result(str(tree)).findings}

@@ -45,6 +45,51 @@ def test_what_does_not_add_up_is_an_error(setting: int, instances: list[dict[str
     assert severity == "error" and words in text
 
 
+def on(device: str, samples: int, *cores: int, batches: int = EACH) -> dict[str, Any]:
+    return {"device": device, **instance(samples, *cores, batches=batches)}
+
+
+@pytest.mark.parametrize(
+    ("setting", "device", "instances"),
+    [
+        (0, "cuda:0-1", [on("cuda:0", 230, 0), on("cuda:1", 229, 1)]),
+        (1, "cuda:0,6", [on("cuda:6", 230, 0), on("cuda:0", 229, 1)]),
+        (2, "cuda:0-1", [on("cuda:0", 200, 0, batches=1), on("cuda:0", 100, 1, batches=1), on("cuda:1", 100, 2, batches=1), on("cuda:1", 59, batches=1)]),
+        (2, "cuda:3", [instance(230, 0), on("cuda:3", 229, 1)]),
+    ],
+    ids=["one each", "other numbers", "two each", "two of one device"],
+)
+def test_devices_with_their_instances_are_no_finding(setting: int, device: str, instances: list[dict[str, Any]], tmp_path: Path) -> None:
+    """The setting counts for each device of several, and 0 is 1 there."""
+    assert found(tmp_path, setting, *instances, device=device) == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "device", "instances", "words"),
+    [
+        (0, "cuda:0,0", [on("cuda:0", 230, 0), on("cuda:0", 229, 1)], "device cuda:0,0"),
+        (0, "cuda:1-0", [on("cuda:0", 230, 0), on("cuda:1", 229, 1)], "device cuda:1-0"),
+        (0, "cuda:0-999999999999", [on("cuda:0", 230, 0), on("cuda:1", 229, 1)], "device cuda:0-999999999999"),
+        (0, "cuda:0-1", [on("cuda:0", 230, 0), on("cuda:0", 229, 1)], "2 instances: 2 on cuda:0"),
+        (0, "cuda:0-1", [on("cuda:0", 230, 0), on("cuda:2", 229, 1)], "1 on cuda:2"),
+        (0, "cuda:0-1", [instance(230, 0), instance(229, 1)], "2 on cuda:0-1"),
+        (0, "cuda:0-2", [on("cuda:0", 230, 0), on("cuda:1", 229, 1)], "2 instances"),
+        (0, "cuda:0-7", [], "0 instances"),
+        (2, "cuda:0-1", [on("cuda:0", 230, 0), on("cuda:1", 229, 1)], "2 instances"),
+        (2, "cuda:0", [on("cuda:0", 230, 0), on("cuda:1", 229, 1)], "1 on cuda:1"),
+        (2, "cpu", [on("cpu", 230, 0), on("cuda:0", 229, 1)], "1 on cuda:0"),
+        (0, "cuda:0-1", [on("cuda:0", 230, 0), on("cuda:1", 229, 0)], "cores [0, 0]"),
+    ],
+    ids=["twice", "backwards", "beyond reason", "one idle", "other's", "untold", "one without", "none", "too few", "two for one", "GPU beside", "core twice"],
+)
+def test_devices_without_their_own_instances_are_an_error(
+    setting: int, device: str, instances: list[dict[str, Any]], words: str, tmp_path: Path
+) -> None:
+    """Eight GPUs are eight times the rate; who names them has to have used them."""
+    ((severity, text),) = found(tmp_path, setting, *instances, device=device)
+    assert severity == "error" and words in text
+
+
 def test_an_instance_that_did_little_is_a_warning(tmp_path: Path) -> None:
     """Enough batches to tell: a device that is idle should be seen."""
     told = [instance(400, 0, batches=20), instance(59, 1, batches=3)]

@@ -326,6 +326,12 @@ def test_results_trees_in_a_folder_are_judged_each_by_its_own_round(tmp_path: Pa
     assert {Path(finding.file).is_relative_to(tmp_path / "mine" / "round" / "acme") for finding in result.findings} == {True}
 
 
+def test_a_log_of_podiums_under_another_name_is_no_set(tmp_path: Path) -> None:
+    """In published rounds a log needs no number; of podium's a folder without a numbered log has nothing to judge."""
+    put(tmp_path / "result_old.txt", LOG)
+    assert Judge().result(str(tmp_path)).verdict is Verdict.BROKEN
+
+
 @pytest.mark.parametrize("content", ["{}", NEW, '{"a": [1, 2]}', ""])
 def test_a_json_file_of_another_kind_is_no_training_log(tmp_path: Path, content: str) -> None:
     """Nothing is said of missing records in a file that is no log; with --round neither."""
@@ -422,6 +428,57 @@ def test_a_good_part_of_later_logs_makes_a_tree_of_a_later_round(tmp_path: Path)
     assert round_at(tmp_path / "Org") == "training-v1.1"
 
 
+def filed(home: Path, system: str, benchmark: str, day: int, stray: str = "") -> Path:
+    """Put five logs with a time of `day` (ms / 1e8), one of which may be of another benchmark."""
+    text = NEW.replace('"time_ms": 16000', f'"time_ms": {day}')
+    for number in range(5):
+        put(home / "results" / system / benchmark / f"result_{number}.txt", text.replace("resnet", stray if stray and number == 2 else benchmark))
+    put(home / "systems" / f"{system}.json", "{}")
+    return home / "results" / system / benchmark
+
+
+def test_organisations_of_several_rounds_are_judged_each_by_its_own(tmp_path: Path) -> None:
+    """No round has both benchmarks: the newest one called the other organisation's results broken."""
+    filed(tmp_path / "new", "box", "llama31_8b", 17570)
+    filed(tmp_path / "old", "box", "resnet", 16200)
+    assert Judge().result(str(tmp_path)).round == "training-v1.0, training-v5.1"
+
+
+def test_sets_of_several_rounds_in_one_organisation_are_judged_each_by_its_own(tmp_path: Path) -> None:
+    """v5.0 has no GNN, so a set of v4.1 beside one of v5.0 is not of its organisation's newest round."""
+    filed(tmp_path / "acme", "new", "stable_diffusion", 17460)
+    old = filed(tmp_path / "acme", "old", "gnn", 17280)
+    assert Judge().result(str(old)).round == "training-v4.1"
+    for path in (tmp_path, tmp_path / "acme", tmp_path / "acme" / "results", tmp_path / "acme" / "systems"):
+        assert Judge().result(str(path)).round == "training-v4.1, training-v5.0", path
+
+
+def test_systems_of_several_rounds_of_inference_are_judged_each_by_its_own(tmp_path: Path) -> None:
+    for system, seed in (("a", "7322528924094909334"), ("b", "10003631887983097364")):
+        put(tmp_path / "closed" / "acme" / "results" / system / "resnet" / "Offline" / "accuracy" / "mlperf_log_detail.txt", SERVED.replace("SEED", seed))
+    for path in (tmp_path, tmp_path / "closed" / "acme"):
+        assert Judge().result(str(path)).round == "inference-v1.0, inference-v3.0", path
+
+
+@pytest.mark.parametrize("folder", ["training_results_v4.1", "results"])
+def test_one_log_of_another_benchmark_does_not_change_the_round(tmp_path: Path, folder: str) -> None:
+    """v4.1 has no ResNet, v4.0 has: the set was judged by v4.0. Now that log alone is at fault."""
+    own = filed(tmp_path / folder / "acme", "box", "ssd", 17280, stray="resnet")
+    for path in (own / "result_2.txt", own, own.parents[2], tmp_path / folder):
+        result = Judge().result(str(path))
+        assert result.round == "training-v4.1", path
+        wrong = [finding for finding in result.findings if finding.severity == "error" and "resnet" in finding.found]
+        assert {Path(finding.file).name for finding in wrong} == {"result_2.txt"}, path
+
+
+def test_of_three_runs_one_wrong_clock_does_not_change_the_round(tmp_path: Path) -> None:
+    """Sets of the largest benchmarks have three runs."""
+    for number in range(3):
+        day = 17900 if number == 1 else 17460
+        put(tmp_path / f"result_{number}.txt", NEW.replace('"time_ms": 16000', f'"time_ms": {day}').replace("resnet", "llama31_405b"))
+    assert round_at(tmp_path) == "training-v5.0"
+
+
 def test_a_folder_of_a_later_round_tells_what_a_resubmitted_log_cannot(tmp_path: Path) -> None:
     assert round_at(put(tmp_path / "training_results_v1.0" / "box" / "result_0.txt", NEW)) == "training-v1.0"
     assert round_at(put(tmp_path / "training_results_v0.9" / "box" / "result_0.txt", NEW)) == UNKNOWN
@@ -439,7 +496,7 @@ def test_a_stamp_before_the_number_makes_a_set(tmp_path: Path) -> None:
     for number in range(5):
         put(tmp_path / "resnet" / f"result_20210517_{number}.txt", NEW)
     assert recognise(tmp_path / "resnet").kind is Kind.SET
-    put(tmp_path / "other" / "result_old_1.txt", NEW)
+    put(tmp_path / "other" / "results_1.txt", NEW)
     assert recognise(tmp_path / "other").kind is Kind.UNKNOWN
 
 

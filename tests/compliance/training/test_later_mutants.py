@@ -4,10 +4,15 @@ from pathlib import Path
 
 import pytest
 from corpus import CORPUS, needs_corpus
+from mutants.edited import EDITED, EDITED_SETS, WARNED
 from mutants.judging import Court, Tally
+from mutants.kinds import Kind
 from mutants.training.bases import SetBase, logs_judged, set_bases, sets_judged
 from mutants.training.later import LATER
 from mutants.training.later_sets import LATER_SETS
+from mutants.training.sets import TrainingSet
+
+from compliance.judge import Judge
 
 pytestmark = [needs_corpus, pytest.mark.slow]
 LEAST = 0.98
@@ -21,6 +26,12 @@ BASES = 1
 def bases(tmp_path: Path) -> list[SetBase]:
     """Every second set of the newer rounds."""
     return list(set_bases(CORPUS, tmp_path, "training_v[45].[01]"))[1::2]
+
+
+@pytest.fixture
+def all_bases(tmp_path: Path) -> list[SetBase]:
+    """Every set since v1.0."""
+    return list(set_bases(CORPUS, tmp_path, "training_v[1-9]*"))
 
 
 def told(tally: Tally) -> str:
@@ -43,3 +54,32 @@ def test_what_breaks_a_set_is_seen(bases: list[SetBase], tmp_path: Path) -> None
     tally = Tally(outcomes=tuple(sets_judged(LATER_SETS, bases, Court(), tmp_path, BASES)))
     assert not tally.tracebacks()
     assert tally.share >= LEAST, told(tally)
+
+
+def test_what_is_edited_in_a_log_is_seen(all_bases: list[SetBase], tmp_path: Path) -> None:
+    tally = Tally(outcomes=tuple(logs_judged(EDITED, all_bases, Court(), tmp_path, len(all_bases))))
+    assert len(tally.kinds()) == len(EDITED)
+    assert not tally.tracebacks()
+    assert tally.share >= LEAST, told(tally)
+
+
+def test_what_is_edited_in_a_description_is_seen(all_bases: list[SetBase], tmp_path: Path) -> None:
+    tally = Tally(outcomes=tuple(sets_judged(EDITED_SETS, all_bases, Court(), tmp_path, BASES)))
+    assert len(tally.kinds()) == len(EDITED_SETS)
+    assert not tally.tracebacks()
+    assert tally.share == 1, told(tally)
+
+
+@pytest.mark.parametrize("kind", WARNED, ids=lambda kind: kind.name)
+def test_what_published_results_hold_too_is_a_warning(all_bases: list[SetBase], tmp_path: Path, kind: Kind[TrainingSet]) -> None:
+    """Something is told of the mutant that is not told of its base; games are let be, whose results are whole numbers."""
+    (tmp_path / "aside").mkdir()
+    seen = 0
+    for base in all_bases:
+        before, a_set = {each.rule for each in Judge().result(str(base.folder)).findings}, base.a_set(tmp_path / "aside")
+        if base.folder.name == "minigo" or not kind.change(a_set):
+            continue
+        assert {each.rule for each in Judge().result(str(base.folder)).findings} - before, base.name
+        a_set.undo.back()
+        seen += 1
+    assert seen > 5

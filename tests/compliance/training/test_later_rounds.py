@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from corpus import CORPUS, needs_corpus
+from examples import EXAMPLES
 from kinds.training import lately, lately_set
 from making_training import LATE_MS, drop, measured, new, put
 
@@ -14,6 +15,7 @@ from compliance.documents.training.log import read_set
 from compliance.judge import Judge
 from compliance.recognition.path_kind import recognise
 from compliance.recognition.training_rounds import Told, round_of
+from compliance.reports.text import lines
 from compliance.verdict import Severity, Verdict
 from suite import registry
 
@@ -159,3 +161,127 @@ def test_every_run_logs_a_seed(tmp_path: Path) -> None:
     (tmp_path / "result_3.txt").write_text(new(drop("seed")(measured(number=3, evaluations=15)), LATE_MS + 3 * 10**7))
     errors = [finding for finding in Judge().result(str(tmp_path)).findings if finding.severity is Severity.ERROR]
     assert [(finding.rule, Path(finding.file).name) for finding in errors] == [("runs.seeds", "result_3.txt")]
+
+
+def test_a_bare_set_may_be_of_a_later_round_and_the_report_says_so(tmp_path: Path) -> None:
+    """Results are filed again for two years: a set alone was told as if its first possible round were certain."""
+    lately_set(15)(tmp_path)
+    result = Judge().result(str(tmp_path))
+    assert (result.round, result.verdict, result.others) == ("training-v5.1", Verdict.VALID, ("training-v6.0", "training-v6.1"))
+    assert result.seen.startswith("10 training logs, among them of llama31_8b from 20")
+    assert "also possible: training-v6.0, training-v6.1 (--round ROUND decides)" in "\n".join(lines(result))
+    assert not Judge("training-v5.1").result(str(tmp_path)).others
+
+
+@needs_corpus
+def test_a_bare_set_is_of_the_later_round_where_the_first_one_calls_it_broken(tmp_path: Path) -> None:
+    """v4.0 asks for submission_status and v4.1 no longer does: logs of v4.0's time without it were filed in v4.1."""
+    bare = tmp_path / "llama2_70b_lora"
+    shutil.copytree(CORPUS / "training_v4.0/ASUSTeK/results/ESC_N8A-E12/llama2_70b_lora", bare)
+    for path in bare.glob("result_*.txt"):
+        path.chmod(0o644)
+        path.write_text("".join(line for line in path.read_text().splitlines(keepends=True) if '"submission_status"' not in line))
+    assert Judge("training-v4.0").result(str(bare)).verdict is Verdict.BROKEN
+    result = Judge().result(str(bare))
+    assert (result.round, result.verdict) == ("training-v4.1", Verdict.VALID)
+    assert result.seen.endswith("by training-v4.0 it is broken")
+    assert "training-v4.0" in result.others
+
+
+@needs_corpus
+def test_a_tree_whose_newest_round_breaks_it_is_judged_by_organisation(tmp_path: Path) -> None:
+    """v5.1 still has DLRM, and asks for seeds, which an organisation's results of v3.0 need not have."""
+    for origin in ("training_v5.1/AMD/results/MI350X_EPYC_9575F_pytorch", "training_v3.0/GIGABYTE/results/G593-SD0_hugectr"):
+        home = CORPUS / origin
+        shutil.copytree(home, tmp_path / home.parents[1].name / "results" / home.name)
+        shutil.copytree(home.parents[1] / "systems", tmp_path / home.parents[1].name / "systems")
+    result = Judge().result(str(tmp_path))
+    assert (result.round, result.verdict) == ("training-v3.0, training-v5.1", Verdict.VALID)
+
+
+@pytest.mark.parametrize("content", ["rcp-bypass", "seed-checker-bypass\nrcp-bypass\n"])
+def test_what_a_submitter_asks_the_official_checker_to_pass_over_is_a_warning(tmp_path: Path, content: str) -> None:
+    """The package checker reads options from a file in the set's folder, and accepts the set."""
+    lately_set(13)(tmp_path)
+    assert Judge("training-v5.1").result(str(tmp_path)).verdict is Verdict.BROKEN
+    (tmp_path / "package_checker_params").write_text(content)
+    result = Judge("training-v5.1").result(str(tmp_path))
+    (told,) = [finding for finding in result.findings if finding.rule == "runs.convergence"]
+    assert (result.verdict, told.severity) == (Verdict.VALID, Severity.WARNING)
+    assert told.required.endswith("/package_checker_params with rcp-bypass)")
+
+
+def test_an_option_of_a_system_counts_for_its_sets_and_another_one_does_not(tmp_path: Path) -> None:
+    """A file in the system's folder holds for all of its benchmarks; the option about points says nothing about seeds."""
+    folder = tmp_path / "acme" / "results" / "box" / "llama31_8b"
+    lately_set(15)(folder)
+    (tmp_path / "acme" / "systems").mkdir()
+    for path in folder.iterdir():
+        path.write_text("".join(line for line in path.read_text().splitlines(keepends=True) if '"seed"' not in line))
+    for option, severity in (("rcp-bypass", Severity.ERROR), ("seed-checker-bypass", Severity.WARNING)):
+        (folder.parent / "package_checker_params").write_text(option)
+        told = [finding for finding in Judge("training-v5.1").result(str(folder)).findings if finding.rule == "runs.seeds"]
+        assert {finding.severity for finding in told} == {severity}
+        assert len(told) == 10
+    assert "box/package_checker_params with seed-checker-bypass" in told[0].required
+
+
+def test_a_published_log_needs_no_number(tmp_path: Path) -> None:
+    """The official pattern is result_*.txt: sets with other names were no sets."""
+    lately_set(15)(tmp_path)
+    for number in (3, 7):
+        (tmp_path / f"result_{number}.txt").rename(tmp_path / f"result_run{number}.txt")
+    result = Judge().result(str(tmp_path))
+    assert (result.round, result.verdict) == ("training-v5.1", Verdict.VALID)
+    told = [finding for finding in result.findings if finding.severity is Severity.WARNING]
+    assert [(finding.rule, finding.found) for finding in told] == [("runs.numbers", "result_run3.txt, result_run7.txt")]
+    (tmp_path / "result_last.txt").write_text((tmp_path / "result_0.txt").read_text())
+    assert "runs.count" in {finding.rule for finding in Judge().result(str(tmp_path)).findings}
+
+
+@pytest.mark.parametrize(("inside", "severity"), [((), Severity.WARNING), (("resnet",), Severity.ERROR)])
+def test_an_empty_folder_of_a_system_needs_no_description(tmp_path: Path, inside: tuple[str, ...], severity: Severity) -> None:
+    """The package checker opens a description only for a folder of a benchmark."""
+    shutil.copytree(EXAMPLES / "base" / "trained-tree", tmp_path / "t")
+    empty = tmp_path / "t" / "acme" / "results" / "another"
+    empty.mkdir()
+    for name in inside:
+        (empty / name).mkdir()
+    told = [finding for finding in Judge().result(str(tmp_path / "t")).findings if finding.rule == "org.described"]
+    assert [finding.severity for finding in told] == [severity]
+
+
+def cut(path: Path, evaluations: int) -> None:
+    """Cut a log behind an evaluation, as a run that was stopped leaves it."""
+    kept, seen = [], 0
+    for line in path.read_text().splitlines(keepends=True):
+        kept.append(line)
+        seen += '"eval_accuracy"' in line
+        if seen == evaluations:
+            break
+    path.write_text("".join(kept))
+
+
+@pytest.mark.parametrize(
+    ("logs", "evaluations", "verdict"),
+    [((4,), 9, Verdict.VALID), ((4,), 1, Verdict.VALID), ((4,), 15, Verdict.BROKEN), ((4, 5), 9, Verdict.BROKEN)],
+    ids=["stopped", "soon", "looks-converged", "two"],
+)
+def test_one_run_of_a_set_may_have_been_stopped(tmp_path: Path, logs: tuple[int, ...], evaluations: int, verdict: Verdict) -> None:
+    """It counts as the run that failed; a log that ends behind its target without run_stop was cut by somebody."""
+    lately_set(15)(tmp_path)
+    for number in logs:
+        cut(tmp_path / f"result_{number}.txt", evaluations)
+    result = Judge("training-v5.1").result(str(tmp_path))
+    assert result.verdict is verdict
+    told = [finding for finding in result.findings if finding.rule == "log.present"]
+    assert {(finding.found, finding.severity) for finding in told} == {("no run_stop", Severity.WARNING if verdict is Verdict.VALID else Severity.ERROR)}
+    assert Judge("training-v5.1").result(str(tmp_path / "result_4.txt")).verdict is Verdict.BROKEN
+
+
+def test_a_log_in_which_no_run_began_is_no_stopped_run(tmp_path: Path) -> None:
+    lately_set(15)(tmp_path)
+    path = tmp_path / "result_4.txt"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[: next(index for index, line in enumerate(lines) if '"run_start"' in line)]))
+    assert Judge("training-v5.1").result(str(tmp_path)).verdict is Verdict.BROKEN

@@ -95,6 +95,12 @@ def valid_events(path: Path) -> list[dict[str, Any]]:
     return [event for _, event in kept]
 
 
+def marks(path: Path) -> list[tuple[str, object, object]]:
+    """What a log says once what is void is left out, without times and rates."""
+    found = [event for event in valid_events(path) if event["key"] not in ("tracked_stats", "campaign_nonce", "command_line", "settings")]
+    return [(event["key"], event["value"], event["metadata"].get("epoch_num")) for event in found]
+
+
 def weights(results: Path, workload: str = "fake") -> dict[str, bytes]:
     """Read the newest checkpoint's files, without the record."""
     folder = max((results / "checkpoints" / workload).iterdir(), key=os.path.getmtime)

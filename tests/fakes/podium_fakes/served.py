@@ -58,6 +58,8 @@ class Served:
         """Make the system under test."""
         if self.fault == "request":
             raise RequestError("asked wrongly on purpose")
+        with (checkpoint / "processes").open("a") as stream:
+            stream.write(f"{run.device} of {os.environ.get('CUDA_VISIBLE_DEVICES', 'all')}\n")
         return ServedInference(self, checkpoint)
 
 

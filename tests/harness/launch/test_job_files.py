@@ -47,7 +47,7 @@ def test_the_batch_script_says_nodes_to_srun_too_and_never_falls_back_to_itself(
     """pyxis passes no #SBATCH option on to srun; nodes that each rendezvous with themselves train alone."""
     text = slurm("--nodes", "4", "--devices", "8", "--container", "a/b:1")
     assert "srun --nodes=4 --ntasks=4 --ntasks-per-node=1" in text and "--gpus-per-node=8 --container-image=a/b:1" in text
-    assert "localhost" not in text and "||" not in text.split("srun", 1)[0]
+    assert "localhost" not in text and "||" not in text.split("resume=()", 1)[0]
     assert "--nnodes=4 --nproc-per-node=8" in text and "--requeue" in text
 
 
@@ -55,15 +55,6 @@ def test_text_of_the_user_is_quoted() -> None:
     """A space in a path would be two arguments, and a semicolon a command."""
     text = printed("slurm", "fake", "--profile", "smoke", "--results", "/shared/my results; rm -rf x", "--", "--set", "a=b c")
     assert "'/shared/my results; rm -rf x'" in text and "'a=b c'" in text
-
-
-@pytest.mark.skipif(shutil.which("sbatch") is None, reason="Slurm is not installed")
-def test_slurm_takes_the_batch_script(tmp_path: Path) -> None:
-    """Slurm's own parser is the last word on #SBATCH lines."""
-    path = tmp_path / "job.sh"
-    path.write_text(slurm("--device", "cpu"))
-    done = subprocess.run(["sbatch", "--test-only", str(path)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
 
 
 def stubs(folder: Path) -> dict[str, str]:
@@ -97,6 +88,28 @@ def test_the_batch_script_trains_and_goes_on_after_it_was_stopped(tmp_path: Path
     assert f"requeue {os.getpid()}" in (tmp_path / "bin" / "calls").read_text()
     assert subprocess.run(["bash", str(path)], env=environment, capture_output=True, timeout=120).returncode == 0
     assert "resumed" in [event["key"] for event in events(log_path(results))]
+
+
+@pytest.mark.parametrize("scheduler", ["slurm", "kubernetes"])
+@pytest.mark.parametrize(
+    ("log", "resumed"),
+    [
+        ("open/tests/results/testbed/resnet/result_0.txt.partial", True),
+        (".podium/fake/next/closed/tests/results/testbed/resnet/result_3.txt.partial", True),
+        ("open/tests/results/testbed/resnet/result_0.txt", False),
+        ("open/tests/results/testbed/ssd/result_0.txt.partial", False),
+        (".podium/ssd/next/open/tests/results/testbed/ssd/result_0.txt.partial", False),
+    ],
+)
+def test_an_unfinished_run_of_this_workload_goes_on(tmp_path: Path, scheduler: str, log: str, resumed: bool) -> None:
+    """A run beside an earlier result began anew each time; another workload's unfinished run was no reason to resume, or to come back."""
+    results = tmp_path / "my results"
+    (results / log).parent.mkdir(parents=True)
+    (results / log).touch()
+    lines = printed(scheduler, *FAKE, "--results", str(results), "--container", "a/b:1").splitlines()
+    condition = next(line for line in lines if line.strip().startswith("if compgen"))
+    done = subprocess.run(["bash", "-euc", f'resume=(); {condition.strip()}; echo "${{resume[@]}}"'], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, "--resume" if resumed else "")
 
 
 @pytest.mark.parametrize("more", [(), ("--device", "cpu"), ("--data", "/data/imagenet")])

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from harness.machine import placement
-from harness.machine.placement import by_node, groups, instances_of, nodes, place, usual_groups, written
+from harness.machine.placement import Place, by_node, groups, instances_of, nodes, place, usual_groups
 from suite.errors import RequestError
+from suite.process.devices import written
 
 
 def test_groups_are_equal_and_disjoint():
@@ -48,11 +49,6 @@ def test_cores_are_written_as_the_kernel_does(cores: tuple[int, ...]):
     assert tuple(placement.listed(written(cores))) == cores
 
 
-def test_core_lists_are_short():
-    """64 numbers would not fit a line."""
-    assert written(range(64)) == "0-63" and written([0, 2, 3]) == "0,2-3"
-
-
 @pytest.mark.parametrize(("asked", "words"), [(-1, "below 0"), (10**6, "too many for")])
 def test_what_the_machine_cannot_hold_is_refused(asked: int, words: str):
     """Exit code 2, before anything starts."""
@@ -64,7 +60,7 @@ def test_what_the_machine_cannot_hold_is_refused(asked: int, words: str):
 def test_instances_are_pinned_only_where_the_cores_are_free(monkeypatch: pytest.MonkeyPatch):
     """Who is pinned cannot avoid another program."""
     monkeypatch.setattr(placement, "busy_share", lambda: 0.5)
-    assert place(1) == ((),)
+    assert place(["cpu"], 1) == (Place(device="cpu"),)
     monkeypatch.setattr(placement, "busy_share", lambda: 0.0)
-    assert set(place(1)[0]) == os.sched_getaffinity(0)
-    assert place(0) == ()
+    assert set(place(["cpu"], 1)[0].cores) == os.sched_getaffinity(0)
+    assert place(["cpu"], 0) == ()

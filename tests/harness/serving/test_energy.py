@@ -10,6 +10,7 @@ from podium_fakes.drive import entry, options
 from podium_fakes.kept import keep_ceiling, keep_checkpoint
 
 from harness.serving import infer
+from harness.serving.loadgen.result_files import Facts
 from suite.loadgen.scenario import Scenario
 
 FAKE = "podium meter fake --watts 50 --period-ms 20"
@@ -72,3 +73,12 @@ def test_a_run_says_which_of_its_files_were_lost(tmp_path: Path, monkeypatch: py
     record = served(tmp_path / "results", Scenario.OFFLINE, power="off")
     (lost,) = record["lost"]
     assert record["verdict"] == "VALID" and lost.startswith("telemetry.jsonl is lost: ") and lost in capsys.readouterr().out
+
+
+def test_readings_that_cannot_be_read_cost_the_energy_in_one_sentence(tmp_path: Path) -> None:
+    """A meter whose clock says 400 digits: the finished run is kept."""
+    channel = {"id": 0, "name": "meter", "kind": "power", "source": "meter", "grade": "meter", "scope": ["system"], "clock_offset_ns": 10**400}
+    (tmp_path / "telemetry.jsonl").write_text(json.dumps({"telemetry": 1, "channels": [channel], "clocks_ns": [0, 0]}) + "\n")
+    found = infer.energy_of(tmp_path, Scenario.OFFLINE, Facts(values={}))
+    (reason,) = found.reasons
+    assert found.energy == () and reason.startswith("telemetry.jsonl: line 1: ") and len(reason) < 120

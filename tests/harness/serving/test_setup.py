@@ -222,7 +222,7 @@ def test_an_engine_that_cannot_serve_is_refused_before_the_training(tmp_path: Pa
 def test_instances_are_one_worker_each_and_nothing_beside_workers(tmp_path: Path):
     """Threads inside several processes would need a placement of their own."""
     bench = ready(tmp_path, "sut.instances=1", threads=2)
-    assert len(bench.system.placement) == bench.system.batching.workers == 1
+    assert len(bench.system.placement) == bench.system.workers == 1
     with pytest.raises(RequestError, match="give one of the two"):
         set_up("fake", options(tmp_path, "sut.instances=1", "batching.workers=2"), None)
     with pytest.raises(RequestError, match="too many for"):

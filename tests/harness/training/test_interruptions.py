@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from podium_fakes import drive
-from podium_fakes.drive import events, keys, log_path, options, partial, start, until, valid_events, weights, words
+from podium_fakes.drive import events, keys, log_path, marks, options, partial, start, until, valid_events, weights, words
 
 from harness.training.run_set import train_set
 from harness.training.state.checkpointing import generations
@@ -34,12 +34,6 @@ def interrupt(results: Path, how: signal.Signals, *more: str, checkpoints: int =
     child.send_signal(how)
     _, stderr = child.communicate(timeout=30)
     return child.returncode, stderr
-
-
-def marks(path: Path) -> list[tuple[str, object, object]]:
-    """What a log says once what is void is left out, without times and rates."""
-    found = [event for event in valid_events(path) if event["key"] not in ("tracked_stats", "campaign_nonce", "command_line", "settings")]
-    return [(event["key"], event["value"], event["metadata"].get("epoch_num")) for event in found]
 
 
 @pytest.mark.parametrize("inside", [True, False])

@@ -10,8 +10,9 @@ from submissions.publish.rows import Row
 
 ROW = Row(
     id="0" * 64, round="podium-v1", profile="full", division="closed", org="acme", system="box", accelerator="", accelerators=0, nodes=1, engine="torch",
-    precision="fp32", workload="resnet50", scenario="", metric="time_to_train", unit="minutes", value=10.0, low=None, high=None, n=1, runs=(10.0,),
-    attempts=1, verdict="Valid", noise=(), signed_by="", source="",
+    precision="fp32", workload="resnet50", half="training", scenario="", metric="time_to_train", unit="minutes",
+    value=10.0, low=None, high=None, n=1, runs=(10.0,),
+    attempts=1, verdict="Valid", noise=(), signed_by="", kind="bundle", source="", note="",
 )  # fmt: skip
 
 

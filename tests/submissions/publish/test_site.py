@@ -3,6 +3,7 @@
 import csv
 import errno
 import hashlib
+import html
 import json
 import re
 import shutil
@@ -77,9 +78,8 @@ def test_equal_bundles_give_equal_bytes(bundle: Path, tmp_path: Path) -> None:
 
 
 def test_a_site_may_be_made_anew(site: Path, bundle: Path) -> None:
-    (site / "old.html").write_text("left over")
     run(bundle, "-o", site, "--bundles", "none")
-    assert not (site / "old.html").exists() and not (site / "bundles").exists()
+    assert not (site / "bundles").exists()
     assert sorted(path.name for path in site.parent.iterdir()) == ["site"]
 
 
@@ -163,8 +163,123 @@ def test_published_rows_have_their_source_and_stand_in_tables_of_their_own(bundl
     assert "trademarks of MLCommons" in (tmp_path / "site/index.html").read_text("utf-8")
 
 
+@pytest.fixture
+def published(bundle: Path, tmp_path: Path) -> Path:
+    """A site of one bundle and the published rows."""
+    run(bundle, "-o", tmp_path / "site", "--published")
+    return tmp_path / "site"
+
+
+def test_figures_of_documents_stand_under_their_half_and_are_not_ranked(published: Path) -> None:
+    """Watts, costs and latencies of inference stood under training, and the highest power was called the best."""
+    training, inference = (html.unescape((published / f"resnet50/{name}.html").read_text("utf-8")) for name in ("training", "inference"))
+    assert "board power" not in training and "board power" in inference
+    assert "The best stands first" in training and "The best stands first" not in inference
+    told = [row for row in json.loads((published / "data/results.json").read_text("utf-8"))["results"] if row["metric"] == "board_power"]
+    watts = [f"{row['value']:.2f} W" for row in told if row["system"] == "Tesla V100"]
+    assert len(watts) == 6 and re.findall(r"<td>Tesla V100<td>NVIDIA<td class=.m.>[^<]*<td class=.n.>([\d.]+ W)", inference) == watts, "in the document's order"
+    assert {row["half"] for row in told} == {"inference"}
+
+
+def test_rows_of_one_system_are_told_apart(published: Path) -> None:
+    """Six rows of one name, one organisation and six values tell nobody which is which."""
+    board = html.unescape((published / "resnet50/inference.html").read_text("utf-8"))
+    tables = [re.findall(r"<tr class=.*", table) for table in board.split("<table>")[1:]]
+    assert len(tables) > 10
+    for rows in tables:
+        told = [re.sub(r'<td class="n">[^<]*', "", row) for row in rows]
+        assert sorted(set(told)) == sorted(told), "only the value differs"
+        assert not [row for row in rows if re.search(r">[\d.,]+ 1<", row)], "a ratio has no unit"
+
+
+def test_published_rows_are_not_said_to_be_judged(published: Path) -> None:
+    rows = json.loads((published / "data/results.json").read_text("utf-8"))["results"]
+    assert {row["verdict"] for row in rows if row["source"]} == {"not judged here"}
+    assert {row["kind"] for row in rows} == {"bundle", "reported", "recomputed"}
+    board = (published / "resnet50/inference.html").read_text("utf-8")
+    assert "Judge" not in board and "Signature" not in board
+
+
+def test_rows_of_the_index_have_their_source(published: Path) -> None:
+    index = html.unescape((published / "index.html").read_text("utf-8"))
+    rows = [row for row in json.loads((published / "data/results.json").read_text("utf-8"))["results"] if row["kind"] == "recomputed"]
+    assert rows and all(row["source"] in index for row in rows)
+
+
+def links(path: Path) -> set[Path]:
+    return {(path.parent / link).resolve() for link in re.findall(r'<a href="([^"#]+)', path.read_text("utf-8"))}
+
+
+def test_every_file_of_a_site_can_be_reached_and_every_page_leads_back(site: Path) -> None:
+    """Bundles, schema and hashes were in the folder, and no page led to them; a report had no way out."""
+    pages = list(site.rglob("*.html"))
+    reached = {path for page in pages for path in links(page)}
+    files = {path for path in site.rglob("*") if path.is_file() and path.name not in (".podium-site", "results.parquet")}
+    assert files - reached == set()
+    assert all((site / "index.html").resolve() in links(page) for page in pages)
+    (report,) = site.glob("r/*/index.html")
+    (bundle,) = site.glob("bundles/*")
+    assert bundle in links(report) and bundle in links(site / "resnet50/training.html")
+
+
+def test_without_bundles_no_page_links_them(bundle: Path, tmp_path: Path) -> None:
+    run(bundle, "-o", tmp_path / "site", "--bundles", "none")
+    assert not [path for page in (tmp_path / "site").rglob("*.html") for path in links(page) if not path.is_file()]
+
+
 def test_parquet_says_what_json_says(site: Path) -> None:
     """Whoever has many sites reads this one."""
     parquet = pytest.importorskip("pyarrow.parquet", reason="the extra `parquet` is not installed")
     told = json.loads((site / "data/results.json").read_text("utf-8"))["results"]
     assert parquet.read_table(site / "data/results.parquet").to_pylist() == told
+
+
+def test_a_target_with_dots_or_behind_a_link_is_written_and_stays_what_it_is(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`twice/../twice/` moved the earlier site away and had no name for the new one; `.` was a traceback; a link became a folder."""
+    site, other = tmp_path / "site", tmp_path / "link"
+    run(bundle, "-o", site)
+    whole = content(site)
+    run(bundle, "-o", f"{site}/../site/")
+    assert content(site) == whole
+    site.joinpath("index.html").write_text("old")
+    monkeypatch.chdir(site)
+    run(bundle, "-o", ".")
+    other.symlink_to(site)
+    run(bundle, "-o", other)
+    assert content(site) == whole and other.is_symlink() and sorted(path.name for path in tmp_path.iterdir()) == ["link", "site"]
+
+
+def test_what_others_put_into_a_site_stays(site: Path, bundle: Path) -> None:
+    """A host's CNAME and .git were deleted with the earlier site."""
+    for name in ("CNAME", ".git/HEAD"):
+        (site / name).parent.mkdir(exist_ok=True)
+        (site / name).write_text("mine")
+    (site / "r" / "gone.html").write_text("an old page")
+    (site / "data/SHA256SUMS").write_text((site / "data/SHA256SUMS").read_text() + f"{'0' * 64}  r/gone.html\n")
+    run(bundle, "-o", site)
+    assert (site / "CNAME").read_text() == (site / ".git/HEAD").read_text() == "mine" and not (site / "r" / "gone.html").exists()
+
+
+def test_a_folder_in_the_way_is_not_deleted(bundle: Path, tmp_path: Path) -> None:
+    """The folder for the unfinished site may be somebody's own."""
+    mine = tmp_path / "site.partial" / "mine.txt"
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    with pytest.raises(RequestError, match="in the way"):
+        run(bundle, "-o", tmp_path / "site")
+    assert mine.read_text() == "mine" and not (tmp_path / "site").exists()
+
+
+def test_a_site_that_cannot_take_its_place_leaves_the_earlier_one(site: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The earlier site was moved aside, and stayed there."""
+    whole, original = content(site), Path.replace
+
+    def replace(path: Path, target: Path) -> Path:
+        if path.name.endswith("site.partial"):
+            raise OSError(errno.EIO, "Input/output error")
+        return original(path, target)
+
+    monkeypatch.setattr(Path, "replace", replace)
+    with pytest.raises(RequestError, match="not written"):
+        run(bundle, "-o", site)
+    assert content(site) == whole

@@ -44,3 +44,5 @@ def test_a_result_leads_to_its_report_and_back(browser: "Browser", site: Path) -
     with browser.opened(site / "index.html") as seen:
         seen.page.get_by_role("link", name="box-torch-bf16").first.click()
         assert "report" in seen.page.title()
+        seen.page.get_by_role("link", name="All results").click()
+        assert seen.page.url == (site / "index.html").as_uri()

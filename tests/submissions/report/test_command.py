@@ -48,9 +48,10 @@ def test_a_path_that_is_not_there_leaves_no_page(tmp_path: Path) -> None:
 def test_a_broken_bundle_gets_its_page_and_exit_1(bundle: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken.tar.zst"
     broken.write_bytes(bundle.read_bytes()[:-40])
-    with pytest.raises(JudgedError, match="not compliant"):
+    with pytest.raises(JudgedError, match="broken.tar.zst: broken"):
         run(broken, "-o", tmp_path / "page.html")
-    assert "Not compliant" in (tmp_path / "page.html").read_text("utf-8")
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert ">Broken<" in page and "Not compliant" not in page and "samples/s" not in page, "figures of a broken file would be believed"
 
 
 def test_a_full_disk_is_exit_3_and_leaves_nothing(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from submissions.report import build
 from submissions.report.command import as_json, html
 from submissions.report.document import Document, Section, plain, read, schema, visible
-from submissions.report.exports import charts, markdown, trace
+from submissions.report.exports import charts, escaped, markdown, trace
 from submissions.report.page import asset, digest
 
 SCHEMA = Path(__file__).resolve().parents[3] / "submissions" / "report" / "report-document.json"
@@ -116,7 +117,12 @@ def test_records_are_drawn_and_no_longer_missed(recorded: Path) -> None:
     text = "".join(parsed(html(made(recorded))).text)
     assert "Latency over time" in text and "Use of the cores" in text
     assert "There is no queries.npy" not in text
-    assert "p90 2 ms" in text, "the percentile that the scenario is judged by is marked"
+    assert "measured p90 2 ms" in text, "the percentile that the scenario is judged by is marked"
+
+
+def test_batches_of_one_size_are_said(recorded: Path) -> None:
+    """Without a chart and without a word, nobody knows whether batches were recorded at all."""
+    assert "Every batch had 1 sample." in "".join(parsed(html(made(recorded))).text)
 
 
 def test_a_broken_record_is_said_and_the_rest_is_drawn(recorded: Path) -> None:
@@ -139,14 +145,47 @@ def test_one_run_is_called_not_tested(bundle: Path) -> None:
     assert tiles and all("not tested: one run" in tile.note for tile in tiles)
 
 
+def test_the_result_is_told_from_the_measured_percentile(recorded: Path) -> None:
+    """Early stopping estimates a percentile above the measured one: two figures called p90 leave the reader to guess."""
+    document = made(recorded)
+    tile = next(tile for tile in document.parts[0].tiles if tile.name == "SingleStream")
+    assert "LoadGen's early-stopping estimate" in tile.note
+    (section,) = [part for each in document.parts[0].sections for part in each.parts if part.id.startswith("serving-") and part.title == "SingleStream"]
+    table = next(table for table in section.tables if table.title.startswith("Performance runs"))
+    assert table.columns[1] == "result: early-stopping estimate of p90" and table.columns[4] == "measured p90 ms"
+    assert [mark.name.split()[0] for mark in section.charts[0].marks] == ["measured", "measured", "result"]
+    assert f"{tile.value} ms is LoadGen's early-stopping estimate" in section.intro.replace("This", f"{tile.value} ms")
+
+
 def test_a_tampered_bundle_gets_a_page_that_says_so(bundle: Path, tmp_path: Path) -> None:
     content = bytearray(bundle.read_bytes())
     content[len(content) // 2] ^= 1
     broken = tmp_path / "broken.tar.zst"
     broken.write_bytes(content)
     document, problems = build.document([broken])
-    assert problems and document.parts[0].verdict == "Not compliant"
-    assert "Nothing in this file may be relied on" in html(read(plain(document)))
+    assert problems and document.parts[0].verdict == "Broken"
+    assert "nothing in it may be relied on" in html(read(plain(document)))
+
+
+@pytest.mark.parametrize("length", [100, 5_000])
+def test_a_cut_bundle_is_not_said_to_be_judged(bundle: Path, tmp_path: Path, length: int) -> None:
+    """The judge has not read a file that could not be unpacked, and it broke no rule of a round; its problem is one, and was listed three times."""
+    (tmp_path / "cut.tar.zst").write_bytes(bundle.read_bytes()[:length])
+    document, problems = build.document([tmp_path / "cut.tar.zst"])
+    text = markdown(read(plain(document)))
+    assert problems == [f"{tmp_path / 'cut.tar.zst'}: broken"]
+    assert "Not compliant" not in text and "has read" not in text and "nothing in it was judged" in text
+    (section,) = document.parts[0].sections
+    assert [row[0] for table in section.tables for row in table.rows] == ["bundle.archive"]
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [("a<b>c", "a&#60;b&#62;c"), ("a|b", "a&#124;b"), ("# x", "\\# x"), ("a\\*b_c", "a\\\\\\*b\\_c"), ("&#60;", "&#38;\\#60;")],
+)
+def test_markdown_escapes_each_letter_once(text: str, written: str) -> None:
+    """A `<` became `&\\#60;`, which a reader sees as such."""
+    assert escaped(text) == written
 
 
 def test_two_paths_stand_beside_one_another(bundle: Path, tree: Path) -> None:
@@ -208,3 +247,23 @@ def test_colours_can_be_told_from_their_ground(theme: str) -> None:
             assert contrast(colours[f"s{series}"], colours[ground]) >= 3, series
     for tone in ("good", "bad", "caution"):
         assert contrast(colours[tone], colours[f"{tone}-bg"]) >= 4.5, tone
+
+
+def test_engines_of_a_bundle_stand_beside_one_another(tree: Path) -> None:
+    """A bundle holds no table of podium precision: its report was silent about engines although all their results were in it."""
+    own = tree / "open/acme/results/box-torch-fp32"
+    other = tree / "open/acme/results/box-onnxruntime-int8"
+    shutil.copytree(own / "resnet50", other / "resnet50")
+    for path in other.rglob("run.json"):
+        record = json.loads(path.read_text("utf-8"))
+        path.write_text(json.dumps(record | {"engine": "onnxruntime", "precision": "int8"}), "utf-8")
+    shutil.copy(tree / "open/acme/systems/box-torch-fp32.json", tree / "open/acme/systems/box-onnxruntime-int8.json")
+    (section,) = [each for each in made(tree).parts[0].sections if each.id == "precision-resnet50"]
+    (table,) = section.tables
+    assert [row[:2] for row in table.rows] == [("torch", "fp32"), ("onnxruntime", "int8")], "the first row is what the others are compared with"
+    assert table.rows[0][6] == table.rows[1][6] != "-" and table.rows[1][3].endswith("+0.0000")
+    assert {len(row) for row in table.rows} == {len(table.columns)}
+
+
+def test_one_engine_is_not_compared_with_itself(tree: Path) -> None:
+    assert not [each for each in made(tree).parts[0].sections if each.id.startswith("precision")]

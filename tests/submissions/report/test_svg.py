@@ -7,10 +7,12 @@ import pytest
 
 from submissions.report.document import Axis, Chart, Line, Mark
 from submissions.report.drawing.pictures import draw as picture
-from submissions.report.drawing.svg import BOTTOM, LEFT, RIGHT, TICKS, TOP, Scale, draw, even_ticks, log_ticks
+from submissions.report.drawing.svg import BOTTOM, LEFT, RIGHT, TICKS, TOP, WIDTH, Scale, draw, even_ticks, log_ticks
 from suite.examples import Example, Outline
 
 HOSTILE = '<img src=x onerror=alert(1)>"\''
+PX_PER_LETTER = 9.5
+"""Of digits at 16 px, the size on narrow screens."""
 DRAWN = ("path", "line", "circle", "text", "rect", "polygon")
 
 
@@ -96,3 +98,22 @@ def test_objects_are_drawn_over_the_picture_and_named() -> None:
     tags = [each.tag for each in elements(drawn)]
     assert tags.count("rect") == 3 and tags.count("polygon") == 1 and tags.count("image") == 1
     assert "0.90" in str(ElementTree.fromstring(drawn).get("aria-label"))
+
+
+def test_names_of_marks_and_ticks_stay_on_the_drawing() -> None:
+    """A tick at the right end was cut, and five digits at the left end on a narrow screen."""
+    drawn = elements(draw(chart(x=Axis(name="latency", low=0.0, high=2_000.0), y=Axis(name="rate", low=0.0, high=120_000.0))))
+    ticks = [each for each in drawn if each.tag == "text" and each.get("class") == "ink" and each.text]
+    across = [each for each in ticks if each.text == "2,000"]
+    assert [float(str(each.get("x"))) + 5 * PX_PER_LETTER / 2 <= WIDTH for each in across] == [True]
+    assert "100k" in {each.text for each in ticks}
+    assert all(len(str(each.text)) * PX_PER_LETTER <= LEFT - 8 for each in ticks if each.get("text-anchor") == "end")
+
+
+def test_names_of_marks_are_drawn_over_every_line_and_clear_of_the_legend() -> None:
+    drawn = elements(draw(chart(marks=(Mark(name="bound", value=5.0, upright=False), Mark(name="p50", value=5.0, upright=True)))))
+    names = [number for number, each in enumerate(drawn) if each.tag == "text" and each.get("class") == "mark"]
+    lines = [number for number, each in enumerate(drawn) if each.get("class") == "mark" and each.tag == "line"]
+    assert max(lines) < min(names)
+    bound = drawn[names[1]]
+    assert bound.text == "bound" and bound.get("text-anchor") == "start" and float(str(bound.get("x"))) < LEFT + 10

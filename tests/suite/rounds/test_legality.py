@@ -5,6 +5,7 @@ import math
 import pytest
 
 from suite.rounds import Constraint, HyperValue
+from suite.rounds.constraints import Relation
 from suite.rounds.legality import judge
 
 
@@ -55,3 +56,22 @@ def test_condition_on_a_choice() -> None:
     rule = Constraint(key="lr", multiple_of=0.5, when_key="opt_name", when_one_of=("sgd",))
     assert breaches(rule, lr=0.3, opt_name="sgd") == ["a multiple of 0.5"]
     assert breaches(rule, lr=0.3, opt_name="lars") == []
+
+
+@pytest.mark.parametrize(("steps", "holds"), [(900, True), (901, False), (900.0001, False)])
+def test_whole_numbers_have_no_tolerance(steps: float, holds: bool) -> None:
+    """A millionth of a million steps is a step."""
+    rule = Constraint(key="decay", relation=Relation(of="warmup", rest_of=1_000_000))
+    assert (breaches(rule, decay=1_000_000 - 900, warmup=steps) == []) is holds
+    assert (breaches(Constraint(key="x", equals=900), x=steps) == []) is holds
+
+
+@pytest.mark.parametrize("other", ["100", True, -1])
+def test_nothing_follows_from_what_is_no_number(other: HyperValue) -> None:
+    """Otherwise the key that is related to it would go unchecked."""
+    assert breaches(Constraint(key="decay", relation=Relation(of="warmup", rest_of=1000)), decay=900, warmup=other) != []
+
+
+def test_another_hyper_parameter_that_is_not_set_is_left_to_the_rule_that_asks_for_it() -> None:
+    """One fault, one finding."""
+    assert breaches(Constraint(key="decay", relation=Relation(of="warmup", rest_of=1000)), decay=900) == []

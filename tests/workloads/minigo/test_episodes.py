@@ -1,6 +1,7 @@
 """A game of an evaluation, as a training log has it: what is drawn of it, and what is none."""
 
 import base64
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -77,3 +78,13 @@ def test_unknown_words_are_not_repeated() -> None:
     """Neither opponent nor result of a log becomes text of the page unless it is one of ours."""
     found = episode({**CAPTURED, "opponent": "<b>", "won": "much"})
     assert "its opponent" in found.description and "<b>" not in found.description and "much" not in found.description
+
+
+def test_the_board_has_the_coordinates_that_moves_are_named_by() -> None:
+    """Nobody finds C2 on a board without letters and numbers."""
+    found = episode(CAPTURED)
+    drawn = drawing(found.frames[0].picture)
+    assert '<tspan x="24 48 72 96 120" y="10">ABCDE</tspan>' in drawn
+    rows = dict(re.findall(r'<tspan x="6" y="(\d+)">(\d)</tspan>', drawn))
+    assert list(rows.values()) == ["5", "4", "3", "2", "1"] and [int(y) for y in rows] == [27, 51, 75, 99, 123]
+    assert "A ring marks the stone" in found.description

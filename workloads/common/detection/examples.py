@@ -123,4 +123,4 @@ def counted(outlines: Sequence[Outline]) -> str:
     counts: dict[str, int] = {}
     for each in outlines:
         counts[each.label] = counts.get(each.label, 0) + 1
-    return ", ".join(f"{count} {label}" for label, count in sorted(counts.items())) or "nothing"
+    return ", ".join(f"{count} \u00d7 {label}" for label, count in sorted(counts.items())) or "nothing"

@@ -1,5 +1,6 @@
 """Several instances of one system under test: they add up to the run, and share its work."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
@@ -8,6 +9,8 @@ from compliance.documents.podium.inference import LoadGenRun
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite.files.layout import RUN_RECORD
+from suite.process.devices import members, names_several
+from suite.records import RunRecord
 
 SETTING: Final = "sut.instances"
 LEAST_SHARE: Final = 0.5
@@ -18,18 +21,17 @@ FEWEST_BATCHES: Final = 8
 
 @rule("loadgen.instances", LoadGenRun)
 def instances(run: LoadGenRun) -> Iterator[Fault]:
-    """The instances of a system are as many as its setting says, share no core, and answered the run's batches and samples together; one that
-    answered less than half of an equal share is a warning.
+    """A system has as many instances as its setting says, on each of the devices that the run names; they share no core, and answered the run's
+    batches and samples together; one that answered less than half of an equal share is a warning.
 
     Source: house rule: run.json tells what each process answered; harness/serving/instances.
     Advice: do not edit run.json; where the work is unequal, look at the placement and at what else uses those cores.
     """
     record = run.record
-    asked = record.settings.get(SETTING) if record else None
-    if record is None or not (record.instances or asked):
+    if record is None or not (record.instances or record.settings.get(SETTING) or names_several(record.device)):
         return
-    if len(record.instances) != asked:
-        yield run.fault(RUN_RECORD, f"{len(record.instances)} instances", f"{asked!r}, the setting {SETTING}")
+    if fault := misplaced(run, record):
+        yield fault
         return
     cores = [core for each in record.instances for core in each.cores]
     if len(set(cores)) != len(cores):
@@ -40,6 +42,20 @@ def instances(run: LoadGenRun) -> Iterator[Fault]:
         yield run.fault(RUN_RECORD, f"{batches} batches and {samples} samples of all instances", f"{told:g} batches and their samples, as the run has")
     if batches >= FEWEST_BATCHES * len(record.instances):
         yield from unequal(run, [each.samples for each in record.instances])
+
+
+def misplaced(run: LoadGenRun, record: RunRecord) -> Fault | None:
+    """Return what is wrong with the number of instances on each device."""
+    devices, asked = members(record.device), record.settings.get(SETTING)
+    if devices is None:
+        return run.fault(RUN_RECORD, f"device {record.device}", "GPUs in ascending order, each once, such as cuda:0-3,6")
+    each = asked if len(devices) == 1 else asked or 1
+    counts = Counter(instance.device or record.device for instance in record.instances)
+    if dict(counts) == dict.fromkeys(devices, each):
+        return None
+    where = ", ".join(f"{count} on {device}" for device, count in sorted(counts.items()))
+    required = f"the setting {SETTING}" if len(devices) == 1 else f"as many on each device of {record.device}"
+    return run.fault(RUN_RECORD, f"{len(record.instances)} instances{where and f': {where}'}", f"{each!r}, {required}")
 
 
 def unequal(run: LoadGenRun, samples: list[int]) -> Iterator[Fault]:

@@ -10,8 +10,11 @@ from contextlib import suppress
 from typing import Final
 
 from harness.machine.power.meter import VERSION
+from suite.errors import RequestError
+from suite.files.untrusted_files import whole_number
 
 LINE_LIMIT: Final = 4096
+MOST_PORT: Final = 65535
 Watts = Callable[[], float]
 """Returns the present power; OSError if it cannot be read."""
 
@@ -22,7 +25,14 @@ def serve(greeting: str, period_ms: int, watts: Watts, listen: str | None) -> No
         talk(sys.stdin.fileno(), sys.stdout.fileno(), greeting, period_ms, watts)
         return
     host, _, port = listen.rpartition(":")
-    with socket.create_server((host, int(port))) as server:
+    number = whole_number(port)
+    if not host or number is None or number > MOST_PORT:
+        raise RequestError(f"--listen {listen}: write HOST:PORT, with a port up to {MOST_PORT}")
+    try:
+        server = socket.create_server((host, number))
+    except OSError as error:
+        raise RequestError(f"--listen {listen}: {error.strerror or error}") from error
+    with server:
         print(f"listening on {host}:{server.getsockname()[1]}", flush=True)
         while True:
             caller, _ = server.accept()

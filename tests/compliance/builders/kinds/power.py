@@ -114,6 +114,36 @@ def stuck(lines: list[dict[str, Any]]) -> None:
         line["p"] = 33_000_000
 
 
+def swinging(lines: list[dict[str, Any]]) -> None:
+    """A sensor whose last digit moves, and nothing else."""
+    for place, line in enumerate(of(lines, 1)):
+        line["p"] = 33_000_000 + place % 2
+
+
+def late(lines: list[dict[str, Any]]) -> None:
+    """The meter was not read for 1.6 s around the run's begin."""
+    for line in of(lines, 1):
+        if abs(line["t"] - BEGIN_NS) < 800_000_000:
+            lines.remove(line)
+    lines[-1]["end"]["readings"][1] = len(of(lines, 1))
+
+
+def relabelled(source: str, grade: str, **changes: Any) -> Change:
+    """The package's counter, or the channel with another number, is called something else."""
+    number = changes.pop("number", 2)
+    return lambda lines: lines[0]["channels"][number].update(source=source, grade=grade, **changes)
+
+
+def apart(lines: list[dict[str, Any]]) -> None:
+    """The package's cores as a part beside it: they would count twice."""
+    lines[0]["channels"][3].update(name="rapl:core0", scope=["core0"], within=[])
+
+
+def endless(lines: list[dict[str, Any]]) -> None:
+    """The last line is gone, by which the clocks are compared."""
+    lines.pop()
+
+
 def cut(lines: list[dict[str, Any]]) -> None:
     """The meter's last readings are gone."""
     for line in of(lines, 1)[-40:]:
@@ -158,6 +188,7 @@ POWER_INVALID: Final[Mapping[str, Builder]] = {
     "power.same_run": then(powered(), f"**/{TELEMETRY}", lambda path: path.unlink()),
     "power.window": powered(cut, refigured=False),
     "power.energy": told(joules=1000.0),
+    "power.edge": powered(late),
     "power.counter": powered(fallen, refigured=False),
     "power.order": powered(backwards, refigured=False),
     "power.stuck": powered(stuck),
@@ -197,6 +228,13 @@ MUTANTS: Final[Mapping[str, Builder]] = {
     "clock that was set": powered(parted, refigured=False),
     "foreign telemetry": powered(lambda lines: shifted(lines, 3600 * SECOND_NS), refigured=False),
     "telemetry gone": then(powered(), f"**/{TELEMETRY}", lambda path: path.unlink()),
+    "analyzer without a session": powered(relabelled("ptdaemon", "analyzer", number=1)),
+    "analyzer of a plugin": powered(relabelled("acme", "analyzer", number=1)),
+    "counter called another source": powered(relabelled("nvml", "sensor")),
+    "counter called a source of plugins, of the system": powered(relabelled("acme", "counter", name="acme:1", scope=["system"], within=[])),
+    "counter called a meter of plugins": powered(relabelled("acme", "meter", name="acme:1", scope=["system"], within=[])),
+    "cores beside their package": powered(apart),
+    "no last line": powered(endless, refigured=False),
     "meter's clock off": powered(lambda lines: lines[0]["channels"][1].update(clock_offset_ns=3600 * SECOND_NS), refigured=False),
 }
 """Kinds of violation, each of which some rule about power finds."""

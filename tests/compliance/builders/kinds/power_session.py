@@ -184,6 +184,12 @@ def halved(session: Path) -> None:
     path.write_text("".join(",".join([*words[:3], f"{float(words[3]) / 2:.6f}", *words[4:]]) + "\n" for words in lines))
 
 
+def sparse(session: Path) -> None:
+    """Three of four readings are gone: 4 s apart."""
+    path = session / TESTING / SPL
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[::4]))
+
+
 def warned(session: Path) -> None:
     """The daemon warned of its uncertainty during the run."""
     begin, _ = window(session / TESTING / DETAIL)
@@ -216,6 +222,8 @@ SESSION_MUTANTS: Final[Mapping[str, Builder]] = {
     "debug mode": measured(told("server.json", debug=True)),
     "versions differ": measured(replaced(SERVER, "power server v3", "power server v2")),
     "readings changed": measured(halved, hashed=False),
+    "readings halved and hashed again": measured(halved),
+    "three of four readings gone": measured(sparse),
     "daemon's log changed": measured(warned, hashed=False),
     "file gone": measured(lambda session: (session / POWER / "ptd_logs.txt").unlink(), hashed=False),
     "phases at another hour": measured(shifted(3600)),

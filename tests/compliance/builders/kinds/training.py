@@ -5,7 +5,27 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from making_training import ADAM, LARS_V06, LATE_MS, START_MS, Change, Record, describe, double, drop, later, measured, move, new, old, older, put, run
+from making_training import (
+    ADAM,
+    DIFFUSED_MS,
+    LARS_V06,
+    LATE_MS,
+    START_MS,
+    Change,
+    Record,
+    describe,
+    diffused,
+    double,
+    drop,
+    later,
+    measured,
+    move,
+    new,
+    old,
+    older,
+    put,
+    run,
+)
 
 Builder = Callable[[Path], object]
 RUNS: Final = 5
@@ -45,6 +65,11 @@ def set_of(*changes: tuple[int, Change], runs: int = RUNS, first: int = 0, gap_m
 def lately(change: Change = lambda records: records, **told: Any) -> Builder:
     """A folder with the log of one run of v5.1, changed."""
     return text(new(change(measured(**told)), LATE_MS))
+
+
+def checkpoints(change: Change = lambda records: records) -> Builder:
+    """A folder with the log of one run of v5.0 whose checkpoints were evaluated later, changed."""
+    return text(new(change(diffused()), DIFFUSED_MS))
 
 
 def lately_set(evaluations: int) -> Builder:
@@ -148,10 +173,12 @@ TRAINING_VALID: Final[Mapping[str, str | Builder]] = {
     "log.place": "trained-tree",
     "log.division": "trained-tree",
     "log.position": "trained-v5.1",
+    "log.rates": "trained-v5.1",
     "log.ascending": "trained-v5.1",
     "log.interval": "trained-v5.1",
     "log.behind": "trained-v5.1",
     "log.matched": "trained-v5.1",
+    "log.checkpoint": checkpoints(),
     "log.disclosure": "trained-v5.1",
     "runs.convergence": "trained-v5.1-set",
 }
@@ -204,11 +231,13 @@ TRAINING_INVALID: Final[Mapping[str, Builder]] = {
     "log.legality": log(put("lars_opt_weight_decay", value=0.0003)),
     "log.method": translated(put("max_sequence_length", metadata={"method": "forget"})),
     # one log since v1.0
+    "log.rates": lately(put("opt_base_learning_rate", value=-0.0009)),
     "log.position": lately(put("eval_accuracy", metadata={"samples_count": None})),
     "log.ascending": lately(put("eval_accuracy", 1, metadata={"samples_count": 0})),
     "log.interval": lately(every=24_576),
     "log.behind": lately(trained_again),
     "log.matched": lately(drop("eval_stop", 2), evaluations=7),
+    "log.checkpoint": checkpoints(put("run_stop", later=-40_000)),
     "log.disclosure": text(new(measured(), LATE_MS + 365 * 24 * HOUR_MS)),
     # sets
     "runs.convergence": lately_set(13),

@@ -1,14 +1,17 @@
 """Each kind of violation of power and energy is found by a rule about power, and a good run raises no alarm."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from examples import path_of
-from kinds.power import MUTANTS, fallen, powered
+from kinds.power import MUTANTS, RANGE_UJ, edit, fallen, late, of, powered, relabelled, swinging
 from kinds.powered_training import TRAINED_MUTANTS, trained
 
 from compliance.judge import Judge
 from compliance.verdict import Severity
+from suite.files.layout import RUN_RECORD
 
 
 @pytest.mark.parametrize("kind", sorted(MUTANTS | TRAINED_MUTANTS))
@@ -38,14 +41,123 @@ def test_a_good_training_run_raises_no_alarm(tmp_path: Path) -> None:
     assert [finding for finding in Judge().result(str(tmp_path)).findings if finding.rule.startswith(("power.", "telemetry.", "file.", "training."))] == []
 
 
-def test_a_log_from_before_energy_was_told_is_judged_as_before(tmp_path: Path) -> None:
-    """Older logs have readings beside them and no word of energy; that is no violation."""
+def test_a_log_without_a_word_of_energy_is_odd_and_valid(tmp_path: Path) -> None:
+    """Older logs have readings beside them and no event of energy; a log from which it was removed looks the same."""
     trained()(tmp_path)
     log = tmp_path / "result_0.txt"
     log.write_text("".join(line for line in log.read_text().splitlines(keepends=True) if '"key": "energy"' not in line))
-    assert [finding for finding in Judge().result(str(tmp_path)).findings if finding.rule.startswith("power.")] == []
+    found = [(each.rule, each.severity) for each in Judge().result(str(tmp_path)).findings if each.rule.startswith("power.")]
+    assert found == [("power.energy", Severity.WARNING)]
 
 
 def test_a_bad_example_breaks_twenty_things_in_all() -> None:
     """The rules are worth no more than the violations that they were tried on."""
     assert len(MUTANTS) >= 20
+
+
+def power_findings(folder: Path) -> list[tuple[str, Severity, str]]:
+    """What the rules about power find in a serving run."""
+    return [(each.rule, each.severity, each.found) for each in Judge().result(str(path_of(folder))).findings if each.rule.startswith("power.")]
+
+
+def read_twice_at_the_end(lines: list[dict[str, Any]]) -> None:
+    """The sampler's last two readings lie 0.3 ms apart, and the counter was refreshed in between."""
+    last = of(lines, 2)[-1]
+    lines.insert(-1, {**last, "t": last["t"] + 300_000, "e": (last["e"] + 11_800_000) % RANGE_UJ})
+    lines[-1]["end"]["readings"][2] += 1
+
+
+def test_two_readings_in_quick_succession_are_no_jump(tmp_path: Path) -> None:
+    """11.8 J within 0.3 ms are 39,333 W; within the second before, 130 W."""
+    powered(read_twice_at_the_end)(tmp_path)
+    assert power_findings(tmp_path) == []
+
+
+def test_a_counter_that_jumps_after_the_run_is_odd_and_costs_no_energy(tmp_path: Path) -> None:
+    """The run's energy does not rest on a reading after the last one that its window needs."""
+    powered(lambda lines: of(lines, 2)[-1].update(e=5 * 10**10))(tmp_path)
+    ((name, severity, found),) = power_findings(tmp_path)
+    assert (name, severity) == ("power.counter", Severity.WARNING) and "rose by" in found
+
+
+def read_again(joules: float) -> Callable[[list[dict[str, Any]]], None]:
+    """The package's counter is read again 0.3 ms later, and has risen."""
+
+    def change(lines: list[dict[str, Any]]) -> None:
+        last = of(lines, 2)[50]
+        lines.insert(lines.index(last) + 1, {**last, "t": last["t"] + 300_000, "e": round(last["e"] + joules * 1e6)})
+        lines[-1]["end"]["readings"][2] += 1
+
+    return change
+
+
+@pytest.mark.parametrize(("edges", "good"), [((1 / 3, 1 / 3), True), ((0.3, 0.3), False), ((1 / 3, 0.3), False)], ids=["its own", "another", "sum"])
+def test_an_edge_error_of_an_earlier_version_is_judged_by_its_own_arithmetic(tmp_path: Path, edges: tuple[float, float], good: bool) -> None:
+    """It took 2 x the largest power between any two readings x the period: here 0.05 J in 0.3 ms, and 9.5 W of the memory in the sum."""
+    powered(read_again(0.05))(tmp_path)
+
+    def earlier(record: dict[str, Any]) -> None:
+        package, total = (next(each for each in record["energy"] if each["name"] == name) for name in ("rapl:package0", "components"))
+        assert package["edge_j"] == pytest.approx(2 * 118 * 0.1, rel=0.01)
+        package["edge_j"], total["edge_j"] = edges[0] * 100, edges[1] * 100 + 2 * 9.5 * 0.1
+
+    (path,) = tmp_path.glob(f"**/performance/run_1/{RUN_RECORD}")
+    edit(path, earlier)
+    assert (power_findings(tmp_path) == []) is good
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_counter_that_an_earlier_version_refused_stays_refused(tmp_path: Path, told: bool) -> None:
+    """It held 3 J in 0.3 ms against 165 W, told no energy and said so; a record without such a sentence leaves the energy out."""
+    powered(read_again(3))(tmp_path)
+    reasons = ["rapl:package0: the counter jumped by 3000000 uJ, 10,000 W; its part draws at most 198 W"] if told else []
+    (path,) = tmp_path.glob(f"**/performance/run_1/{RUN_RECORD}")
+    edit(path, lambda record: record.update(energy=[record["energy"][place] for place in (0, 2)], no_energy=reasons))
+    assert (power_findings(tmp_path) == []) is told
+
+
+@pytest.mark.parametrize("fact", ["clock_offset_ns", "clock_doubt_ns", "limit_w", "range_uj"])
+def test_a_number_of_400_digits_is_a_finding_and_no_crash(tmp_path: Path, fact: str) -> None:
+    """What was read beside it is no readings any more, and the record's energy rests on nothing."""
+    powered(lambda lines: lines[0]["channels"][2].update({fact: 10**400}), refigured=False)(tmp_path)
+    assert power_findings(tmp_path) == [("power.same_run", Severity.ERROR, "energy without readings")]
+
+
+@pytest.mark.parametrize("end", [False, True])
+def test_a_clock_of_400_digits_is_a_finding_and_no_crash(tmp_path: Path, end: bool) -> None:
+    powered(lambda lines: (lines[-1]["end"] if end else lines[0])["clocks_ns"].__setitem__(1, 10**400), refigured=False)(tmp_path)
+    assert ("power.same_run", Severity.ERROR, "energy without readings") in power_findings(tmp_path)
+
+
+def test_a_sensor_that_moves_by_its_last_digit_alone_is_stuck(tmp_path: Path) -> None:
+    """33 W and a microwatt are 33 W."""
+    powered(swinging)(tmp_path)
+    ((name, severity, found),) = power_findings(tmp_path)
+    assert (name, severity) == ("power.stuck", Severity.WARNING) and "readings of 33 to 33" in found
+
+
+def test_a_sensor_that_reads_the_same_before_and_after_the_run_is_stuck(tmp_path: Path) -> None:
+    """As high idle as busy: a sensor with noise of a percent that does not know of the run."""
+    powered(lambda lines: [line.update(p=33_000_000 + 300_000 * (place % 2)) for place, line in enumerate(of(lines, 1))])(tmp_path)
+    ((name, severity, found),) = power_findings(tmp_path)
+    assert (name, severity) == ("power.stuck", Severity.WARNING) and "before and after it" in found
+
+
+def test_a_counter_that_does_not_count_is_stuck(tmp_path: Path) -> None:
+    powered(lambda lines: [line.update(e=5) for line in of(lines, 3)])(tmp_path)
+    assert ("power.stuck", Severity.WARNING) in [each[:2] for each in power_findings(tmp_path)]
+
+
+def test_an_error_at_the_edges_of_more_than_a_tenth_is_told(tmp_path: Path) -> None:
+    """The meter was not read for 1.6 s around the begin of a run of 5.5 s."""
+    powered(late)(tmp_path)
+    ((name, severity, found),) = power_findings(tmp_path)
+    assert (name, severity) == ("power.edge", Severity.WARNING) and "at the edges" in found
+
+
+@pytest.mark.parametrize("grade", ["meter", "sensor", "counter"])
+def test_a_plugins_source_may_have_any_grade_but_an_analyzers(tmp_path: Path, grade: str) -> None:
+    """Somebody else's source is no violation."""
+    scope = "system" if grade == "meter" else "module"
+    powered(relabelled("acme", grade, name="acme:1", scope=[scope], number=1))(tmp_path)
+    assert power_findings(tmp_path) == []

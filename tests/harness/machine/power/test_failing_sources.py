@@ -8,6 +8,9 @@ import pytest
 
 from harness.machine.power.selection import REHEARSAL, choose
 from harness.machine.telemetry.process import sampling
+from harness.serving.energy import energy_of
+from harness.serving.loadgen.result_files import Facts
+from suite.loadgen.scenario import Scenario
 from suite.measurement import power_readings
 from suite.measurement.power_readings import Work
 
@@ -48,3 +51,9 @@ def test_a_counter_that_fails_in_the_middle_gives_no_energy(
     assert sampler.lost == ()
     energy, reasons = power_readings.records(power_readings.read(tmp_path / "telemetry.jsonl"), begin, end, Work(samples=1))
     assert energy == () and any(reason in each for each in reasons), reasons
+
+
+def test_a_lost_file_of_readings_is_the_reason_where_watts_were_asked_for(tmp_path: Path) -> None:
+    """A killed sampler was told as lost, and the energy was absent without a word."""
+    assert energy_of(tmp_path, Scenario.OFFLINE, Facts(values={}), ("the sampler was killed",)).reasons == ("the sampler was killed",)
+    assert energy_of(tmp_path, Scenario.OFFLINE, Facts(values={})).reasons == ()

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import sys
 import threading
 import time
 from pathlib import Path
@@ -17,7 +18,10 @@ from harness.machine.power.rails import Rails
 from harness.machine.power.rapl import Rapl
 from harness.machine.power.sampled import Absent, Channels, open_source
 from harness.machine.power.tegrastats import Tegrastats, powers
+from harness.machine.telemetry.process import sampling
+from harness.machine.telemetry.sampled import Opening
 from suite.energy import Series, energy
+from suite.measurement.power_readings import energies, read
 from suite.power import Channel, Grade, Quantity
 
 
@@ -151,6 +155,37 @@ def hwmon_rails(root: Path, driver: str, *chips: dict[str, tuple[int, int]], boa
     return root
 
 
+def test_the_meters_of_grace_are_parts_of_one_another(tmp_path: Path) -> None:
+    """Four meters of one superchip were four times the whole machine."""
+    labels = {"Module Power Socket 0": 600, "Grace Power Socket 0": 250, "CPU Power Socket 0": 180, "SysIO Power Socket 0": 40}
+    for number, (label, watts) in enumerate(labels.items()):
+        write(tmp_path / f"sys/class/hwmon/hwmon{number}", name="power_meter", power1_average=watts * 10**6, power1_oem_info=label)
+    found = channels_of(Hwmon(), tmp_path)
+    assert {(channel.scope, channel.within, channel.grade) for channel in found.values()} == {
+        ("module0", (), Grade.SENSOR),
+        ("grace0", ("module0",), Grade.SENSOR),
+        ("cpu0", ("grace0", "module0"), Grade.SENSOR),
+        ("sysio0", ("grace0", "module0"), Grade.SENSOR),
+    }
+
+
+def test_of_two_meters_without_a_text_neither_is_the_system(tmp_path: Path) -> None:
+    for number in range(2):
+        write(tmp_path / f"sys/class/hwmon/hwmon{number}", name="power_meter", power1_average=10**8)
+    assert {(channel.scope, channel.grade) for channel in channels_of(Hwmon(), tmp_path).values()} == {
+        ("meter:hwmon0", Grade.SENSOR),
+        ("meter:hwmon1", Grade.SENSOR),
+    }
+
+
+def test_rapl_may_draw_its_short_term_limit(tmp_path: Path) -> None:
+    """A package of 65 W long-term that ran at 150 W in turbo was told to have jumped."""
+    folder = zone(tmp_path, "intel-rapl:0", "package-0")
+    write(folder, constraint_0_max_power_uw=65_000_000, constraint_0_power_limit_uw=65_000_000, constraint_1_power_limit_uw=180_000_000)
+    write(folder, constraint_1_time_window_us=999_000_000)
+    assert channels_of(Rapl(), tmp_path)["rapl:package0"].facts["limit_w"] == 180.0
+
+
 def test_agx_orin_has_parts_and_no_total(tmp_path: Path) -> None:
     """Its 5 V rail is not the module: others call it total, and add it to its parts."""
     chip = {"VDD_GPU_SOC": (19_000, 500), "VDD_CPU_CV": (19_000, 100), "VIN_SYS_5V0": (5_000, 800)}
@@ -178,19 +213,30 @@ def test_orin_nano_has_an_input_rail_that_contains_the_others(tmp_path: Path) ->
 def test_tx2_is_read_in_the_older_form(tmp_path: Path) -> None:
     """L4T 32: an iio device with milliwatts."""
     folder = tmp_path / "sys/bus/i2c/drivers/ina3221x/0-0041/iio:device1"
-    write(folder, rail_name_0="VDD_IN", in_power0_input=4_321, rail_name_1="VDD_CPU", in_power1_input=600, rail_name_2="VDD_DDR", in_power2_input=700)
+    write(folder, rail_name_0="VDD_IN", in_power0_input=4_321, rail_name_1="VDD_SYS_CPU", in_power1_input=600, rail_name_2="VDD_SYS_DDR", in_power2_input=700)
+    carrier = tmp_path / "sys/bus/i2c/drivers/ina3221x/0-0042/iio:device2"
+    write(carrier, rail_name_0="VDD_MUX", in_power0_input=9_500, rail_name_1="VDD_5V0_IO_SYS", in_power1_input=2_000, rail_name_2="NC", in_power2_input=0)
     (tmp_path / "proc/device-tree").mkdir(parents=True)
     (tmp_path / "proc/device-tree/compatible").write_bytes(b"nvidia,quill\0nvidia,tegra186\0")
     source = Rails()
     found = channels_of(source, tmp_path)
-    assert found["ina3221:VDD_IN"].scope == "module" and found["ina3221:VDD_CPU"].within == ("module",)
+    assert {name.partition(":")[2]: (channel.scope, channel.within) for name, channel in found.items()} == {
+        "VDD_IN": ("module", ("rail:VDD_MUX",)),
+        "VDD_SYS_CPU": ("rail:VDD_SYS_CPU", ("module", "rail:VDD_MUX")),
+        "VDD_SYS_DDR": ("rail:VDD_SYS_DDR", ("module", "rail:VDD_MUX")),
+        "VDD_MUX": ("rail:VDD_MUX", ()),
+        "VDD_5V0_IO_SYS": ("rail:VDD_5V0_IO_SYS", ("rail:VDD_MUX",)),
+    }
     assert source.read(found["ina3221:VDD_IN"]).value == 4_321_000
 
 
 def test_a_board_that_is_not_known_gets_its_rails_and_no_total(tmp_path: Path) -> None:
     """Never by a part of a name: VDD_INNER is no VDD_IN."""
     root = hwmon_rails(tmp_path, "ina3221", {"VDD_IN": (5_000, 1_000), "VDD_INNER": (5_000, 100)}, board="nvidia,p9999")
-    assert {(channel.scope, channel.within) for channel in channels_of(Rails(), root).values()} == {("rail:VDD_IN", ()), ("rail:VDD_INNER", ())}
+    assert {(channel.scope, channel.within) for channel in channels_of(Rails(), root).values()} == {
+        ("rail:VDD_IN", ("rail:VDD_INNER",)),
+        ("rail:VDD_INNER", ("rail:VDD_IN",)),
+    }
 
 
 def test_every_board_says_where_its_rails_are_from() -> None:
@@ -210,6 +256,35 @@ def test_every_board_says_where_its_rails_are_from() -> None:
 def test_tegrastats_prints_the_present_value_first(line: str, found: dict[str, int]) -> None:
     """The second number is the mean since the program began."""
     assert powers(line) == found
+
+
+TEGRASTATS = """#!{python}
+import time
+for n in range(200):
+    print(f"RAM 1/2MB VDD_IN {{5000 + n}}mW/5000mW VDD_SOC 600mW/600mW", flush=True)
+    time.sleep(0.04)
+"""
+
+
+def test_tegrastats_gives_energy(tmp_path: Path) -> None:
+    """Lines that were read twice had the same time, and the energy was refused on every rail."""
+    program = tmp_path / "root/usr/bin/tegrastats"
+    program.parent.mkdir(parents=True)
+    program.write_text(TEGRASTATS.format(python=sys.executable))
+    program.chmod(0o755)
+    options = {"name": "tegrastats", "root": str(tmp_path / "root"), "period_ms": 20, "asked": True}
+    opening = Opening(function="harness.machine.power.sampled:open_source", options=options)
+    with sampling(tmp_path / "telemetry.jsonl", "cpu", (opening,)):
+        time.sleep(0.3)
+        begin = time.time_ns()
+        time.sleep(1.5)
+        end = time.time_ns()
+        time.sleep(0.3)
+    found = read(tmp_path / "telemetry.jsonl")
+    times = found.tracks["tegrastats:VDD_IN"].times_ns
+    assert times == sorted(set(times)) and 20 < len(times) < 70
+    measured, reasons = energies(found, begin, end)
+    assert not reasons and 5.0 < measured["tegrastats:VDD_IN"].joules / 1.5 < 5.1
 
 
 def test_tegrastats_says_why_it_is_not_used(tmp_path: Path) -> None:

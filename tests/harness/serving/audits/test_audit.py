@@ -129,7 +129,8 @@ def test_a_result_of_another_checkpoint_other_settings_or_that_is_invalid_is_ref
     record = next(honest.glob("**/results/**/performance/run_1/run.json"))
     kept = record.read_text()
     try:
-        for change, reason in ((("VALID", "INVALID"), "INVALID"), (('"nonce": "01', '"nonce": "ff'), "of checkpoint")):
+        other = (("VALID", "INVALID"), "INVALID"), (('"nonce": "01', '"nonce": "ff'), "of checkpoint"), (('"cpu"', '"cuda:0-7"'), "on cuda:0-7")
+        for change, reason in other:
             record.write_text(kept.replace(*change))
             with pytest.raises(RequestError, match=reason):
                 run(honest, Scenario.OFFLINE)

@@ -12,13 +12,14 @@ import psutil
 import pytest
 from podium_fakes.served import Served, content, job
 
+from harness.machine.placement import Place
 from harness.serving.loadgen.result_files import read_answers
 from harness.serving.loadgen.session import Job, Outcome, held
 from suite.errors import JudgedError
 from suite.loadgen.scenario import Scenario
 from suite.workload import Mode
 
-FREE = ((), ())
+FREE = (Place(device="cpu"), Place(device="cpu"))
 UNEVEN = Served(samples=50, held=20, lengths=3)
 BOUND_S = 2.0
 """The longest time that a run may go on after an instance has ended."""

@@ -1,0 +1,94 @@
+"""What a power channel can be: grades, quantities and scopes of each source, and which parts are known to contain others."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Final
+
+from suite.measurement.power_readings import COMPONENTS, PARTS, Track
+from suite.power import SYSTEM, Grade, Quantity
+
+POWER: Final = (Quantity.POWER,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What the channels of a source can be."""
+
+    grades: Mapping[str, tuple[str, ...]]
+    """Grade -> the quantities that it is read as."""
+    names: re.Pattern[str]
+    """Names of its channels."""
+
+
+SOURCES: Final[Mapping[str, Known]] = {
+    "nvml": Known(grades={Grade.SENSOR: POWER, Grade.COUNTER: (Quantity.ENERGY,)}, names=re.compile("nvml:.+")),
+    "rapl": Known(grades={Grade.COUNTER: (Quantity.ENERGY,)}, names=re.compile("rapl:.+")),
+    "hwmon": Known(grades={Grade.METER: POWER, Grade.SENSOR: POWER}, names=re.compile("hwmon:.+")),
+    "ina3221": Known(grades={Grade.SENSOR: POWER}, names=re.compile("ina3221:.+")),
+    "tegrastats": Known(grades={Grade.SENSOR: POWER}, names=re.compile("tegrastats:.+")),
+    "meter": Known(grades={Grade.METER: POWER}, names=re.compile("meter")),
+}
+"""podium's own sources."""
+OTHERS: Final = Known(grades={Grade.METER: POWER, Grade.SENSOR: tuple(Quantity), Grade.COUNTER: tuple(Quantity)}, names=re.compile(".+"))
+"""Sources of plugins: an analyzer's watts come from an imported session alone."""
+INSIDE: Final = re.compile(r"(?:core|uncore)(\d.*)")
+PACKAGE: Final = re.compile(r"(?:package|dram)\d.*")
+"""Zones of RAPL. Source: Linux, power/powercap/powercap.rst; harness/machine/power/rapl.py."""
+EVEN: Final = 1e-4
+"""Share of its highest reading within which a sensor that moves with the load does not stay. Source: house rule; meters print four or five digits."""
+ALIKE: Final = 1e-3
+"""Share by which the mean of a run differs from that of the time around it. Source: house rule."""
+
+
+def grades_of(source: str) -> tuple[str, ...]:
+    """Return the grades that a source can have."""
+    return PARTS if source == COMPONENTS else tuple(SOURCES.get(source, OTHERS).grades)
+
+
+def misfits(track: Track) -> Iterator[tuple[str, str]]:
+    """Yield what a channel says of itself that its source cannot be, and what it can be."""
+    known = SOURCES.get(track.source, OTHERS)
+    if track.grade not in known.grades:
+        yield f"{track.name}: grade {track.grade}", " or ".join(known.grades)
+    elif track.quantity not in known.grades[track.grade]:
+        yield f"{track.name}: grade {track.grade} read as {track.quantity}", " or ".join(known.grades[track.grade])
+    if not known.names.fullmatch(track.name):
+        yield f"{track.name}: source {track.source}", "channels of its source"
+    if SYSTEM in track.scopes and track.grade not in (Grade.METER, Grade.ANALYZER):
+        yield f"{track.name}: grade {track.grade} of the system", "a meter of the whole system, or a part"
+
+
+def containers(track: Track) -> frozenset[str]:
+    """Return the scopes that are known to contain a channel's parts."""
+    found: set[str] = set()
+    for scope in track.scopes if track.source == "rapl" else ():
+        if match := INSIDE.fullmatch(scope):
+            found |= {f"package{match[1]}", "psys"}
+        elif PACKAGE.fullmatch(scope):
+            found.add("psys")
+    return frozenset(found)
+
+
+def unmoved(track: Track, window: tuple[int, int], fewest: int) -> str:
+    """Describe a channel that does not move with the load: even over the run, or the same in it and around it; empty if it moves."""
+    begin_ns, end_ns = window
+    pairs = list(zip(track.times_ns, track.values, strict=True))
+    inside = [value for t, value in pairs if begin_ns < t < end_ns]
+    if len(inside) < fewest:
+        return ""
+    if track.quantity is Quantity.ENERGY:
+        return f"{track.name}: {len(inside)} readings of {inside[0]} uJ" if len({*inside}) == 1 else ""
+    if max(inside) - min(inside) <= EVEN * max(inside):
+        return f"{track.name}: {len(inside)} readings of {told(inside)}"
+    around = [value for t, value in pairs if not begin_ns < t < end_ns]
+    if len(around) >= fewest and abs(fmean(around) - fmean(inside)) <= ALIKE * fmean(inside):
+        return f"{track.name}: {fmean(inside) / 1e6:g} W in the run, and {fmean(around) / 1e6:g} W before and after it"
+    return ""
+
+
+def told(values: Iterable[int]) -> str:
+    """Format the range of some powers."""
+    low, high = min(values := list(values)) / 1e6, max(values) / 1e6
+    return f"{high:g} W" if low == high else f"{low:g} to {high:g} W"

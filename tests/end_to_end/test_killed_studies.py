@@ -1,11 +1,13 @@
 """A search or a sweep that is killed, as by the power cut of a night's study: what was measured stays, and the same command ends it."""
 
+import json
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -24,10 +26,16 @@ COMMANDS = {
 }
 
 
-def kept(results: Path) -> dict[str, bytes]:
+def kept(results: Path) -> dict[str, dict[str, Any]]:
     """Give the records of all complete runs; a folder that is still `.partial` has none that counts."""
     found = [path for name in RECORDS for path in results.glob(f"studies/**/{name}") if ".partial" not in str(path)]
-    return {str(path.relative_to(results)): path.read_bytes() for path in found}
+    return {str(path.relative_to(results)): measured(path) for path in found}
+
+
+def measured(record: Path) -> dict[str, Any]:
+    """Read a record; a point whose interval is wide may have been killed before its longer run."""
+    document: dict[str, Any] = json.loads(record.read_text())
+    return {name: value for name, value in document.items() if name != "times"}
 
 
 def killed(words: Sequence[object], environment: dict[str, str], enough: Callable[[], bool], end: signal.Signals) -> None:

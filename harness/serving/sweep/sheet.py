@@ -1,5 +1,6 @@
 """The table of a sweep under way: what this sweep measured, and what an earlier one measured of the same system."""
 
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -159,7 +160,11 @@ def sheets(every: Sequence[Series], request: Request, results: Path) -> list[She
         own = [each for each in every if each.identity.subject == name]
         place = home(results, name)
         earlier = kept(place, own, request)
-        supersede(results.absolute(), strangers(place, own, request, earlier))
+        strange = strangers(place, own, request, earlier)
+        unfinished = [path for path in strange if path.name.endswith(PARTIAL)]
+        for path in unfinished:  # of a killed run: never a result
+            shutil.rmtree(path)
+        supersede(results.absolute(), [path for path in strange if path not in unfinished])
         made.append(Sheet(home=place, series=own, request=request, command=command, earlier=earlier))
     return made
 

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from harness.machine.cpus import BUSY_SHARE, busy_share
 from harness.machine.gpu_cores import cores_near
 from suite.errors import RequestError
-from suite.process.devices import CUDA, name_of, ordinal
+from suite.process.devices import CUDA, name_of, ordinal, spans
 from suite.rounds import HyperValue
 
 INSTANCES: Final = "sut.instances"
@@ -99,6 +99,4 @@ def nodes(folder: Path) -> dict[int, int]:
 
 def listed(text: str) -> Iterator[int]:
     """Yield the numbers of a kernel list such as `0-3,8`."""
-    for part in filter(None, text.strip().split(",")):
-        first, _, last = part.partition("-")
-        yield from range(int(first), int(last or first) + 1)
+    yield from (number for low, high in spans(text.strip()) or () for number in range(low, high + 1))

@@ -30,6 +30,7 @@ from figures import hardware, options  # noqa: E402
 from podium_fakes.busy import loops  # noqa: E402
 
 from harness.machine import cpus  # noqa: E402
+from harness.thread_count import trains_large_kernels  # noqa: E402
 from suite import registry  # noqa: E402
 from suite.cli import Options  # noqa: E402
 from suite.process import openmp
@@ -172,7 +173,7 @@ def measured(workload: str, half: str, given: argparse.Namespace) -> Row:
     for _ in range(given.pairs):
         quiet.append((before.rate(given.seconds, every), after.rate(given.seconds, every)))
         with loops([LOOP_LIMIT_S] * given.loops):
-            chosen = cpus.left(cpus.busy_share())
+            chosen = cpus.left(cpus.busy_share(), large_kernels=half == "training" and trains_large_kernels(registry.workload(workload)))
             busy.append((before.rate(given.seconds, every), after.rate(given.seconds, chosen), after.rate(given.seconds, every)))
     for one in (before, after):
         one.end()

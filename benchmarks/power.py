@@ -72,7 +72,7 @@ def counter(root: Path) -> Iterator[float]:
         descriptor = os.open(zone / "energy_uj", os.O_WRONLY)
         while not stop.is_set():
             counted = START_UJ + int(joules_until(time.monotonic() - begun) * 1e6)
-            os.pwrite(descriptor, b"%020d\n" % (counted % RANGE_UJ), 0)  # one length: never half a number
+            os.pwrite(descriptor, b"%012d\n" % (counted % RANGE_UJ), 0)  # one length, as the range: never half a number
             time.sleep(0.001)
         os.close(descriptor)
 

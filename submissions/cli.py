@@ -189,7 +189,7 @@ def report(paths: tuple[Path, ...], output: Path | None, show: bool, against: tu
 @click.option("--title", default="Results", show_default=True, help="Of the site.")
 @click.option("--published", is_flag=True, help="Add the published results that podium has, each with its source; without ratios.")
 @click.option("--signers", type=PATH, metavar="FILE", help="Whom you trust: ssh-keygen's file of allowed signers; rows then name them.")
-@click.option("--bundles", "copies", type=click.Choice(["copy", "none"]), default="copy", show_default=True, help="Whether the site holds the bundles too.")
+@click.option("--bundles", "copies", type=click.Choice(["copy", "link", "none"]), default="copy", show_default=True, help="Copies, hard links, or none.")
 def publish(bundles: tuple[Path, ...], site: Path, title: str, published: bool, signers: Path | None, copies: str) -> None:
     """Make a site of results: plain files, from any host and below any path, or opened from a disk.
 
@@ -200,4 +200,4 @@ def publish(bundles: tuple[Path, ...], site: Path, title: str, published: bool, 
     """
     from submissions.publish import command
 
-    command.publish(bundles, site, title=title, published=published, copied=copies == "copy", signers=signers)
+    command.publish(bundles, site, title=title, published=published, bundles=command.Bundles(copies), signers=signers)

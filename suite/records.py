@@ -231,6 +231,8 @@ class RunRecord:
     """The network that was between LoadGen and the system under test; None if both were in one process."""
     instances: tuple[InstanceRecord, ...] = ()
     """The processes that answered, in the order of their numbers; empty if the system ran in LoadGen's own."""
+    loadgen_cores: tuple[int, ...] = ()
+    """The cores that LoadGen's process was pinned to; empty if it was not."""
     version: str
 
 
@@ -273,7 +275,7 @@ class AuditRecord:
     version: str
 
 
-RARE: Final = ("origin", "searched", "lost", "network", "instances", "device")
+RARE: Final = ("origin", "searched", "lost", "network", "instances", "loadgen_cores", "device")
 """Left out where empty: most records have none of them."""
 
 

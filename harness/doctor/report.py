@@ -67,6 +67,8 @@ class Machine:
     disk_free_gib: float
     instances: tuple[str, ...]
     """Cores of each instance where there is one for each NUMA node, at least two: `--set sut.instances`."""
+    loadgen_core: int
+    """The first core: the one to keep for LoadGen where it has to have one alone."""
     placement: Mapping[str, str]
     """Device of each instance -> its cores, where there is one for each GPU; empty without GPUs, and where there are more of them than cores."""
     gpus: tuple[str, ...]
@@ -119,6 +121,7 @@ def machine() -> Machine:
         cache=str(cache),
         disk_free_gib=round(disk_gib, 1),
         instances=tuple(map(written, usual_groups())),
+        loadgen_core=min(os.sched_getaffinity(0)),
         placement=on_gpus(device),
         gpus=tuple(gpu.name for gpu in gpus()),
         device=device,

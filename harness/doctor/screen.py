@@ -33,7 +33,8 @@ def show(here: Machine, findings: Sequence[Finding], inputs: Sequence[InputFindi
     """Print versions, the machine, a table of what can run, and how to install the rest; with `verbose` also the reasons."""
     click.echo(f"versions   {', '.join(versions())}")
     click.echo(f"processor  {here.processor or 'unknown'}, {here.cores} cores, {here.memory_gib or '?'} GiB memory ({here.memory_free_gib or '?'} free)")
-    click.echo(f"placement  --set sut.instances={len(here.instances)}: cores {' | '.join(here.instances)}, pinned where others leave them free")
+    click.echo(f"placement  --set sut.instances={len(here.instances)}: cores {' | '.join(here.instances)}, pinned where others leave them free (or by sut.pin)")
+    click.echo(f"           LoadGen takes any core; --set sut.loadgen_cores={here.loadgen_core} keeps that one for it")
     if here.placement:
         told = " | ".join(f"{device} on cores {cores}" for device, cores in here.placement.items())
         click.echo(f"           --device {name_of(tuple(here.placement))}: {told}")

@@ -3,21 +3,34 @@
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from harness.machine.cpus import BUSY_SHARE, busy_share
 from harness.machine.gpu_cores import cores_near
 from suite.errors import RequestError
-from suite.process.devices import CUDA, name_of, ordinal, spans
+from suite.process.devices import CUDA, expanded, name_of, ordinal, spans, written
 from suite.rounds import HyperValue
 
 INSTANCES: Final = "sut.instances"
+PIN: Final = "sut.pin"
+LOADGEN_CORES: Final = "sut.loadgen_cores"
 NODES: Final = Path("/sys/devices/system/node")
 """The kernel's NUMA nodes: Documentation/ABI/stable/sysfs-devices-node."""
 
 Cores: TypeAlias = tuple[int, ...]
+
+
+class Pin(StrEnum):
+    """Whether instances are pinned to cores."""
+
+    AUTO = "auto"
+    """Where others leave the cores free."""
+    ON = "on"
+    OFF = "off"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,32 +48,57 @@ def instances_of(settings: Mapping[str, HyperValue], devices: Sequence[str] = ("
     With several devices, the setting is the number on each, and at least one.
     """
     value = settings.get(INSTANCES)
-    each, cores = value if isinstance(value, int) else 0, len(os.sched_getaffinity(0))
+    each, kept = value if isinstance(value, int) else 0, loadgen_cores(settings)
+    cores = len(os.sched_getaffinity(0)) - len(kept)
     if each < 0:
         raise RequestError(f"setting {INSTANCES}: {each} is below 0")
     count = each if len(devices) == 1 else len(devices) * max(each, 1)
     if count > cores:
         asked = f"setting {INSTANCES}" if len(devices) == 1 else f"--device {name_of(devices)}"
-        raise RequestError(f"{asked}: {count} instances are too many for {cores} cores")
+        left = f" that {LOADGEN_CORES} leaves" if kept else ""
+        raise RequestError(f"{asked}: {count} instances are too many for {cores} cores{left}")
+    if not count and (alone := [key for key in (PIN, LOADGEN_CORES) if settings.get(key)]):
+        raise RequestError(f"setting {alone[0]}: the system under test is in LoadGen's own process; add --set {INSTANCES}=N or several devices")
     return count
 
 
-def place(devices: Sequence[str], instances: int) -> tuple[Place, ...]:
-    """Place instances, as many on each device; without cores where others use them, since a pinned process cannot avoid them."""
+def loadgen_cores(settings: Mapping[str, HyperValue]) -> Cores:
+    """Return the cores that LoadGen's process has alone, in ascending order; RequestError for a malformed list or for cores that are not there."""
+    text = str(settings.get(LOADGEN_CORES) or "")
+    if not text:
+        return ()
+    found, here = expanded(text), os.sched_getaffinity(0)
+    if found is None:
+        raise RequestError(f"setting {LOADGEN_CORES}: {text} is no list of cores such as 0-1,4")
+    if absent := [core for core in found if core not in here]:
+        raise RequestError(f"setting {LOADGEN_CORES}: podium may not use core {absent[0]} here; it has {written(sorted(here))}")
+    return found
+
+
+def place(devices: Sequence[str], instances: int, settings: Mapping[str, HyperValue] | None = None) -> tuple[Place, ...]:
+    """Place instances, as many on each device; unless told to, without cores where others use them, since a pinned process cannot avoid them."""
     homes = [device for device in devices for _ in range(instances // len(devices))]
-    if not homes or busy_share() > BUSY_SHARE:
+    pin = Pin(str((settings or {}).get(PIN) or Pin.AUTO))
+    if not homes or pin is Pin.OFF or (pin is Pin.AUTO and busy_share() > BUSY_SHARE):
         return tuple(Place(device=device) for device in homes)
-    return pinned(homes)
+    return pinned(homes, loadgen_cores(settings or {}))
 
 
-def pinned(homes: Sequence[str]) -> tuple[Place, ...]:
-    """Give each instance cores near its device; by NUMA node for processors, and where NVML does not tell."""
-    cores, numa = sorted(os.sched_getaffinity(0)), nodes(NODES)
+def pinned(homes: Sequence[str], kept: Cores = ()) -> tuple[Place, ...]:
+    """Give each instance cores near its device, but those `kept` for LoadGen; by NUMA node for processors, and where NVML does not tell."""
+    cores, numa = sorted(os.sched_getaffinity(0) - set(kept)), nodes(NODES)
     near = near_devices(homes, frozenset(cores)) or dict.fromkeys(homes, frozenset(cores))
     sharing = Counter(near[device] for device in homes)
     size = min(len(shared) // count for shared, count in sharing.items())
     parts = {shared: iter(groups(by_node(sorted(shared), numa), count)) for shared, count in sharing.items()}
     return tuple(Place(device=device, cores=next(parts[near[device]])[:size]) for device in homes)
+
+
+def pin_process(cores: Cores) -> None:
+    """Pin all threads of this process; those that start later inherit it."""
+    for thread in Path("/proc/self/task").iterdir():
+        with suppress(ProcessLookupError):  # it has ended
+            os.sched_setaffinity(int(thread.name), cores)
 
 
 def near_devices(homes: Sequence[str], cores: frozenset[int]) -> dict[str, frozenset[int]]:

@@ -133,9 +133,7 @@ def write_run_record(bench: Bench, schedule: Schedule, outcome: Outcome, result:
             workload=request.name,
             round=request.round.name,
             profile=request.profile,
-            division=bench.entry.division,
-            org=bench.entry.org,
-            system=bench.entry.system,
+            **{name: getattr(bench.entry, name) for name in ("division", "org", "system")},
             scenario=schedule.scenario.label,
             mode=schedule.mode,
             framework=request.options.framework,
@@ -158,6 +156,7 @@ def write_run_record(bench: Bench, schedule: Schedule, outcome: Outcome, result:
             engine_package=bench.engine_package,
             network=network_of(bench, outcome),
             instances=answered_by(bench, outcome),
+            loadgen_cores=bench.system.loadgen_cores,
             version=__version__,
         ),
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.data_survey import informed
 from harness.engine_choice import engine_of
-from harness.machine.placement import INSTANCES, instances_of, place
+from harness.machine.placement import INSTANCES, instances_of, loadgen_cores, place
 from harness.machine.power.selection import Chosen, choose
 from harness.request import Request, prepare
 from harness.serving.checkpoint_selection import Checkpoint, choose_checkpoint
@@ -85,10 +85,14 @@ class Bench:
         return self.served.engine_package if self.served else registry.engine_package(self.request.options.engine)
 
     def on(self, threads: int) -> "Bench":
-        """Return a copy that uses this many CPU threads, shared by the workers; the servers behind a network keep theirs."""
+        """Return a copy that uses this many CPU threads, shared by the workers; the servers behind a network keep theirs.
+
+        A pinned instance has no more threads than cores: `sut.loadgen_cores` leaves it fewer.
+        """
         if self.served:
             return self
-        run = replace(self.system.run, threads=max(1, threads // self.system.workers))
+        own = [len(place.cores) for place in self.system.placement if place.cores]
+        run = replace(self.system.run, threads=max(1, min([threads // self.system.workers, *own])))
         return replace(self, threads=threads, system=replace(self.system, run=run))
 
     def rules(self, scenario: Scenario) -> ScenarioRow:
@@ -116,14 +120,22 @@ def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
     precision = Precision(options.precision or Precision.FP32)
     chosen = choose_checkpoint(request, checkpoint)
     batching, instances = batching_of(request), instances_of(request.settings, request.devices)
-    engine, placement = engine_of(request, row, precision), place(request.devices, instances)
+    engine, placement = engine_of(request, row, precision), place(request.devices, instances, request.settings)
     run = informed(request, request.run(chosen.record.seed, precision))
     return Bench(
         request=request,
         row=row,
         entry=request.entry(row.division, options.engine, precision),
         checkpoint=chosen,
-        system=System(workload=request.workload, engine=engine, run=run, checkpoint=chosen.folder, batching=batching, placement=placement),
+        system=System(
+            workload=request.workload,
+            engine=engine,
+            run=run,
+            checkpoint=chosen.folder,
+            batching=batching,
+            placement=placement,
+            loadgen_cores=loadgen_cores(request.settings),
+        ),
         precision=precision,
         threads=run.threads,
         power=choose(options.power, options.meter, request.settings),

@@ -18,7 +18,7 @@ from harness.machine.device import several
 from harness.machine.power.selection import Chosen, choose
 from harness.machine.system_description import describe
 from harness.request import Request, prepare
-from harness.thread_count import beside_others
+from harness.thread_count import beside_others, trains_large_kernels
 from harness.training.energy import sentences
 from harness.training.export import seal, stopped_run
 from harness.training.loop import Ending, Outcome
@@ -74,7 +74,7 @@ def train_set(
             begun = threads_begun(entry, workload, ranks.restarts) if ranks.leads and (resume or ranks.restarts) else 0
             power = choose(options.power, options.meter, request.settings) if ranks.local_rank == 0 else Chosen()
             shared: dict[str, Any] = {"request": request, "row": row, "hyper": hyper, "precision": precision, "entry": entry, "place": entry}
-            threads = beside_others(options.threads, ranks, begun)
+            threads = beside_others(options.threads, ranks, begun, large_kernels=trains_large_kernels(request.workload))
             job = Job(**shared, system=system, threads=threads, ranks=ranks, watch=watch, signals=signals, power=power)
             train_runs(job, seed, runs, resume, challenge)
 

@@ -10,7 +10,7 @@ from compliance.documents.inference.entry_files import read_measurements
 from compliance.documents.podium.training import finite
 from compliance.documents.training.log import BATCH, read_log
 from compliance.judge import Judge
-from submissions.compare.machines import DESCRIBED, Machine, described, machine_in, worded
+from submissions.compare.machines import DESCRIBED, Machine, described, fields_of, machine_in, worded
 from submissions.pack.bundle import damage
 from submissions.result_index import Result, opened
 from submissions.score import log_values
@@ -53,6 +53,8 @@ class Side:
     machine: Machine = Machine()
     said: Mapping[str, Any] = field(default_factory=dict)
     """What else may differ and is then reported; None is unknown."""
+    described: Mapping[str, str] = field(default_factory=dict)
+    """Fields of its system's description that are published beside a result."""
     samples_per_second: float | None = None
     """Training throughput, evaluations included: the mean over its runs; None if its logs do not allow it."""
     asked: str = ""
@@ -74,7 +76,7 @@ def side(path: Path, result: Result, whole: bool = True, judge: Judge | None = N
     fields = described(result, row.round)
     told = {name: worded(fields.get(key)) for name, key in DESCRIBED.items()}
     found = Side(path=str(path), score=replace(row, compliant=row.compliant and whole), machine=machine_in(fields), **traits(result, row))
-    return replace(found, said=told | dict(found.said))
+    return replace(found, said=told | dict(found.said), described=fields_of(fields))
 
 
 def traits(result: Result, row: Score) -> dict[str, Any]:

@@ -20,6 +20,10 @@ DESCRIBED: Final = {
     "status": "status",
 }
 """Name in a note -> field of the system description."""
+FIELDS: Final = (
+    "status", "host_processor_model_name", "host_processors_per_node", "host_processor_core_count", "framework", "other_software_stack", "operating_system",
+)  # fmt: skip
+"""Fields of a system description that MLCommons publishes beside a result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +67,11 @@ def machine_in(fields: Mapping[str, Any]) -> Machine:
         accelerators=None if held is None or (nodes is None and held) else held * (nodes or 1),
         nodes=nodes,
     )
+
+
+def fields_of(fields: Mapping[str, Any]) -> dict[str, str]:
+    """Take the fields that are published beside a result; those that a description does not have are left out."""
+    return {key: text for key in FIELDS if (text := worded(fields.get(key)))}
 
 
 def worded(value: object) -> str | None:

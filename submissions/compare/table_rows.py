@@ -1,6 +1,7 @@
 """Table cells of comparisons, shared by text and Markdown."""
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from os.path import commonpath
 from pathlib import Path
@@ -90,7 +91,7 @@ def told(found: Compared) -> Iterator[str]:
         yield f"needed: {found.runs_for} runs each"
     if found.noise:
         yield f"on a disturbed host: {', '.join(found.noise)}"
-    yield from map(within, found.within_run)
+    yield from (text if runs == 1 else f"{text} ({runs} runs)" for text, runs in Counter(map(within, found.within_run)).items())
     if found.derived:
         yield f"derived: {found.derived.value:,.6g} {found.derived.unit}"
     if found.notes:

@@ -3,17 +3,21 @@
 import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
 import click
 
 from compliance.bundle import trailer
+from compliance.verdict import Severity
 from submissions.publish import site
 from submissions.publish.rows import SIGNED_BY_NOBODY, published_row, rows_of
 from submissions.publish.site import BUNDLES, MARKER, Entry
 from submissions.published_rows import bundled, load
 from submissions.report import build
+from submissions.report.document import Part
+from submissions.report.sections.findings import COLUMNS, FINDINGS, TITLES
 from submissions.report.sections.orientation import legend
 from submissions.signatures import bundled as bundled_signatures
 from submissions.signatures.ssh_keygen import Checked, Signers, Standing
@@ -23,7 +27,15 @@ from suite.files.layout import FULL, PARTIAL, file_sha256, sync
 SUMS: Final = "data/SHA256SUMS"
 
 
-def publish(paths: Sequence[Path], target: Path, *, title: str, published: bool, copied: bool, signers: Path | None) -> None:
+class Bundles(StrEnum):
+    """How a site holds its bundles."""
+
+    COPY = "copy"
+    LINK = "link"
+    NONE = "none"
+
+
+def publish(paths: Sequence[Path], target: Path, *, title: str, published: bool, bundles: Bundles, signers: Path | None) -> None:
     """Build a site from bundles; JudgedError at the end if one was left out, which the site lists too."""
     check(target)
     if signers is not None and not signers.is_file():
@@ -31,13 +43,15 @@ def publish(paths: Sequence[Path], target: Path, *, title: str, published: bool,
     entries = one_of_a_kind(entries_of(dict.fromkeys(paths), Signers(allowed=signers)))
     own = {row.workload for entry in entries for row in entry.rows}
     rows = [published_row(row) for name in bundled() for row in load(name) if row.workload in own] if published else []
+    if bundles is Bundles.LINK:
+        check_linkable(target, entries)
     place = target.resolve()  # so that `.` has a name, and a link stays one
     partial = place.with_name(place.name + PARTIAL)
     remove(partial)
     try:
-        write(partial, site.pages(title, entries, rows, copied, legend(published)))
-        if copied:
-            copy(partial, entries)
+        write(partial, site.pages(title, entries, rows, bundles is not Bundles.NONE, legend(published)))
+        if bundles is not Bundles.NONE:
+            place_bundles(partial, entries, bundles)
         sums(partial)
         keep(place, partial)
         put(partial, place)
@@ -60,6 +74,14 @@ def check(target: Path) -> None:
         raise RequestError(f"-o {target}: there is no folder {target.parent}")
 
 
+def check_linkable(target: Path, entries: Iterable[Entry]) -> None:
+    """Reject bundles of another file system, to which no hard link leads."""
+    device = target.absolute().parent.stat().st_dev
+    for entry in entries:
+        if not entry.problems and entry.path.stat().st_dev != device:
+            raise RequestError(f"--bundles link: {entry.path} is on another file system than {target}; --bundles copy copies it")
+
+
 def entries_of(paths: Iterable[Path], signers: Signers) -> list[Entry]:
     """Read each bundle; of sound copies with one seal, the first whose signers are trusted stands for all, or the first."""
     found = [entry_of(path, signers) for path in paths]
@@ -80,10 +102,19 @@ def entry_of(path: Path, signers: Signers) -> tuple[bool, Entry]:
     signed = whose(path, signers) if part.seal else []
     bad = [] if part.seal else [f"{path}: is no sealed bundle; podium pack makes one"]
     bad += [each.sentence for each in signed if each.standing is Standing.BAD]
-    bad += [part.summary] if problems and part.seal and not bad else []
+    bad += [reason(part)] if problems and part.seal and not bad else []
     rows = () if bad else tuple(rows_of(part, told(signed, signers)))
     trusted = any(each.standing is Standing.GOOD for each in signed)
     return trusted, Entry(name=path.name, path=path, report=made, rows=rows, problems=tuple(bad))
+
+
+def reason(part: Part) -> str:
+    """Say why a bundle does not count: the verdict with its first error, or what the verdict covers where there is none."""
+    tables = [table for section in part.sections if section.id == FINDINGS for table in section.tables if table.columns == COLUMNS]
+    if not tables or not tables[0].title.startswith(TITLES[Severity.ERROR]):
+        return part.summary
+    rule, _, found, required, advice, _ = tables[0].rows[0]
+    return f"{part.verdict}: {rule}: found {found}; expected {required}; {advice}"
 
 
 def whose(bundle: Path, signers: Signers) -> list[Checked]:
@@ -143,12 +174,17 @@ def write(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
         path.write_bytes(content)
 
 
-def copy(folder: Path, entries: Sequence[Entry]) -> None:
-    """Copy the bundles that count, under names made unique by their seals."""
+def place_bundles(folder: Path, entries: Sequence[Entry], how: Bundles) -> None:
+    """Copy or link the bundles that count, under names made unique by their seals."""
     (folder / BUNDLES).mkdir()
     for entry in entries:
         if not entry.problems:
-            shutil.copyfile(entry.path, folder / entry.copied)
+            (link if how is Bundles.LINK else shutil.copyfile)(entry.path, folder / entry.copied)
+
+
+def link(bundle: Path, name: Path) -> None:
+    """Give a bundle a second name in the site, a hard link: no second copy, and a plain file for whoever serves or packs the site."""
+    name.hardlink_to(bundle.resolve())
 
 
 def sums(folder: Path) -> None:

@@ -13,6 +13,7 @@ from markupsafe import Markup
 from submissions.metrics import LATENCY
 from submissions.publish.groups import Grouped, grouped, kind_of
 from submissions.publish.intervals_figure import intervals
+from submissions.publish.mlcommons import as_mlcommons
 from submissions.publish.rows import REPORTED, SHORT, Row, as_csv, as_json, schema
 from submissions.publish.rows import plain as in_row
 from submissions.published_rows import RECOMPUTED
@@ -124,6 +125,8 @@ def pages(title: str, entries: Sequence[Entry], published: Sequence[Row], bundle
             yield f"r/{entry.part.seal[:SHORT]}/index.html", page.render(read(plain(entry.report)), back(entry, bundles)).encode()
     yield "data/results.json", as_json(every, title).encode()
     yield "data/results.csv", as_csv(every).encode()
+    reported = {entry.copied if bundles else f"r/{entry.part.seal[:SHORT]}/index.html": entry.part for entry in good if entry.part}
+    yield "data/mlcommons.json", as_mlcommons(reported).encode()
     yield "data/results.schema.json", (json.dumps(schema(), indent=1) + "\n").encode()
     if parquet := as_parquet(every):
         yield "data/results.parquet", parquet

@@ -1,7 +1,7 @@
 """The report as data: everything that the page shows, without its appearance. The JSON form is this data, and the page is rendered from it."""
 
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
@@ -163,6 +163,8 @@ class Headline:
     accelerator: str | None
     accelerators: int | None
     nodes: int | None
+    described: dict[str, str] = field(default_factory=dict)
+    """Fields of the system's description."""
     checkpoint: str | None = None
     attempts: int | None = None
     """How often the ledger says that it was begun; None without a ledger."""

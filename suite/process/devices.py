@@ -9,7 +9,7 @@ CUDA: Final = "cuda"
 ALL: Final = "all"
 VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
 MOST: Final = 1024
-"""House rule: no node has so many GPUs; a record's longer list is not expanded."""
+"""House rule: no node has so many GPUs or cores; a record's longer list is not expanded."""
 
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 """First and last number of each range, ascending, none of them twice."""
@@ -32,6 +32,14 @@ def spans(text: str) -> Spans | None:
         found.append((low, high))
     found.sort()
     return None if any(low <= before for (_, before), (low, _) in zip(found, found[1:], strict=False)) else tuple(found)
+
+
+def expanded(text: str) -> tuple[int, ...] | None:
+    """Return the numbers of a list such as `0-3,8`, ascending; None for a malformed one, or one of more than MOST."""
+    found = spans(text)
+    if found is None or sum(high - low + 1 for low, high in found) > MOST:
+        return None
+    return tuple(number for low, high in found for number in range(low, high + 1))
 
 
 def numbered(ordinals: Iterable[int]) -> tuple[str, ...]:
@@ -72,10 +80,8 @@ def members(device: str) -> tuple[str, ...] | None:
     """Return the devices of a name that `name_of` has made; None for a list that it would not have written, or of more than MOST."""
     if not names_several(device):
         return (device,)
-    found = spans(device.partition(":")[2])
-    if found is None or sum(high - low + 1 for low, high in found) > MOST:
-        return None
-    devices = numbered(number for low, high in found for number in range(low, high + 1))
+    found = expanded(device.partition(":")[2])
+    devices = numbered(found or ())
     return devices if len(devices) > 1 and name_of(devices) == device else None
 
 

@@ -55,3 +55,11 @@ def test_a_disturbed_host_is_named():
     found = Judge().result(str(BASES.parent / "invalid" / "noise.others")).findings
     assert noise_in(found) == ("noise.others",)
     assert "on a disturbed host: noise.others" in list(told(Compared(path="a", noise=noise_in(found))))
+
+
+def test_what_several_runs_have_in_common_is_said_once():
+    """Three runs of a scenario gave the same sentence three times, in each cell of a comparison."""
+    (found,) = within([BASES / "recorded-offline" / "Offline" / "performance" / "run_1"], Scenario.OFFLINE)
+    (served,) = within([SERVER], Scenario.SERVER)
+    sentences = list(told(Compared(path="a", within_run=(found, found, served))))
+    assert sentences == [f"{words(found)} (2 runs)", words(served)]

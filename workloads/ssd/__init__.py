@@ -18,6 +18,7 @@ class SSD:
 
     name: ClassVar[str] = "ssd"
     frameworks: ClassVar[frozenset[str]] = frozenset({"torch"})
+    trains_large_kernels: ClassVar[bool] = True
 
     def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
         """Return the hyperparameters under their v0.7 log names."""

@@ -31,7 +31,11 @@ def evaluations_of(records: Sequence[Entry], row: PublishedBenchmark | None) -> 
 
 def place_of(record: Entry, fields: Sequence[str]) -> float | None:
     """Return the run's progress at a record; None if none of the fields states it."""
-    return next((told for field in fields if (told := number(record.metadata.get(field))) is not None), None)
+    for field in fields:
+        told = number(record.metadata.get(field))
+        if told is not None:
+            return told
+    return None
 
 
 def joined(records: Sequence[Entry], row: PublishedBenchmark) -> list[Evaluation]:

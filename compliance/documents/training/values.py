@@ -13,6 +13,8 @@ NOTHING: Final[Mapping[str, float]] = MappingProxyType({})
 
 def scores_of(value: object, metrics: Mapping[str, str]) -> Mapping[str, float | None]:
     """Parse an eval_accuracy in any form the rounds use: a number, a number as text, a list in the order of the metrics, or a table by key."""
+    if type(value) is float and len(metrics) == 1:  # the usual form
+        return {metric: value if finite(value) else None for metric in metrics}
     if isinstance(value, dict) and isinstance(value.get("accuracy"), dict):
         value = value["accuracy"]
     if isinstance(value, dict):

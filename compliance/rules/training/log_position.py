@@ -94,7 +94,7 @@ def matched(log: PublishedLog) -> Iterator[Fault]:
     for one, other in PAIRS:
         first, second = ([(place_of(record), record) for record in log.all(key)] for key in (one, other))
         here, there = Counter(place for place, _ in first), Counter(place for place, _ in second)
-        if min(len(first), len(second)) < FEWEST or max((*here.values(), *there.values())) > 2:
+        if here == there or min(len(first), len(second)) < FEWEST or max((*here.values(), *there.values())) > 2:
             continue
         for mine, theirs, told, key in ((first, there, here, other), (second, here, there, one)):
             odd = [record for place, record in mine if told[place] > theirs[place]]

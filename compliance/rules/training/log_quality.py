@@ -47,7 +47,10 @@ def accuracy(log: PublishedLog) -> Iterator[Fault]:
 
 def unmeasured(log: PublishedLog, row: PublishedBenchmark) -> Iterator[Fault]:
     """Yield results of v1.0 and later that are no numbers in the range of their metric, and metrics that a checkpoint lacks."""
+    single = not row.joined and len(row.metrics) == 1
     for record in log.all(events.EVAL_ACCURACY):
+        if single and type(record.value) is float and 0 <= record.value <= SHARE:
+            continue  # the usual form
         told = record.metadata.get("metric") if row.joined else None
         named = {metric: key for metric, key in row.metrics.items() if not row.joined or key == told}
         scores = dict.fromkeys(named, record.value) if row.joined else scores_of(record.value, row.metrics)

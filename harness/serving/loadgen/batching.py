@@ -1,8 +1,9 @@
 """Query batching: a queue that LoadGen's thread only puts queries into, and worker threads that take batches from it.
 
-The path of one query: LoadGen's thread puts (response ids, sample indexes) into a SimpleQueue, which is C and wakes
-one worker; that worker gathers what has arrived meanwhile into a batch, calls its predictor, and completes in chunks.
-The record of a run (`queries.npy`) costs one clock reading per query at its issue, and one per chunk at its completion.
+The path of one query: LoadGen's thread puts (response ids, sample indexes, time of issue) into a SimpleQueue, which is C and
+wakes one worker; that worker gathers what has arrived meanwhile into a batch, calls its predictor, and completes in chunks.
+The record of a run (`queries.npy`) costs one clock reading per query at its issue, and one per chunk at its completion: the
+times of issue are stored by the worker, a batch at a time, since storing them one by one costs LoadGen's thread twice the clock.
 """
 
 import ctypes
@@ -26,8 +27,8 @@ CHUNK: Final = 256
 NS_PER_US: Final = 1000
 NS_PER_S: Final = 1e9
 
-Query: TypeAlias = tuple[list[int], list[int]]
-"""Response ids and sample indexes, in parallel lists."""
+Query: TypeAlias = tuple[list[int], list[int], int]
+"""Response ids and sample indexes, in parallel lists, and when it was issued (monotonic ns)."""
 
 
 Gathered: TypeAlias = tuple[list[int], list[int], int, int]
@@ -59,26 +60,26 @@ class Tally:
 class Gatherer:
     """Collects queries into batches; one worker gathers at a time, the others wait for their turn."""
 
-    def __init__(self, batching: Batching, sort_key: Callable[[], Callable[[int], int] | None]) -> None:
+    def __init__(self, batching: Batching, sort_key: Callable[[], Callable[[int], int] | None], *, keeps_times: bool = True) -> None:
         self.queue: SimpleQueue[Query | None] = SimpleQueue()
         self.max_batch = batching.max_batch
         self.window_ns = batching.window_us * NS_PER_US
         self.sort_key = sort_key
+        self.keeps_times = keeps_times
         self.turn = threading.Lock()
         self.ready: deque[Gathered] = deque()
         self.taken = 0
         self.gathered = 0
         self.issued = array("q")
-        """When each query was issued (monotonic ns)."""
+        """When each gathered query was issued (monotonic ns), in the order of issue."""
         self.issue = self.issuer()
 
     def issuer(self) -> Callable[[list[int], list[int]], None]:
         """Return the function that enqueues one query; LoadGen's thread calls it inside its clock, so it looks up no attributes."""
-        put, note, clock = self.queue.put, self.issued.append, monotonic_ns
+        put, clock = self.queue.put, monotonic_ns
 
         def issue(ids: list[int], indexes: list[int]) -> None:
-            note(clock())
-            put((ids, indexes))
+            put((ids, indexes, clock()))
 
         return issue
 
@@ -109,9 +110,9 @@ class Gatherer:
         self.ready.extend(self.split(ids, indexes, first))
         return self.ready.popleft()
 
-    def gather(self, ids: list[int], indexes: list[int]) -> tuple[list[int], list[int], int]:
+    def gather(self, ids: list[int], indexes: list[int], issued_ns: int) -> tuple[list[int], list[int], int]:
         """Add queries until the batch is full or the window has passed; without a window, those already in the queue. Also return their number."""
-        queries, most, arrived = 1, self.max_batch, self.arrivals()
+        times, most, arrived = [issued_ns], self.max_batch, self.arrivals()
         while len(ids) < most:
             try:
                 more = arrived()
@@ -122,8 +123,10 @@ class Gatherer:
                 break
             ids += more[0]
             indexes += more[1]
-            queries += 1
-        return ids, indexes, queries
+            times.append(more[2])
+        if self.keeps_times:
+            self.issued.extend(times)
+        return ids, indexes, len(times)
 
     def arrivals(self) -> Callable[[], Query | None]:
         """Return what gives the next query: at once, or within the window from now; it raises Empty if there is none."""

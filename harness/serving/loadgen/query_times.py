@@ -1,7 +1,7 @@
 """Collects the issue and completion time of each query, and writes them as `queries.npy` after LoadGen has ended.
 
-Inside LoadGen's clock its thread appends the issue times to one array, and each worker its completions to another; they become rows afterwards.
-Queries are told apart by their number in the order of issue, so that no time travels from thread to thread.
+Inside LoadGen's clock its thread reads the time of each issue, and workers append these and their completions to arrays, which become rows afterwards.
+Queries are told apart by their number in the order of issue.
 """
 
 from array import array

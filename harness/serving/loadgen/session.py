@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
 from harness.child_process import Abort, in_child
-from harness.machine.placement import Place
+from harness.machine.placement import Cores, Place, pin_process
 from harness.machine.power.selection import Chosen
 from harness.machine.telemetry.process import sampling
 from harness.serving.instances.proxy import Instances, watched
@@ -64,6 +64,8 @@ class System:
     batching: Batching
     placement: tuple[Place, ...] = ()
     """Where each instance runs; empty for a system in LoadGen's own process."""
+    loadgen_cores: Cores = ()
+    """The cores that LoadGen's process is pinned to; empty if it is not."""
     driver: "Callable[[Job, Abort], Outcome] | None" = None
     """Runs LoadGen in place of `run_loadgen`'s own workers: of systems behind a network."""
 
@@ -87,6 +89,8 @@ class System:
         if not self.placement:
             return self.build()
         instances = Instances(self.placement, self.run.threads, [self.on(place.device).build for place in self.placement])
+        if self.loadgen_cores:  # after the instances, which would inherit them; threads that start later do
+            pin_process(self.loadgen_cores)
         return instances, instances
 
     def on(self, device: str) -> "System":

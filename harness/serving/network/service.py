@@ -46,7 +46,7 @@ class Service:
 
     def __init__(self, inference: Inference, batching: Batching) -> None:
         self.inference, self.batching = inference, batching
-        self.gatherer = Gatherer(batching, lambda: None)  # each query is one payload: none is split
+        self.gatherer = Gatherer(batching, lambda: None, keeps_times=False)  # each query is one payload: none is split; a server may run for months
         self.waiting: dict[int, Call] = {}
         self.tickets = count()
         self.answered = 0
@@ -71,7 +71,7 @@ class Service:
         """Queue a payload."""
         ticket = next(self.tickets)
         self.waiting[ticket] = call
-        self.gatherer.queue.put(([ticket], [ticket]))  # not `issue`: it notes times, and a server may run for months
+        self.gatherer.issue([ticket], [ticket])
 
     def stop(self) -> None:
         """Answer what is queued, then end the workers."""

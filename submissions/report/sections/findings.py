@@ -9,6 +9,8 @@ from submissions.report.document import Section, Table, Tone
 MOST: Final = 200
 """Maximum number of findings per severity on the page; the rest are counted."""
 TITLES: Final = {Severity.ERROR: "Errors", Severity.WARNING: "Warnings", Severity.INFO: "Said for completeness"}
+FINDINGS: Final = "findings"
+"""Id of the section."""
 COLUMNS: Final = ("rule", "place", "found", "required", "what to do", "source of the rule")
 TONES: Final = {Verdict.VALID: Tone.GOOD, Verdict.NOT_CONVERGED: Tone.CAUTION, Verdict.UNKNOWN: Tone.CAUTION, Verdict.BROKEN: Tone.BAD}
 DAMAGED: Final = "Broken"
@@ -32,7 +34,7 @@ def section(found: Sequence[Finding], problems: Sequence[str]) -> Section:
         if rows:
             tables.append(Table(title=f"{title}: {len(rows)}{more}", columns=COLUMNS, rows=tuple(rows[:MOST]), folded=severity is Severity.INFO))
     intro = "podium explain RULE says more of a rule." if found else "" if problems else "The judge has found nothing to say."
-    return Section(id="findings", title="Findings of the judge", intro=intro, tables=tuple(tables))
+    return Section(id=FINDINGS, title="Findings of the judge", intro=intro, tables=tuple(tables))
 
 
 def row(finding: Finding) -> tuple[str, ...]:

@@ -88,6 +88,6 @@ def headline(side: Side, attempts: int | None = None) -> Headline:
         low=interval.low if interval else None, high=interval.high if interval else None, compliant=score.compliant,
         system=score.system, org=score.org, division=score.division, profile=score.profile, round=score.round,
         accuracy=dict(score.accuracy), target=dict(score.target), precision=side.precision, engine=side.engine,
-        accelerator=side.machine.accelerator, accelerators=side.machine.accelerators, nodes=side.machine.nodes,
+        accelerator=side.machine.accelerator, accelerators=side.machine.accelerators, nodes=side.machine.nodes, described=dict(side.described),
         checkpoint=str(checkpoint) if checkpoint else None, attempts=attempts, noise=score.noise,
     )  # fmt: skip

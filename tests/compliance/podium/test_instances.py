@@ -95,3 +95,28 @@ def test_an_instance_that_did_little_is_a_warning(tmp_path: Path) -> None:
     told = [instance(400, 0, batches=20), instance(59, 1, batches=3)]
     many = {"batches__count": 23.0, "batches__mean_size": 459 / 23}
     assert found(tmp_path, 2, *told, **many) == [("warning", "59 samples answered by instance 1")]
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({"settings__sut.pin": "on"}, ""),
+        ({"settings__sut.pin": "auto", "settings__sut.loadgen_cores": "3,2", "loadgen_cores": [2, 3]}, ""),
+        ({"settings__sut.pin": "off"}, "instances on the cores [0, 1]"),
+        ({"settings__sut.loadgen_cores": "2"}, "LoadGen on the cores []"),
+        ({"loadgen_cores": [2]}, "LoadGen on the cores [2]"),
+        ({"settings__sut.loadgen_cores": "2", "loadgen_cores": [3]}, "LoadGen on the cores [3]"),
+        ({"settings__sut.loadgen_cores": "0-99999999999", "loadgen_cores": [2]}, "LoadGen on the cores [2]"),
+        ({"settings__sut.loadgen_cores": "1-2", "loadgen_cores": [1, 2]}, "instances and LoadGen on the cores [1]"),
+    ],
+)
+def test_cores_are_those_of_the_settings(told: dict[str, Any], words: str, tmp_path: Path) -> None:
+    """A record that claims an isolated LoadGen, or pinned instances, has to show the cores."""
+    faults = found(tmp_path, 2, instance(230, 0), instance(229, 1), **told)
+    assert (faults == []) if not words else (len(faults) == 1 and faults[0][0] == "error" and words in faults[0][1])
+
+
+def test_pinned_instances_have_cores(tmp_path: Path) -> None:
+    """`sut.pin=on` leaves none without."""
+    ((severity, text),) = found(tmp_path, 2, instance(230, 0), instance(229), **{"settings__sut.pin": "on"})
+    assert severity == "error" and text == "instances on the cores [0]"

@@ -8,6 +8,7 @@ from harness import thread_count
 from harness.distributed import Alone
 from harness.machine import cpus
 from harness.machine.cpus import look
+from suite import registry
 
 
 @pytest.fixture
@@ -57,6 +58,20 @@ def test_threads_leave_others_their_cores(monkeypatch: pytest.MonkeyPatch, numbe
     """A thread that shares its core keeps the others waiting at every kernel; but where all is taken, half is a fair share."""
     monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(number)))
     assert cpus.left(share) == taken
+
+
+def test_large_kernels_keep_every_core():
+    """One thread of SSD's training beside two busy loops made a third of the quiet rate, and two nearly half, which is a fair share."""
+    assert cpus.left(1.0, large_kernels=True) == cpus.available()
+
+
+def test_a_workload_says_that_its_kernels_are_large(host: list[float], capsys: pytest.CaptureFixture[str]):
+    """What the workload says has to arrive where threads are counted; one that says nothing has small kernels."""
+    host += [0.5, 0.5, 0.5]
+    large = {name: thread_count.trains_large_kernels(registry.workload(name)) for name in ("ssd", "maskrcnn", "gnmt", "resnet50")}
+    assert large == {"ssd": True, "maskrcnn": True, "gnmt": False, "resnet50": False}
+    assert thread_count.beside_others(0, Alone(), large_kernels=True) == 4
+    assert "others use 2.0 of 4 cores: times will not mean much; CPU threads taken: 4" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("asked", "begun", "neighbours", "threads"), [(0, 0, 1, 2), (0, 0, 2, 1), (0, 0, 8, 1), (3, 0, 1, 3), (3, 4, 2, 3), (0, 4, 1, 4)])

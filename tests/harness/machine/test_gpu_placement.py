@@ -167,9 +167,10 @@ def test_doctor_tells_which_cores_each_gpu_gets(machine: Any, monkeypatch: pytes
     told = report.on_gpus("cuda:0")
     assert told == {"cuda:0": "0-7", "cuda:1": "64-71"} and report.on_gpus("cpu") == {}
     plain = {"processor": "x", "power": (), "cores": 16, "memory_gib": 1, "memory_free_gib": 1, "cache": "", "disk_free_gib": 1, "short_of": ()}
-    here = SimpleNamespace(**plain, instances=("0-7", "64-71"), placement=told, gpus=("a", "b"), device="cuda:0")
+    here = SimpleNamespace(**plain, instances=("0-7", "64-71"), loadgen_core=3, placement=told, gpus=("a", "b"), device="cuda:0")
     monkeypatch.setattr(screen, "gpus", tuple)
     screen.show(here, [], [])  # type: ignore[arg-type]
-    assert "--device cuda:0-1: cuda:0 on cores 0-7 | cuda:1 on cores 64-71\n" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "--device cuda:0-1: cuda:0 on cores 0-7 | cuda:1 on cores 64-71\n" in said and "sut.loadgen_cores=3 " in said
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0})
     assert report.on_gpus("cuda:0") == {}

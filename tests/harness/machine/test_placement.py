@@ -2,11 +2,12 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.machine import placement
-from harness.machine.placement import Place, by_node, groups, instances_of, nodes, place, usual_groups
+from harness.machine.placement import Place, by_node, groups, instances_of, loadgen_cores, nodes, place, usual_groups
 from suite.errors import RequestError
 from suite.process.devices import written
 
@@ -64,3 +65,39 @@ def test_instances_are_pinned_only_where_the_cores_are_free(monkeypatch: pytest.
     monkeypatch.setattr(placement, "busy_share", lambda: 0.0)
     assert set(place(["cpu"], 1)[0].cores) == os.sched_getaffinity(0)
     assert place(["cpu"], 0) == ()
+
+
+@pytest.mark.parametrize(("pin", "busy", "pinned"), [("auto", 0.5, False), ("auto", 0.0, True), ("on", 0.5, True), ("off", 0.0, False)])
+def test_the_user_may_decide_whether_instances_are_pinned(pin: str, busy: float, pinned: bool, monkeypatch: pytest.MonkeyPatch):
+    """A machine whose other load is known to end needs no look; one shared with a daemon that comes and goes must not be trusted to it."""
+    monkeypatch.setattr(placement, "busy_share", lambda: busy)
+    assert bool(place(["cpu"], 1, {"sut.pin": pin})[0].cores) is pinned
+
+
+def test_cores_kept_for_loadgen_are_nobody_elses(monkeypatch: pytest.MonkeyPatch):
+    """An instance on LoadGen's core would delay the queries of all others."""
+    monkeypatch.setattr(placement, "NODES", Path("/nonexistent"))
+    monkeypatch.setattr(placement.os, "sched_getaffinity", lambda _: {0, 1, 2, 3, 4, 5})
+    placed = place(["cpu"], 2, {"sut.pin": "on", "sut.loadgen_cores": "0,3"})
+    assert [each.cores for each in placed] == [(1, 2), (4, 5)]
+    assert loadgen_cores({"sut.loadgen_cores": "3,0"}) == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"sut.instances": 1, "sut.loadgen_cores": "0-"}, "no list of cores such as 0-1,4"),
+        ({"sut.instances": 1, "sut.loadgen_cores": "0,0"}, "no list of cores"),
+        ({"sut.instances": 1, "sut.loadgen_cores": "0-999999999999"}, "no list of cores"),
+        ({"sut.instances": 1, "sut.loadgen_cores": "1-2"}, "may not use core 2 here; it has 0-1"),
+        ({"sut.instances": 2, "sut.loadgen_cores": "1"}, "2 instances are too many for 1 cores that sut.loadgen_cores leaves"),
+        ({"sut.loadgen_cores": "1"}, "sut.loadgen_cores: the system under test is in LoadGen's own process"),
+        ({"sut.pin": "on"}, "sut.pin: the system under test is in LoadGen's own process"),
+    ],
+)
+def test_cores_that_cannot_be_kept_are_refused(settings: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch):
+    """A setting without effect would be stamped into the records as if it had one."""
+    monkeypatch.setattr(placement.os, "sched_getaffinity", lambda _: {0, 1})
+    with pytest.raises(RequestError, match=words) as caught:
+        instances_of(settings)
+    assert caught.value.exit_code == 2

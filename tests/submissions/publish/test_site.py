@@ -9,6 +9,7 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import jsonschema
 import pytest
@@ -17,6 +18,12 @@ from click.testing import CliRunner
 from submissions.cli import publish
 from suite.errors import JudgedError, MissingError, RequestError
 
+MLCOMMONS = {
+    "Accelerator", "Accuracy", "Availability", "Category", "Code", "ColorKey", "Details", "ID", "Location", "Model", "Nodes", "Notes",
+    "Performance_Result", "Performance_Units", "Platform", "Power_Result", "Power_Units", "Processor", "Scenario", "Software", "Submitter", "Suite",
+    "System", "Unique ID (e.g. for Audit)", "UsedModel", "a#", "compliance", "errors", "has_power", "host_processor_core_count",
+    "host_processors_per_node", "inferred", "operating_system", "p#", "version", "weight_data_types",
+}  # fmt: skip
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
@@ -115,6 +122,17 @@ def test_what_is_no_bundle_is_left_out(bundle: Path, tmp_path: Path) -> None:
     with pytest.raises(JudgedError, match="no such file"):
         run(bundle, tmp_path / "none.tar.zst", "-o", tmp_path / "site")
     assert (tmp_path / "site/index.html").is_file()
+
+
+def test_a_bundle_that_does_not_count_is_left_out_with_its_first_finding(
+    packed: Callable[[str, str, str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The index said that the reasons stand under findings, of a report that a site does not have."""
+    monkeypatch.setattr("submissions.pack.bundle.refuse", lambda partial, results: None)  # podium would not pack it; others may
+    unknown = packed("unknown", '"framework": "torch"', '"framework": "abacus"')
+    with pytest.raises(JudgedError, match=r"Not compliant: [a-z.]+: found .*; expected .*"):
+        run(unknown, "-o", tmp_path / "site")
+    assert "expected" in (tmp_path / "site/index.html").read_text("utf-8")
 
 
 def test_two_bundles_of_one_campaign_that_differ_are_both_left_out(bundle: Path, packed: Callable[[str, str, str], Path], tmp_path: Path) -> None:
@@ -225,6 +243,38 @@ def test_every_file_of_a_site_can_be_reached_and_every_page_leads_back(site: Pat
 def test_without_bundles_no_page_links_them(bundle: Path, tmp_path: Path) -> None:
     run(bundle, "-o", tmp_path / "site", "--bundles", "none")
     assert not [path for page in (tmp_path / "site").rglob("*.html") for path in links(page) if not path.is_file()]
+
+
+def test_linked_bundles_take_no_second_copy(bundle: Path, tmp_path: Path) -> None:
+    """A site of many bundles doubled what they take on the disk."""
+    mine = Path(shutil.copyfile(bundle, tmp_path / "mine.tar.zst"))
+    run(mine, "-o", tmp_path / "site", "--bundles", "link")
+    (linked,) = (tmp_path / "site/bundles").iterdir()
+    assert linked.samefile(mine) and linked in links(tmp_path / "site/resnet50/training.html")
+    run(mine, "-o", tmp_path / "site", "--bundles", "copy")
+    assert mine.stat().st_nlink == 1 and mine.read_bytes() == bundle.read_bytes()
+
+
+def test_a_bundle_of_another_file_system_is_not_linked(bundle: Path, tmp_path: Path) -> None:
+    """Exit 2 with what helps, and no site is begun."""
+    elsewhere = Path("/dev/shm")
+    if not elsewhere.is_dir() or elsewhere.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is no second file system at /dev/shm")
+    with TemporaryDirectory(dir=elsewhere) as other:
+        away = shutil.copyfile(bundle, Path(other) / "away.tar.zst")
+        with pytest.raises(RequestError, match="--bundles copy copies it"):
+            run(away, "-o", tmp_path / "site", "--bundles", "link")
+    assert not list(tmp_path.iterdir())
+
+
+def test_mlcommons_rows_have_the_keys_of_their_summaries(site: Path) -> None:
+    """The names are those of summary_results.json of inference v5.1, power's among them; a reader of that finds none missing."""
+    (row,) = json.loads((site / "data/mlcommons.json").read_text("utf-8"))
+    assert row.keys() == MLCOMMONS and len(MLCOMMONS) == 36
+    (told,) = (each for each in json.loads((site / "data/results.json").read_text("utf-8"))["results"] if each["scenario"])
+    assert (row["Performance_Result"], row["Scenario"], row["Submitter"]) == (told["value"] / 1e6, told["scenario"], told["org"])
+    assert row["Performance_Units"] == "Latency (ms)" and row["compliance"] == 1 and row["Processor"] and row["host_processors_per_node"] >= 1
+    assert (site / row["Location"]).is_file() and (site / row["Details"]).is_file()
 
 
 def test_parquet_says_what_json_says(site: Path) -> None:

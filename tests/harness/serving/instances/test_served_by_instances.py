@@ -87,3 +87,25 @@ def test_an_instance_that_fails_tells_its_own_error(tmp_path: Path):
     """And not only that a process has ended."""
     with pytest.raises(JudgedError, match="on purpose"):
         do(on_instances(job(tmp_path, Scenario.OFFLINE, Mode.PERFORMANCE, Served(fault="predict"), workers=2)))
+
+
+def seen(cores: list[set[int]]) -> None:
+    """Note the cores of LoadGen's process and of the instance when queries are on their way."""
+    while not (Path(os.environ["RUN"]) / "mlperf_log_detail.txt").exists() or not instances():
+        time.sleep(0.02)
+    (one,) = instances()
+    cores.extend((set(os.sched_getaffinity(one.ppid())), set(os.sched_getaffinity(one.pid))))
+
+
+def test_loadgen_has_the_cores_that_are_kept_for_it(folder: Path):
+    """Instances start first, and must not inherit them."""
+    first, *others = sorted(os.sched_getaffinity(0))
+    if not others:
+        pytest.skip("one core cannot be divided")
+    run = job(folder, Scenario.SINGLE_STREAM, Mode.PERFORMANCE, replace(UNEVEN, pause_s=0.01))
+    cores: list[set[int]] = []
+    looker = threading.Thread(target=seen, args=(cores,), daemon=True)
+    looker.start()
+    do(replace(run, system=replace(run.system, placement=(Place(device="cpu", cores=(others[0],)),), loadgen_cores=(first,))))
+    looker.join(BOUND_S)
+    assert cores == [{first}, {others[0]}]

@@ -196,3 +196,16 @@ def test_two_workers_share_a_queue(window_us: int):
     for thread in threads:
         thread.join(10)
     assert sorted(index for _, indexes, *_ in taken for index in indexes) == expected
+
+
+def test_times_of_issue_are_kept_in_order_and_only_where_they_are_recorded():
+    """`queries.npy` finds a query's time by its number; a server that runs for months kept the times of all its queries."""
+    recorded = gatherer(max_batch=2)
+    before = time.monotonic_ns()
+    issue(recorded, 1, 1, 1, 3)
+    drain(recorded)
+    times = [before, *recorded.issued, time.monotonic_ns()]
+    assert len(recorded.issued) == 4 and times == sorted(times)
+    serving = Gatherer(Batching(workers=1, max_batch=2, window_us=0), lambda: None, keeps_times=False)
+    issue(serving, 1, 1, 1)
+    assert len(drain(serving)) == 2 and not serving.issued

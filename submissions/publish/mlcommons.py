@@ -1,0 +1,90 @@
+"""Served results in the field names of MLCommons' own summaries, so that what reads those reads these too.
+
+Source of the names: summary_results.json of mlcommons/inference_results_v5.1 (1,448 rows). The values are podium's: its rounds, its profiles in the place
+of the suite, paths of this site in the place of a repository's. Power is left out: there it is MLPerf Power's alone.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from submissions.publish.rows import SHORT
+from submissions.report.document import Headline, Part, visible
+
+UNITS: Final = {"samples/s": (1.0, "Samples/s"), "queries/s": (1.0, "Queries/s"), "ns": (1e6, "Latency (ms)")}
+"""podium's unit -> how many of it make one of MLCommons', and that one's name."""
+
+
+def as_mlcommons(parts: Mapping[str, Part]) -> str:
+    """Format the served results of these parts (path of the bundle's copy, or of its report -> part) as JSON: a list of rows."""
+    rows = [row for place, part in parts.items() for row in rows_of(part, place)]
+    return json.dumps(rows, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def rows_of(part: Part, place: str) -> Iterator[dict[str, Any]]:
+    """Yield a bundle's rows; training has a summary of another form there."""
+    served = [each for each in part.headlines if each.scenario]
+    for number, each in enumerate(served, 1):
+        told = {"ID": f"{part.seal[:SHORT]}-{number:04d}", **result(each), **system(each), **places(each, part, place)}
+        yield {key: visible(value) if isinstance(value, str) else value for key, value in told.items()}
+
+
+def result(each: Headline) -> dict[str, Any]:
+    """Return what was measured."""
+    divisor, unit = UNITS.get(each.unit, (1.0, each.unit))
+    return {
+        "Submitter": each.org,
+        "Availability": each.described.get("status", ""),
+        "Category": each.division,
+        "Suite": each.profile,
+        "UsedModel": each.workload,
+        "Model": each.workload,
+        "Scenario": each.scenario,
+        "Accuracy": "  ".join(f"{name}: {value:.6g}" for name, value in each.accuracy.items()),
+        "Performance_Result": None if each.value is None else each.value / divisor,
+        "Performance_Units": unit,
+        "version": each.round,
+        "compliance": int(each.compliant),
+        "errors": int(not each.compliant),
+        "inferred": 0,
+        "has_power": False,
+        "Power_Result": None,
+        "Power_Units": None,
+        "weight_data_types": each.precision or "",
+    }
+
+
+def system(each: Headline) -> dict[str, Any]:
+    """Return what it ran on; an unknown number is null."""
+    told = each.described
+    held = None if each.accelerators is None else each.accelerators // max(1, each.nodes or 1)
+    return {
+        "System": each.system,
+        "Platform": each.system,
+        "Nodes": each.nodes,
+        "Processor": told.get("host_processor_model_name", ""),
+        "p#": count(told.get("host_processors_per_node")),
+        "host_processors_per_node": count(told.get("host_processors_per_node")),
+        "host_processor_core_count": told.get("host_processor_core_count", ""),
+        "Accelerator": each.accelerator or "",
+        "a#": held,
+        "Software": ", ".join(filter(None, [told.get("framework"), told.get("other_software_stack")])),
+        "operating_system": told.get("operating_system", ""),
+        "Notes": "MLPerf-style; no MLPerf result",
+    }
+
+
+def places(each: Headline, part: Part, place: str) -> dict[str, Any]:
+    """Return where more is told."""
+    return {
+        "Location": place,
+        "Details": f"r/{part.seal[:SHORT]}/index.html",
+        "Code": "",
+        "Unique ID (e.g. for Audit)": f"{each.profile}/{each.division}/{each.org}/{each.system}",
+        "ColorKey": f"{each.described.get('status', '')}{each.org}",
+    }
+
+
+def count(text: str | None) -> int | None:
+    """Read a whole number."""
+    return int(text) if text and text.isdecimal() and len(text) < SHORT else None

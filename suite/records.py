@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from suite.files.layout import written
+from suite.loadgen.advice import Hint
 from suite.rounds import HyperValue
 
 
@@ -57,19 +58,6 @@ class CalibrationRecord:
     method: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hint:
-    """Why LoadGen calls a run INVALID, and what to try next."""
-
-    rule: str
-    found: str
-    knob: str
-    """A setting for `--set`."""
-    value: float | None
-    """The value to try next."""
-    sentence: str
-
-
 EDGE_SHARE: Final = 0.1
 """Share of an energy from which on the error at the edges is told with it. Source: house rule."""
 
@@ -100,6 +88,13 @@ class EnergyRecord:
     samples_per_s_per_w: float | None
     mj_per_query: float | None
     """Only of SingleStream and MultiStream."""
+    call: str = ""
+    """Which of its source's readings: `nvmlDeviceGetPowerUsage`; empty where a source has one alone, for sums, and in older records."""
+
+    @property
+    def graded(self) -> str:
+        """The grade, and the call if there is one."""
+        return f"grade {self.grade}" + (f" by {self.call}" if self.call else "")
 
     @property
     def rough(self) -> bool:
@@ -221,6 +216,8 @@ class RunRecord:
     """Distribution and version of the engine, and the SHA-256 of its module; empty in older records."""
     energy: tuple[EnergyRecord, ...] = ()
     """One record per power channel that was read; empty if none was, and in older records."""
+    idle: tuple[EnergyRecord, ...] = ()
+    """The same of the idle machine, before a command's first run; never subtracted."""
     no_energy: tuple[str, ...] = ()
     """Why a requested or detected channel gave no energy; one sentence each."""
     lost: tuple[str, ...] = ()
@@ -275,7 +272,7 @@ class AuditRecord:
     version: str
 
 
-RARE: Final = ("origin", "searched", "lost", "network", "instances", "loadgen_cores", "device")
+RARE: Final = ("origin", "searched", "lost", "network", "instances", "loadgen_cores", "device", "call", "idle")
 """Left out where empty: most records have none of them."""
 
 
@@ -285,6 +282,11 @@ def write_json(path: Path, document: Mapping[str, object]) -> None:
         partial.write_text(json.dumps(document, indent=2, sort_keys=True, allow_nan=False) + "\n", "utf-8")
 
 
+def plain(record: CheckpointRecord | RunRecord | AuditRecord | EnergyRecord) -> dict[str, object]:
+    """Return a record as JSON types, without the fields that most records do not need."""
+    return asdict(record, dict_factory=lambda fields: {name: value for name, value in fields if value or name not in RARE})
+
+
 def write_record(path: Path, record: CheckpointRecord | RunRecord | AuditRecord) -> None:
-    """Write a record as JSON, without the fields that most records do not need."""
-    write_json(path, asdict(record, dict_factory=lambda fields: {name: value for name, value in fields if value or name not in RARE}))
+    """Write a record as JSON."""
+    write_json(path, plain(record))

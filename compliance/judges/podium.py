@@ -9,7 +9,7 @@ from compliance.documents.podium import studies
 from compliance.documents.podium.audit import Audit, audits_of, orphans
 from compliance.documents.podium.conditions import of_served
 from compliance.documents.podium.inference import LoadGenRun
-from compliance.documents.podium.power import of_run
+from compliance.documents.podium.power import of_idle_before, of_run
 from compliance.documents.podium.submission import Stranger, Submission
 from compliance.documents.reader import Library
 from compliance.judges.audited import changed_by
@@ -158,7 +158,7 @@ class PodiumJudge:
         yield from self.apply(run, workload)
         if conditions := of_served(run):
             yield from self.apply(conditions, workload)
-        if powered := of_run(run):
+        for powered in filter(None, (of_run(run), of_idle_before(run))):
             yield from self.apply(powered, workload)
         if session := self.library.session(run):
             yield from self.apply(session, workload)

@@ -12,6 +12,7 @@ from suite.loadgen import power_window
 from suite.loadgen.scenario import Scenario
 from suite.measurement import power_readings
 from suite.measurement.power_readings import Work
+from suite.measurement.widest import widest
 from suite.records import EnergyRecord
 
 STREAMS: Final = (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM)
@@ -24,10 +25,15 @@ class Measured:
     energy: tuple[EnergyRecord, ...] = ()
     reasons: tuple[str, ...] = ()
     """Why a channel gave no energy."""
+    idle: tuple[EnergyRecord, ...] = ()
+    """Energy of the idle machine before the run, if it was read."""
 
 
-def energy_of(folder: Path, scenario: Scenario, facts: Facts, lost: tuple[str, ...] = ()) -> Measured:
-    """Compute a run's energy; faulty readings void the energy, not the run. `lost`: why there are no readings, if some were asked for."""
+def energy_of(folder: Path, scenario: Scenario, facts: Facts, lost: tuple[str, ...] = (), idle: bool = False) -> Measured:
+    """Compute a run's energy; faulty readings void the energy, not the run.
+
+    `lost`: why there are no readings, if some were asked for. `idle`: the readings begin with the idle machine.
+    """
     try:
         found = power_readings.read(folder / TELEMETRY)
     except UnreadableError as error:
@@ -41,12 +47,15 @@ def energy_of(folder: Path, scenario: Scenario, facts: Facts, lost: tuple[str, .
     per_query = int(facts.number("generated_samples_per_query"))
     work = Work(samples=queries * per_query, queries=queries if scenario in STREAMS else None)
     energy, reasons = power_readings.records(found, begin_ns, end_ns, work)
-    return Measured(energy=energy, reasons=reasons)
+    before = power_readings.before_the_run(found) if idle else None
+    return Measured(energy=energy, reasons=reasons, idle=power_readings.records(found, *before, Work(samples=0))[0] if before else ())
 
 
 def sentences(measured: Measured) -> Iterator[str]:
     """Yield what was measured, and what was not and why."""
     for each in measured.energy:
         rate = f", {each.samples_per_s_per_w:,.3g} samples/s/W" if each.samples_per_s_per_w else ""
-        yield f"energy: {each.joules:,.1f} J, {each.average_w:,.2f} W{rate} ({each.name}, grade {each.grade}, scope {' + '.join(each.scope)}){each.about}"
+        yield f"energy: {each.joules:,.1f} J, {each.average_w:,.2f} W{rate} ({each.name}, {each.graded}, scope {' + '.join(each.scope)}){each.about}"
+    for idle in widest(measured.idle)[:1]:
+        yield f"idle: {idle.average_w:,.2f} W ({idle.name}, {idle.graded}), not subtracted"
     yield from (f"no energy: {reason}" for reason in measured.reasons)

@@ -14,6 +14,7 @@ from harness.child_process import in_child
 from harness.distributed import Alone
 from harness.doctor.dtype_trials import Attempt, Half, check
 from harness.kernel_errors import explained
+from harness.machine.power.selection import readable
 from harness.machine.system_description import describe
 from harness.progress import Waiting
 from harness.serving.adoption import adopt
@@ -23,7 +24,7 @@ from harness.serving.harness_ceiling import ceiling_of_host
 from harness.serving.loadgen.probe import Look, LookJob, look
 from harness.serving.loadgen.result_files import read_facts
 from harness.serving.loadgen.session import Job, held
-from harness.serving.loadgen.test_settings import Probe, Schedule, plan
+from harness.serving.loadgen.test_settings import Probe, Schedule, lasts_s, least_s, plan
 from harness.serving.network.setup import Asked, describe_remote, set_up_remote
 from harness.serving.run_record import Result, Verdict, judge, score, shortfalls, words, write_run_record
 from harness.serving.setup import Bench, Searched, set_up
@@ -36,16 +37,14 @@ from suite.files.cache import cache_folder
 from suite.files.layout import STATE, Entry, folder_sha256
 from suite.files.superseded import supersede
 from suite.ledger.steps import What
-from suite.loadgen.advice import BOUND, EARLY_STOPPING, RATE_KNOB, plain, significant
+from suite.loadgen.advice import BOUND, EARLY_STOPPING, RATE_KNOB, Hint, plain, significant
 from suite.loadgen.scenario import Scenario
 from suite.process.lock import exclusive
 from suite.process.signals import Interrupted, raised
-from suite.records import Hint, write_json
+from suite.records import write_json
 from suite.rounds import HyperValue, ScenarioRow
 from suite.workload import Mode
 
-NS_PER_S: Final = 1e9
-MS_PER_S: Final = 1000
 RETRIES: Final = 4
 """House rule: a probe may be optimistic, and a shared machine slow for a while; after five failures the user decides."""
 
@@ -92,7 +91,9 @@ def serve_on(
 ) -> Iterator[str]:
     """Run all requested scenarios and modes; yield what is wrong with them. OSError if the disk is full."""
     description = describe_remote(bench) if bench.served else describe(bench.entry, bench.request.described)  # an error in --system-file is told now
-    bench = replace(bench, description=description).on(beside_others(bench.request.options.threads, Alone(), threads_kept(bench, scenarios, modes)))
+    first = scenarios[0] if Mode.PERFORMANCE in modes and readable(bench.power) else None
+    threads = beside_others(bench.request.options.threads, Alone(), threads_kept(bench, scenarios, modes))
+    bench = replace(bench, description=description, first=first).on(threads)
     staging = beside(bench)
     recover(bench, staging)
     bench.ledger.settle()
@@ -191,19 +192,6 @@ def schedule_of(bench: Bench, scenario: Scenario, mode: Mode, seen: Look, change
     return plan(request.round, bench.rules(scenario), scenario, mode, {**request.settings, **changed}, seen.probe, bench.log_seed)
 
 
-def lasts_s(schedule: Schedule, samples: int, probe: Probe) -> float:
-    """Estimate the seconds needed to answer that many samples, from the probe."""
-    match schedule.scenario:
-        case Scenario.SINGLE_STREAM:
-            return samples * probe.latency_ns / NS_PER_S
-        case Scenario.MULTI_STREAM:
-            return samples / schedule.samples_per_query * probe.query_latency_ns / NS_PER_S
-        case Scenario.SERVER:
-            return samples / schedule.rate
-        case _:
-            return samples / probe.samples_per_second
-
-
 def accuracy(bench: Bench, schedule: Schedule, seen: Look) -> Iterator[str]:
     """Run and score an accuracy run."""
     name = bench.request.row.inference_name
@@ -266,21 +254,17 @@ def advised(bench: Bench, hints: Sequence[Hint]) -> dict[str, float]:
     return {hint.knob: hint.value for hint in reversed(hints) if hint.value is not None and hint.knob not in bench.request.chosen}
 
 
-def least_s(schedule: Schedule, probe: Probe) -> float:
-    """Return the minimum seconds of a performance run: the round's duration, or the time to answer its minimum query count."""
-    samples = schedule.min_queries * (schedule.samples_per_query if schedule.scenario is Scenario.MULTI_STREAM else 1)
-    return max(schedule.min_duration_ms / MS_PER_S, lasts_s(schedule, samples, probe))
-
-
 def attempt(bench: Bench, schedule: Schedule, number: int, probe: Probe) -> Verdict:
     """Run one performance run, report its verdict, and keep it."""
     name = bench.request.row.inference_name
-    job = Job(system=bench.system, schedule=schedule, folder=bench.entry.performance(name, schedule.scenario, number), power=bench.power)
+    folder, idle_s = bench.entry.performance(name, schedule.scenario, number), bench.idle_s(schedule.scenario, number)
+    job = Job(system=bench.system, schedule=schedule, folder=folder, power=bench.power, idle_s=idle_s)
     ceiling = ceiling_of_host(cache_folder(), schedule.scenario, instances=len(bench.system.placement))
     title, what = f"{schedule.scenario.label} performance", What.PERFORMANCE
-    with Waiting(title, least_s(schedule, probe)) as shown, attempted(bench, what, job.folder) as tried, held(job, shown.tick) as (folder, outcome):
+    with Waiting(title, idle_s + least_s(schedule, probe)) as shown, attempted(bench, what, job.folder) as tried, held(job, shown.tick) as (folder, outcome):
         facts = read_facts(folder)
-        verdict, measured = judge(bench, schedule, facts), energy_of(folder, schedule.scenario, facts, outcome.lost * bench.power.asked)
+        verdict = judge(bench, schedule, facts)
+        measured = energy_of(folder, schedule.scenario, facts, outcome.lost * bench.power.asked, idle=idle_s > 0)
         if ceiling is not None and verdict.valid and verdict.rate > ceiling:
             ceiling = ceiling_of_host(cache_folder(), schedule.scenario, verdict.rate, len(bench.system.placement))
         above = ceiling is not None and verdict.rate > bench.request.round.loadgen.ceiling_share * ceiling

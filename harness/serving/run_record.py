@@ -19,9 +19,10 @@ from suite.errors import JudgedError
 from suite.files.layout import ACCURACY, ACCURACY_TEXT, RUN_RECORD, file_sha256
 from suite.files.untrusted_files import UnreadableError, read
 from suite.loadgen import advice, loadgen_errors
+from suite.loadgen.advice import Hint
 from suite.loadgen.headline import LATENCY, METRICS
 from suite.loadgen.scenario import Scenario
-from suite.records import Hint, InstanceRecord, NetworkRecord, RunRecord, write_record
+from suite.records import InstanceRecord, NetworkRecord, RunRecord, write_record
 from suite.rounds import HyperValue, ScenarioRow
 from suite.workload import Mode, Scores
 
@@ -151,6 +152,7 @@ def write_run_record(bench: Bench, schedule: Schedule, outcome: Outcome, result:
             above_ceiling_share=result.above,
             batches=batches_of(outcome),
             energy=result.measured.energy,
+            idle=result.measured.idle,
             no_energy=result.measured.reasons,
             lost=outcome.lost,
             engine_package=bench.engine_package,

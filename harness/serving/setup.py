@@ -22,6 +22,7 @@ from suite.errors import RequestError
 from suite.files.layout import Entry, bound_seed
 from suite.ledger.book import Ledger, ledger_of
 from suite.loadgen.scenario import Scenario
+from suite.measurement.power_readings import IDLE_S
 from suite.process.devices import name_of
 from suite.records import NetworkRecord, SearchRecord
 from suite.rounds import Division, InferenceRow, ScenarioRow
@@ -57,6 +58,8 @@ class Bench:
     """Content of systems/<system>.json."""
     power: Chosen = Chosen()
     """Power sources read during performance runs."""
+    first: Scenario | None = None
+    """The scenario before whose first performance run the power of the idle machine is read; None where there is none to read."""
     searched: Searched | None = None
     """The result of a search for Server's rate, if one was asked for."""
     network: NetworkRecord | None = None
@@ -83,6 +86,10 @@ class Bench:
     def engine_package(self) -> str:
         """Return the distribution of the engine, as records have it."""
         return self.served.engine_package if self.served else registry.engine_package(self.request.options.engine)
+
+    def idle_s(self, scenario: Scenario, number: int) -> float:
+        """Return how long power is read before a performance run, in s."""
+        return IDLE_S if scenario is self.first and number == 1 else 0.0
 
     def on(self, threads: int) -> "Bench":
         """Return a copy that uses this many CPU threads, shared by the workers; the servers behind a network keep theirs.

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 from harness.training.mllog_writer import Log
@@ -11,7 +10,7 @@ from suite.events import TOKEN
 from suite.files.untrusted_files import UnreadableError
 from suite.measurement import power_readings
 from suite.measurement.power_readings import Work
-from suite.records import EnergyRecord
+from suite.records import EnergyRecord, plain
 
 NS_PER_MS = 1_000_000
 KJ = 1e3
@@ -22,14 +21,14 @@ def log_energy(log: Log, telemetry: Path) -> None:
     found = measured(log.partial, telemetry)
     if found is not None:
         energy, reasons = found
-        log.point(events.ENERGY, [asdict(each) for each in energy], no_energy=list(reasons))
+        log.point(events.ENERGY, [plain(each) for each in energy], no_energy=list(reasons))
 
 
 def sentences(log: Path, telemetry: Path) -> Iterator[str]:
     """Yield a finished run's energy, and what could not be measured and why; nothing if no power was read."""
     energy, reasons = measured(log, telemetry) or ((), ())
     for each in energy:
-        yield f"energy: {each.joules / KJ:,.3f} kJ, {each.average_w:,.2f} W ({each.name}, grade {each.grade}, scope {' + '.join(each.scope)}){each.about}"
+        yield f"energy: {each.joules / KJ:,.3f} kJ, {each.average_w:,.2f} W ({each.name}, {each.graded}, scope {' + '.join(each.scope)}){each.about}"
     yield from (f"no energy: {reason}" for reason in reasons)
 
 

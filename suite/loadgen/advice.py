@@ -11,7 +11,6 @@ from typing import Final
 
 from suite.loadgen import early_stopping
 from suite.loadgen.scenario import Scenario
-from suite.records import Hint
 from suite.rounds import ScenarioRow
 
 RATE_KNOB: Final = "server.target_qps"
@@ -34,6 +33,19 @@ DIGITS: Final = 3
 NS_PER_US: Final = 1e3
 NS_PER_MS: Final = 1e6
 NS_PER_S: Final = 1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hint:
+    """Why LoadGen calls a run INVALID, and what to try next."""
+
+    rule: str
+    found: str
+    knob: str
+    """A setting for `--set`."""
+    value: float | None
+    """The value to try next."""
+    sentence: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

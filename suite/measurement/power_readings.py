@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from suite.energy import Energy, NoEnergyError, Series, energy
+from suite.energy import NS_PER_S, Energy, NoEnergyError, Series, energy
 from suite.files.untrusted_files import UnreadableError, complaint, opened
 from suite.power import PERIOD_MS, ROOT, SYSTEM, Grade, Quantity, overlap
 from suite.records import EnergyRecord
@@ -30,6 +30,8 @@ PARTS: Final = (Grade.SENSOR, Grade.COUNTER)
 """Grades that a sum of parts may consist of."""
 METERS_OFFSET_NS: Final = 100_000_000
 """Limit of a meter's clock offset, including the uncertainty of the comparison. Source: house rule; MLPerf Power allows 400 ms."""
+IDLE_S: Final = 5.0
+"""How long power is read before a command's first run, while nothing runs. Source: house rule."""
 NOTE: Final = "power:"
 """Prefix of a channel that tells why another has no readings."""
 
@@ -223,6 +225,13 @@ def covered(found: Readings) -> tuple[int, int] | None:
     return (begin_ns, end_ns) if begin_ns < end_ns else None
 
 
+def before_the_run(found: Readings) -> tuple[int, int] | None:
+    """Return the window of the idle machine, ns of UTC: IDLE_S from where all channels have readings; None if they end before."""
+    both = covered(found)
+    end_ns = both[0] + int(IDLE_S * NS_PER_S) if both else 0
+    return (both[0], end_ns) if both and end_ns <= both[1] else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
     """Work done in the window."""
@@ -256,6 +265,7 @@ def record(track: Track, measured: Energy, work: Work) -> EnergyRecord:
         per_sample_j=measured.joules / work.samples if work.samples else None,
         samples_per_s_per_w=work.samples / measured.joules if measured.joules > 0 and work.samples else None,
         mj_per_query=measured.joules * 1000 / work.queries if work.queries else None,
+        call=str(track.facts.get("call", "")),
     )
 
 

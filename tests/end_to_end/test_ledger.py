@@ -76,7 +76,7 @@ def test_a_campaign_that_is_killed_anywhere_has_a_whole_ledger_in_the_end(
         outcome = podium(*words, results)
         assert outcome.returncode == 0, (point, outcome.stdout + outcome.stderr)
         assert not list(unended(lines(results)))
-        assert podium("check", results).returncode == 0 and podium("verify", next(results.glob("bundles/*"))).returncode == 0
+        assert podium("check", results).returncode == 0 and podium("verify", next(results.glob("bundles/*.tar.zst"))).returncode == 0
         shutil.rmtree(results)
 
 
@@ -86,7 +86,7 @@ def test_a_finished_campaign_tells_of_each_attempt(campaign: Campaign, podium: P
     steps = lines(results)
     assert [step.step for step in steps[:3]] == [StepKind.BEGIN, StepKind.TRAINED, StepKind.EXPORTED] and steps[0].system and steps[0].nonce
     assert sum(step.step is StepKind.SERVED for step in steps) == 8 and [step.step for step in steps[-2:]] == [StepKind.CHECKED, StepKind.PACKED]
-    bundle = next(results.glob("bundles/*"))
+    bundle = next(results.glob("bundles/*.tar.zst"))
     told = podium("verify", bundle)
     assert told.returncode == 0, told.stdout + told.stderr
     names = [line.split()[0] for line in told.stdout.splitlines()]
@@ -99,9 +99,9 @@ def test_a_finished_campaign_tells_of_each_attempt(campaign: Campaign, podium: P
 def test_the_same_campaign_again_writes_nothing(campaign: Campaign, podium: Podium, tmp_path: Path, fake: Sequence[str]) -> None:
     """Else each look at a finished campaign would make another bundle."""
     results = shutil.copytree(campaign[0], tmp_path / "results")
-    before, bundle = lines(results), next(results.glob("bundles/*")).read_bytes()
+    before, bundle = lines(results), next(results.glob("bundles/*.tar.zst")).read_bytes()
     assert podium("run", "fake", "--results", results, "--seed", 1, *fake).returncode == 0
-    assert lines(results) == before and next(results.glob("bundles/*")).read_bytes() == bundle
+    assert lines(results) == before and next(results.glob("bundles/*.tar.zst")).read_bytes() == bundle
 
 
 def test_a_new_campaign_goes_on_with_the_ledger_of_the_old_one(campaign: Campaign, podium: Podium, tmp_path: Path, fake: Sequence[str]) -> None:
@@ -118,7 +118,7 @@ def test_a_new_campaign_goes_on_with_the_ledger_of_the_old_one(campaign: Campaig
     kept = {after[number].step: after[number].nonce for number in standing(after) if after[number].step is not StepKind.EXPORTED}
     assert set(kept.values()) == {begun[1].nonce}, "weights stay, whoever exported them; logs and runs do not"
     assert podium("check", results).returncode == 0
-    told = podium("verify", next(results.glob("bundles/*"))).stdout
+    told = podium("verify", next(results.glob("bundles/*.tar.zst"))).stdout
     assert "2 training sets begun, the last kept" in told and f"fresh: holds the challenge {challenge}" in told
     scores = json.loads(podium("score", results, "--format", "json").stdout)["scores"]
     assert {row["scenario"]: row["attempts"] for row in scores} == {None: 2, "SingleStream": 2, "MultiStream": 2, "Server": 2, "Offline": 2}

@@ -11,8 +11,9 @@ from mlperf_logging.mllog import constants
 from suite import events
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError, unknown
 from suite.files.layout import fold, slug
+from suite.loadgen.advice import Hint
 from suite.loadgen.scenario import Scenario, parse_scenarios
-from suite.records import CheckpointRecord, Hint, RunRecord, write_record
+from suite.records import CheckpointRecord, RunRecord, write_record
 from suite.rounds import Profile
 from suite.rounds.settings import SCENARIOS, TIMED, matters
 from suite.terms import Division, Precision

@@ -53,6 +53,8 @@ class PoweredRun:
     work: Work
     silent: bool = False
     """Whether a log that could tell energy does not, as logs of earlier versions."""
+    next_ns: int | None = None
+    """When the run began, ns of UTC, before which an idle machine was read; None for others."""
     loaded: bool = True
     """Whether the machine was at work; an idle one may draw the same all the time."""
     fewest: int = 0
@@ -85,7 +87,7 @@ def of_run(run: LoadGenRun) -> PoweredRun | None:
     """Build the power document of a LoadGen run; None if it has neither readings nor claims."""
     told = run.record.energy if run.record else ()
     readings = read(run.folder / TELEMETRY)
-    if not told and not readings.tracks:
+    if not told and not readings.tracks and not (run.record and run.record.idle):
         return None
     begin_ns, end_ns = (power_window.utc_ns(run.value(key)) for key in ("power_begin", "power_end"))
     counts = run.numbers("result_query_count", "generated_samples_per_query")
@@ -100,6 +102,15 @@ def of_run(run: LoadGenRun) -> PoweredRun | None:
         work=Work(samples=queries * per_query, queries=queries if run.scenario in STREAMS else None),
         reasons=run.record.no_energy if run.record else (),
     )
+
+
+def of_idle_before(run: LoadGenRun) -> PoweredRun | None:
+    """Build the power document of the idle machine before a LoadGen run; None if its record does not tell of it."""
+    powered = of_run(run) if run.record and run.record.idle else None
+    if powered is None or run.record is None:
+        return None
+    window = power_readings.before_the_run(powered.readings)
+    return replace(powered, told=run.record.idle, window=window, next_ns=powered.window and powered.window[0], work=Work(samples=0), loaded=False)
 
 
 def of_point(point: StudyPoint, table: Path) -> PoweredRun | None:

@@ -12,7 +12,7 @@ from compliance.rules.podium import power_before as earlier
 from compliance.rules.podium.power_channels import containers, grades_of, misfits, unmoved
 from compliance.verdict import Fault, Severity
 from suite.energy import NoEnergyError, Series, covering, unwrapped
-from suite.measurement.power_readings import CLOCK_DRIFT_NS, COMPONENTS, METERS_OFFSET_NS, Track
+from suite.measurement.power_readings import CLOCK_DRIFT_NS, COMPONENTS, IDLE_S, METERS_OFFSET_NS, Track
 from suite.power import SYSTEM, Quantity, overlap
 from suite.records import EDGE_SHARE, EnergyRecord
 
@@ -48,6 +48,8 @@ def window(powered: PoweredRun) -> Iterator[Fault]:
     if powered.window is None:
         yield powered.record_fault("energy of a run without begin and end", "power_begin and power_end in the detail log, or run_start and run_stop")
         return
+    if powered.next_ns is not None and powered.window[1] > powered.next_ns:
+        yield powered.record_fault("an idle machine in the time of the run", f"{IDLE_S:g} s of readings before it")
     told = {each.name for each in powered.claims}
     for reason in powered.measured[1]:
         if reason.partition(":")[0] in told or any(reason.startswith(f"{name}: ") for name in told):
@@ -117,6 +119,8 @@ def edge(powered: PoweredRun) -> Iterator[Fault]:
     Source: house rule; suite/energy.py, edge_j.
     Advice: run longer, or read more often: --set power.period_ms=50.
     """
+    if not powered.loaded:  # an idle machine's watts are told, which its edges hardly change
+        return
     measured = {each.name: each for each in powered.measured[0]}
     for told in powered.claims:
         own = measured.get(told.name, told)
@@ -202,8 +206,9 @@ def scope(powered: PoweredRun) -> Iterator[Fault]:
             yield powered.record_fault("a sum of parts called the system", "the parts")
     for one, other in combinations([track for track in powered.readings.tracks.values() if track.source == COMPONENTS], 2):
         yield powered.fault(f"sums {one.name} and {other.name} among the readings", "readings of sources")
+    read = {scope for track in powered.readings.tracks.values() for scope in track.scopes}
     for track in powered.readings.tracks.values():
-        if missing := containers(track) - {*track.containers}:
+        if missing := containers(track, read) - {*track.containers}:
             yield powered.fault(f"{track.name}: within {', '.join(track.containers) or 'nothing'}", f"within {', '.join(sorted(missing))} too")
     yield from added(powered)
 
@@ -220,7 +225,9 @@ def added(powered: PoweredRun) -> Iterator[Fault]:
 
 @rule("power.grade", PoweredRun)
 def grade(powered: PoweredRun) -> Iterator[Fault]:
-    """A grade is one of the four and fits its source, in the readings and in the record; an analyzer's watts come from an imported session alone.
+    """A grade is one of the four and fits its source, in the readings and in the record, and so does the call that it was read by.
+
+    An analyzer's watts come from an imported session alone.
 
     Source: house rule: how direct a watt is decides what it may be compared with; docs/POWER.md, Grades and scopes.
     Advice: do not edit grades; a meter of the whole system is read by --meter, an analyzer's session is imported.
@@ -233,6 +240,8 @@ def grade(powered: PoweredRun) -> Iterator[Fault]:
         if told.grade not in grades_of(told.source) or (own and (own.grade, own.source) != (told.grade, told.source)):
             required = f"grade {own.grade}, source {own.source}" if own else "a grade of its source"
             yield powered.record_fault(f"{told.name}: grade {told.grade}, source {told.source}", required)
+        if told.call and own and told.call != own.facts.get("call"):
+            yield powered.record_fault(f"{told.name}: read by {told.call}", str(own.facts.get("call", "a source with one call alone")))
 
 
 @rule("power.rehearsal", PoweredRun)

@@ -36,6 +36,8 @@ OTHERS: Final = Known(grades={Grade.METER: POWER, Grade.SENSOR: tuple(Quantity),
 INSIDE: Final = re.compile(r"(?:core|uncore)(\d.*)")
 PACKAGE: Final = re.compile(r"(?:package|dram)\d.*")
 """Zones of RAPL. Source: Linux, power/powercap/powercap.rst; harness/machine/power/rapl.py."""
+GPU: Final = re.compile(r"gpu(\d+)")
+"""A GPU of NVML, which on a superchip is part of the module of its number. Source: nvml.h, NVML_POWER_SCOPE_MODULE."""
 EVEN: Final = 1e-4
 """Share of its highest reading within which a sensor that moves with the load does not stay. Source: house rule; meters print four or five digits."""
 ALIKE: Final = 1e-3
@@ -60,9 +62,11 @@ def misfits(track: Track) -> Iterator[tuple[str, str]]:
         yield f"{track.name}: grade {track.grade} of the system", "a meter of the whole system, or a part"
 
 
-def containers(track: Track) -> frozenset[str]:
-    """Return the scopes that are known to contain a channel's parts."""
+def containers(track: Track, read: Iterable[str]) -> frozenset[str]:
+    """Return the scopes that are known to contain a channel's parts: those of RAPL, and of what else was read the module of a GPU."""
     found: set[str] = set()
+    for scope in track.scopes if track.source == "nvml" else ():
+        found |= {f"module{match[1]}" for match in [GPU.fullmatch(scope)] if match} & {*read}
     for scope in track.scopes if track.source == "rapl" else ():
         if match := INSIDE.fullmatch(scope):
             found |= {f"package{match[1]}", "psys"}

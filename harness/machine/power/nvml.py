@@ -1,12 +1,15 @@
 """NVIDIA GPUs through their management library: the energy counter if there is one, else instantaneous power, else average power, and which.
 
-Sources: nvml.h, nvmlDeviceGetTotalEnergyConsumption (Volta and later, mJ since the driver was loaded), NVML_FI_DEV_POWER_INSTANT and
-nvmlDeviceGetPowerUsage (mW; on Ampere and later, except GA100, the mean of one second). On A100 and H100 the sensor samples a quarter of the
-time: arXiv:2312.02741.
+On a superchip, a GPU with its CPU and memory in one module, the module's power is a channel beside the GPU's, which it contains.
+
+Sources: nvml.h, NVML_POWER_SCOPE_MODULE (GH200 and later), nvmlDeviceGetTotalEnergyConsumption (Volta and later, mJ since the driver was
+loaded), NVML_FI_DEV_POWER_INSTANT and nvmlDeviceGetPowerUsage (mW; on Ampere and later, except GA100, the mean of one second). On A100 and
+H100 the sensor samples a quarter of the time: arXiv:2312.02741.
 """
 
+import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -31,7 +34,17 @@ class Call:
 
 def instant(library: Any, handle: Any) -> int:
     """Read the instantaneous power, in mW; NVMLError if the GPU does not report it."""
-    (field,) = library.nvmlDeviceGetFieldValues(handle, [library.NVML_FI_DEV_POWER_INSTANT])
+    return field_of(library, handle, library.NVML_FI_DEV_POWER_INSTANT)
+
+
+def module(library: Any, handle: Any) -> int:
+    """Read the instantaneous power of a GPU's module, in mW; NVMLError if it has none that reports."""
+    return field_of(library, handle, (library.NVML_FI_DEV_POWER_INSTANT, library.NVML_POWER_SCOPE_MODULE))
+
+
+def field_of(library: Any, handle: Any, which: Any) -> int:
+    """Read a field, with its scope if that is not the GPU; NVMLError if the GPU does not report it."""
+    (field,) = library.nvmlDeviceGetFieldValues(handle, [which])
     if field.nvmlReturn:
         raise library.NVMLError(field.nvmlReturn)
     return int(field.value.uiVal)
@@ -43,6 +56,9 @@ CALLS: Final = (
     Call("nvmlDeviceGetPowerUsage", Quantity.POWER, Grade.SENSOR, lambda nvml, handle: nvml.nvmlDeviceGetPowerUsage(handle)),
 )
 """Best first."""
+SUPERCHIP: Final = re.compile(r"\bG[HB]\d+")
+"""Models in a module with a CPU: GH200, GB200. A driver that does not know scopes would give others' own power as their module's."""
+MODULE: Final = Call("NVML_FI_DEV_POWER_INSTANT, NVML_POWER_SCOPE_MODULE", Quantity.POWER, Grade.SENSOR, module)
 
 
 class Nvml:
@@ -73,7 +89,7 @@ class Nvml:
         return found or f"NVML answers NotSupported for each of {count} GPUs, as on Tegra and in MIG mode; a Jetson has rails instead"
 
     def channel(self, index: int) -> Iterator[Channel]:
-        """Yield a GPU's channel, with the first call that gives a valid reading."""
+        """Yield a GPU's channel, with the first call that gives a valid reading, and its module's if there is one."""
         try:
             handle = self.library.nvmlDeviceGetHandleByIndex(index)
         except self.library.NVMLError:
@@ -81,13 +97,19 @@ class Nvml:
         for call in CALLS:
             if not self.answer(call, handle):
                 continue
-            name = f"{self.name}:gpu{index}"
-            self.ways[name] = (call, handle)
-            within = ("psys",)
-            yield Channel(
-                name=name, source=self.name, grade=call.grade, scope=f"gpu{index}", within=within, quantity=call.quantity, facts=self.facts(call, handle)
-            )
+            facts = self.facts(call, handle)
+            yield self.made(call, handle, f"gpu{index}", ("psys", f"module{index}"), facts)
+            break
+        else:
             return
+        if SUPERCHIP.search(str(facts.get("model"))) and self.answer(MODULE, handle):
+            yield self.made(MODULE, handle, f"module{index}", ("psys",), {"call": MODULE.name})
+
+    def made(self, call: Call, handle: Any, scope: str, within: tuple[str, ...], facts: Mapping[str, Any]) -> Channel:
+        """Make the channel of a part, and note how it is read."""
+        name = f"{self.name}:{scope}"
+        self.ways[name] = (call, handle)
+        return Channel(name=name, source=self.name, grade=call.grade, scope=scope, within=within, quantity=call.quantity, facts=facts)
 
     def answer(self, call: Call, handle: Any) -> int | None:
         """Read once, in milli units; None if the GPU does not report the value, or reports a power or counter of 0."""

@@ -10,10 +10,9 @@ from typing import Final
 
 from harness.progress import Waiting
 from harness.serving.audits.subject import Subject
-from harness.serving.infer import least_s
 from harness.serving.loadgen.result_files import read_answers, read_facts
 from harness.serving.loadgen.session import Job, Outcome, held
-from harness.serving.loadgen.test_settings import Probe, Schedule
+from harness.serving.loadgen.test_settings import Probe, Schedule, least_s
 from harness.serving.run_record import Result, judge, record_in, write_run_record
 from harness.serving.setup import Bench
 from harness.serving.staging import VALID

@@ -145,6 +145,8 @@ class Job:
     folder: Path
     power: Chosen = Chosen()
     """Power sources read meanwhile, in performance mode."""
+    idle_s: float = 0.0
+    """How long they are read before the system under test is loaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +230,7 @@ def observed(job: Job, tick: Callable[[], None] | None) -> Outcome:
     if job.schedule.mode is Mode.ACCURACY:
         return in_child(run_loadgen, job, tick)
     with sampling(job.folder / TELEMETRY, job.system.device, job.power.openings) as sampler:
+        time.sleep(job.idle_s)
         outcome = in_child(run_loadgen, job, tick)
         time.sleep(job.power.linger_s)  # LoadGen's clock has stopped
     return replace(outcome, lost=(*outcome.lost, *sampler.lost))

@@ -18,6 +18,8 @@ from suite.workload import Mode
 OFFLINE_MARGIN: Final = 1.2
 """Offline's one query is sized from a rate probed for a second; LoadGen itself adds 1.1 (test_settings_internal.cc, kSlack)."""
 NS_PER_US: Final = 1000
+NS_PER_S: Final = 1e9
+MS_PER_S: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,3 +159,22 @@ SCENARIO_FIELDS: Final = {
     Scenario.SERVER: server,
     Scenario.OFFLINE: offline,
 }
+
+
+def lasts_s(schedule: Schedule, samples: int, probe: Probe) -> float:
+    """Estimate the seconds needed to answer that many samples, from the probe."""
+    match schedule.scenario:
+        case Scenario.SINGLE_STREAM:
+            return samples * probe.latency_ns / NS_PER_S
+        case Scenario.MULTI_STREAM:
+            return samples / schedule.samples_per_query * probe.query_latency_ns / NS_PER_S
+        case Scenario.SERVER:
+            return samples / schedule.rate
+        case _:
+            return samples / probe.samples_per_second
+
+
+def least_s(schedule: Schedule, probe: Probe) -> float:
+    """Return the minimum seconds of a performance run: the round's duration, or the time to answer its minimum query count."""
+    samples = schedule.min_queries * (schedule.samples_per_query if schedule.scenario is Scenario.MULTI_STREAM else 1)
+    return max(schedule.min_duration_ms / MS_PER_S, lasts_s(schedule, samples, probe))

@@ -14,11 +14,10 @@ import msgspec
 from harness.child_process import in_child
 from harness.machine.power.selection import Chosen
 from harness.progress import Waiting
-from harness.serving.infer import lasts_s
 from harness.serving.loadgen.probe import LookJob, look
 from harness.serving.loadgen.result_files import read_answers
 from harness.serving.loadgen.session import Job, held
-from harness.serving.loadgen.test_settings import plan
+from harness.serving.loadgen.test_settings import lasts_s, plan
 from harness.serving.setup import Bench
 from harness.serving.sweep import tables
 from harness.serving.sweep.idle import measure_idle
@@ -84,7 +83,7 @@ def told(row: Row) -> str:
     """Format a point in one line."""
     rate = f"{row.samples_per_second:,.1f} samples/s, {(row.mean_latency_ns or 0) / 1e6:.2f} ms" if row.samples_per_second else row.why
     drawn = most_direct(row.energy)
-    watts = f", {drawn.average_w:,.1f} W ({drawn.name}, grade {drawn.grade})" if drawn else ""
+    watts = f", {drawn.average_w:,.1f} W ({drawn.name}, {drawn.graded})" if drawn else ""
     return "\n".join([f"  {row.engine} {row.precision}, batch {row.batch}: {rate}{watts}", *(f"    no energy: {reason}" for reason in row.no_energy)])
 
 

@@ -4,19 +4,15 @@ import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 from harness.machine.power.selection import Chosen, readable
 from harness.machine.telemetry.process import sampling
 from harness.progress import Waiting
 from suite.files.untrusted_files import UnreadableError
 from suite.measurement import power_readings
-from suite.measurement.power_readings import Work
+from suite.measurement.power_readings import IDLE_S, Work
 from suite.records import EnergyRecord
 from suite.studies.documents import IDLE
-
-SECONDS: Final = 5.0
-"""House rule."""
 
 
 def measure_idle(homes: Sequence[Path], power: Chosen, device: str) -> None:
@@ -25,8 +21,8 @@ def measure_idle(homes: Sequence[Path], power: Chosen, device: str) -> None:
     if all(path.exists() for path in (first, *others)) or not readable(power):
         return
     first.parent.mkdir(parents=True, exist_ok=True)
-    with Waiting("idle power", SECONDS), sampling(first, device, power.openings):
-        time.sleep(SECONDS)
+    with Waiting("idle power", IDLE_S), sampling(first, device, power.openings):
+        time.sleep(IDLE_S)
     for path in others if first.exists() else ():
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(first, path)

@@ -63,7 +63,7 @@ def below(study: Study) -> Iterable[str]:
         found = [f"{best.batch} in {best.engine} {best.precision} ({best.samples_per_second:,.1f} samples/s, {best.by} latency)" for best in study.best]
         yield f"largest batch within {study.within_ms:g} ms: {'; '.join(found) or 'none of those measured'}"
     if idle := most_direct(study.idle):
-        yield f"idle: {idle.average_w:,.1f} W ({idle.name}, grade {idle.grade}), not subtracted"
+        yield f"idle: {idle.average_w:,.1f} W ({idle.name}, {idle.graded}), not subtracted"
     for drift in study.drift:
         yield f"drift of {drift.engine} {drift.precision}, batch {drift.batch} again at the end: {100 * drift.change:+.1f} %"
 

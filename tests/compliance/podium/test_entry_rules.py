@@ -91,7 +91,7 @@ def test_each_field_that_records_share_is_compared(tree: Path, field: str, recor
 def test_every_field_of_a_record_is_looked_at_by_some_rule(tree: Path) -> None:
     """A field that nobody compares could say anything."""
     own = {"mode", "settings", "command", "verdict", "metric", "value", "ceiling", "above_ceiling_share", "batches", "hints"}
-    own |= {"energy", "no_energy", "lost", "searched", "network", "instances", "loadgen_cores"}
+    own |= {"energy", "idle", "no_energy", "lost", "searched", "network", "instances", "loadgen_cores"}
     assert {field.name for field in fields(RunRecord)} == {*EQUAL, *own}
 
 

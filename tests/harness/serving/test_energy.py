@@ -9,9 +9,11 @@ import pytest
 from podium_fakes.drive import entry, options
 from podium_fakes.kept import keep_ceiling, keep_checkpoint
 
+from compliance.judge import Judge
 from harness.serving import infer
 from harness.serving.loadgen.result_files import Facts
 from suite.loadgen.scenario import Scenario
+from suite.measurement.power_readings import IDLE_S
 
 FAKE = "podium meter fake --watts 50 --period-ms 20"
 
@@ -42,6 +44,21 @@ def test_a_meter_of_50_watts_gives_50_watts(tmp_path: Path, scenario: Scenario, 
     assert found["samples_per_s_per_w"] == pytest.approx(1 / found["per_sample_j"])
     assert (found["mj_per_query"] is not None) is (scenario is Scenario.SINGLE_STREAM)
     assert "50.00 W" in capsys.readouterr().out
+
+
+def test_the_idle_machine_is_read_before_the_first_run_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Five seconds before LoadGen's clock, in the first scenario of the command."""
+    results = tmp_path / "results"
+    keep_checkpoint(results)
+    asked = options(results, "server.target_qps=500", power="off", meter=FAKE)
+    infer.serve("fake", asked, scenarios=(Scenario.OFFLINE, Scenario.SINGLE_STREAM), mode="performance", checkpoint=None)
+    first, second = (json.loads((entry(results).performance("fake", each) / "run.json").read_text()) for each in (Scenario.OFFLINE, Scenario.SINGLE_STREAM))
+    assert "idle" not in second
+    (idle,) = first["idle"]
+    assert idle["joules"] == pytest.approx(50 * IDLE_S, rel=0.01) and idle["per_sample_j"] is None
+    assert capsys.readouterr().out.count("idle: 50.00 W (meter, grade meter), not subtracted") == 1
+    found = Judge().result(str(entry(results).performance("fake", Scenario.OFFLINE))).findings
+    assert {each.rule for each in found if each.rule.startswith("power.")} <= {"power.edge"}, "a warning, since this run lasts milliseconds"
 
 
 def test_a_meter_that_dies_costs_the_energy_and_not_the_run(tmp_path: Path) -> None:

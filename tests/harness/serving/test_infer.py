@@ -20,8 +20,8 @@ from harness.serving.setup import set_up
 from suite import registry
 from suite.errors import JudgedError, MissingError, RequestError
 from suite.files.layout import bound_seed, file_sha256, folder_sha256
+from suite.loadgen.advice import Hint
 from suite.loadgen.scenario import Scenario
-from suite.records import Hint
 from suite.workload import Scores
 
 RATE = "server.target_qps=500"

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ from suite.files.layout import RUN_RECORD, TELEMETRY
 from suite.loadgen import power_window
 from suite.measurement import power_readings
 from suite.measurement.power_readings import Work
+from suite.records import plain
 
 PERIOD_NS: Final = SECOND_NS // 10
 RANGE_UJ: Final = 262_143_328_850
@@ -29,11 +29,11 @@ WATTS: Final = (231.5, 118.0, 9.5)
 Change = Callable[[list[dict[str, Any]]], object]
 
 
-def readings(seconds: int, watts: tuple[float, ...] = WATTS) -> list[dict[str, Any]]:
+def readings(seconds: int, watts: tuple[float, ...] = WATTS, lead_s: int = 2) -> list[dict[str, Any]]:
     """Readings of all channels each 100 ms, a little later one after another; the package's counter begins anew on the way."""
     lines = []
-    for place in range(seconds * 10 + 10):
-        t = BEGIN_NS - 2 * SECOND_NS + place * PERIOD_NS + 1_000_000
+    for place in range((seconds + lead_s - 2) * 10 + 10):
+        t = BEGIN_NS - lead_s * SECOND_NS + place * PERIOD_NS + 1_000_000
         for number, mean in enumerate(watts, start=1):
             wave = mean * (1 + 0.002 * place)
             counted = (RANGE_UJ - 300_000_000 + round(mean * place * 1e5)) % RANGE_UJ
@@ -41,8 +41,11 @@ def readings(seconds: int, watts: tuple[float, ...] = WATTS) -> list[dict[str, A
     return lines
 
 
-def powered(change: Change | None = None, *, refigured: bool = True, scenario: Any = OFF, watts: tuple[float, ...] = WATTS) -> Builder:
-    """A performance run whose telemetry has power; `change` edits the telemetry's lines, before the record is made of them or after."""
+def powered(change: Change | None = None, *, refigured: bool = True, scenario: Any = OFF, watts: tuple[float, ...] = WATTS, idle: bool = False) -> Builder:
+    """A performance run whose telemetry has power; `change` edits the telemetry's lines, before the record is made of them or after.
+
+    `idle`: power was read for a while before the run.
+    """
 
     def build(folder: Path) -> None:
         recorded(scenario)(folder)
@@ -54,14 +57,14 @@ def powered(change: Change | None = None, *, refigured: bool = True, scenario: A
             clocks[1] = begun + clocks[0] - BEGIN_NS
         own = {"root": "/", "period_ms": 100}
         lines[0]["channels"] += [{"id": number, **channel, **own} for number, channel in enumerate(CHANNELS, start=1)]
-        more = readings(len(lines) - 2, watts)
+        more = readings(len(lines) - 2, watts, 8 if idle else 2)
         lines[-1]["end"]["readings"] += [len(more) // len(CHANNELS)] * len(CHANNELS)
         lines[-1]["end"]["missed"] += [0] * len(CHANNELS)
         lines = [lines[0], *sorted([*lines[1:-1], *more], key=lambda line: line["t"]), lines[-1]]
         if change and refigured:
             change(lines)
         write(place, lines)
-        figure(place)
+        figure(place, idle=idle)
         if change and not refigured:
             change(lines)
             write(place, lines)
@@ -74,14 +77,17 @@ def write(place: Path, lines: list[dict[str, Any]]) -> None:
     (place / TELEMETRY).write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
 
 
-def figure(place: Path) -> None:
+def figure(place: Path, *, idle: bool = False) -> None:
     """Put the energy that follows from the telemetry into run.json, as `podium infer` does."""
     facts = read_facts(place).values
     begin, end = (power_window.utc_ns(facts[key]) for key in ("power_begin", "power_end"))
     assert begin is not None and end is not None
     work = Work(samples=int(facts["result_query_count"]) * int(facts["generated_samples_per_query"]))
-    energy, reasons = power_readings.records(power_readings.read(place / TELEMETRY), begin, end, work)
-    edit(place / RUN_RECORD, lambda record: record.update(energy=[asdict(each) for each in energy], no_energy=list(reasons)))
+    found = power_readings.read(place / TELEMETRY)
+    energy, reasons = power_readings.records(found, begin, end, work)
+    before = power_readings.before_the_run(found) if idle else None
+    rest = {"idle": [plain(each) for each in power_readings.records(found, *before, Work(samples=0))[0]]} if before else {}
+    edit(place / RUN_RECORD, lambda record: record.update(energy=[plain(each) for each in energy], no_energy=list(reasons), **rest))
 
 
 def edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -94,6 +100,11 @@ def edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
 def told(**changes: Any) -> Builder:
     """A run whose record tells other figures of its first channel."""
     return then(powered(), f"**/{RUN_RECORD}", lambda path: edit(path, lambda record: record["energy"][0].update(changes)))
+
+
+def rested(**changes: Any) -> Builder:
+    """A run whose record tells other figures of the idle machine before it."""
+    return then(powered(idle=True), f"**/{RUN_RECORD}", lambda path: edit(path, lambda record: record["idle"][0].update(changes)))
 
 
 def of(lines: list[dict[str, Any]], number: int) -> list[dict[str, Any]]:
@@ -139,6 +150,12 @@ def apart(lines: list[dict[str, Any]]) -> None:
     lines[0]["channels"][3].update(name="rapl:core0", scope=["core0"], within=[])
 
 
+def superchip(lines: list[dict[str, Any]]) -> None:
+    """A GPU and the module that it is part of, which would be added."""
+    for number, scope in ((2, "gpu0"), (3, "module0")):
+        lines[0]["channels"][number].update(name=f"nvml:{scope}", source="nvml", scope=[scope], within=["psys"])
+
+
 def endless(lines: list[dict[str, Any]]) -> None:
     """The last line is gone, by which the clocks are compared."""
     lines.pop()
@@ -182,7 +199,7 @@ def doubled(record: dict[str, Any]) -> None:
     record["energy"][-1]["scope"] = ["system"]
 
 
-POWER_BASES: Final[Mapping[str, Builder]] = {"powered": powered()}
+POWER_BASES: Final[Mapping[str, Builder]] = {"powered": powered(), "powered, idle before": powered(idle=True)}
 POWER_KINDS: Final = {"power": "powered"}
 POWER_INVALID: Final[Mapping[str, Builder]] = {
     "power.same_run": then(powered(), f"**/{TELEMETRY}", lambda path: path.unlink()),
@@ -199,6 +216,10 @@ POWER_INVALID: Final[Mapping[str, Builder]] = {
 }
 MUTANTS: Final[Mapping[str, Builder]] = {
     "joules edited": told(joules=1.0),
+    "a call that no reading has": told(call="nvmlDeviceGetPowerUsage"),
+    "idle watts edited": rested(average_w=1.0),
+    "idle watts of no readings": then(powered(), f"**/{RUN_RECORD}", lambda path: edit(path, lambda record: record.update(idle=record["energy"]))),
+    "idle watts in the time of the run": powered(lambda lines: shifted(lines, 3 * SECOND_NS), idle=True),
     "watts edited": told(average_w=1.0),
     "J/sample edited": told(per_sample_j=1.0),
     "samples/s/W edited": told(samples_per_s_per_w=1.0),
@@ -232,6 +253,7 @@ MUTANTS: Final[Mapping[str, Builder]] = {
     "analyzer of a plugin": powered(relabelled("acme", "analyzer", number=1)),
     "counter called another source": powered(relabelled("nvml", "sensor")),
     "counter called a source of plugins, of the system": powered(relabelled("acme", "counter", name="acme:1", scope=["system"], within=[])),
+    "a GPU beside its module": powered(superchip),
     "counter called a meter of plugins": powered(relabelled("acme", "meter", name="acme:1", scope=["system"], within=[])),
     "cores beside their package": powered(apart),
     "no last line": powered(endless, refigured=False),

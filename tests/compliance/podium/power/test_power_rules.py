@@ -1,5 +1,6 @@
 """Each kind of violation of power and energy is found by a rule about power, and a good run raises no alarm."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,23 @@ def test_a_good_run_raises_no_alarm(tmp_path: Path) -> None:
     """A meter and two counters, one of which begins anew during the run."""
     powered()(tmp_path)
     assert [finding for finding in Judge().result(str(path_of(tmp_path))).findings if finding.rule.startswith(("power.", "telemetry.", "file."))] == []
+
+
+def test_an_idle_machine_before_the_run_raises_no_alarm(tmp_path: Path) -> None:
+    """Its watts are what the readings of the first five seconds give, and a slow meter's edges are no matter."""
+    powered(idle=True)(tmp_path)
+    (record,) = [json.loads(path.read_text()) for path in tmp_path.glob(f"**/{RUN_RECORD}")]
+    assert [each["name"] for each in record["idle"]] == [each["name"] for each in record["energy"]]
+    assert power_findings(tmp_path) == []
+
+
+def test_a_call_that_the_readings_tell_is_told(tmp_path: Path) -> None:
+    """A GPU's sensor says which of the library's functions it was read by; the record repeats it."""
+    call = "nvmlDeviceGetPowerUsage"
+    powered(lambda lines: lines[0]["channels"][1].update(call=call))(tmp_path)
+    (record,) = [json.loads(path.read_text()) for path in tmp_path.glob(f"**/{RUN_RECORD}")]
+    assert [each.get("call") for each in record["energy"]] == [call, *[None] * (len(record["energy"]) - 1)]
+    assert power_findings(tmp_path) == []
 
 
 def test_a_counter_that_was_reset_costs_its_energy_and_not_the_run(tmp_path: Path) -> None:

@@ -300,7 +300,7 @@ class Library:
     """A double of pynvml with one GPU that knows some calls."""
 
     NVMLError = NvmlError
-    NVML_FI_DEV_POWER_INSTANT = 186
+    NVML_FI_DEV_POWER_INSTANT, NVML_POWER_SCOPE_MODULE = 186, 1
 
     def __init__(self, **values: int) -> None:
         self.values, self.closed = values, False
@@ -333,8 +333,8 @@ class Library:
     def nvmlDeviceGetEnforcedPowerLimit(self, handle: str) -> int:
         return self.tell("limit_mw")
 
-    def nvmlDeviceGetFieldValues(self, handle: str, fields: list[int]) -> list[Any]:
-        found = self.values.get("instant_mw")
+    def nvmlDeviceGetFieldValues(self, handle: str, fields: list[Any]) -> list[Any]:
+        found = self.values.get("instant_mw" if fields == [186] else "module_mw")
         return [SimpleNamespace(nvmlReturn=0 if found else 3, value=SimpleNamespace(uiVal=found))]
 
 
@@ -358,6 +358,20 @@ def test_a_gpu_is_read_by_the_best_call_that_answers_and_says_which(values: dict
         source.read(channel)
     source.close()
     assert library.closed
+
+
+def test_a_superchip_has_its_modules_power_beside_the_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The module contains the GPU, so the two are never added; other GPUs have no module, whatever their driver answers."""
+    values = {"instant_mw": 400_000, "module_mw": 610_000}
+    assert list(channels_of(Nvml(Library(**values)), Path("/"))) == ["nvml:gpu0"]
+    monkeypatch.setattr(Library, "nvmlDeviceGetName", lambda *_: b"NVIDIA GH200 480GB")
+    found = channels_of(source := Nvml(Library(**values)), Path("/"))
+    assert {name: (each.scope, each.within) for name, each in found.items()} == {
+        "nvml:gpu0": ("gpu0", ("psys", "module0")),
+        "nvml:module0": ("module0", ("psys",)),
+    }
+    assert source.read(found["nvml:module0"]).value == 610_000_000
+    assert found["nvml:module0"].facts["call"] == "NVML_FI_DEV_POWER_INSTANT, NVML_POWER_SCOPE_MODULE"
 
 
 def test_a_gpu_that_supports_nothing_is_absent_and_not_zero() -> None:

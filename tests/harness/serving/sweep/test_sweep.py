@@ -30,7 +30,7 @@ SHORT = ("--seconds", "0.2", "--threads", "1", "--engine", "fake", "--framework"
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cache of its own."""
     monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(idle, "SECONDS", 0.3)
+    monkeypatch.setattr(idle, "IDLE_S", 0.3)
 
 
 def invoked(*arguments: object, catch: bool = False) -> Result:

@@ -136,7 +136,7 @@ def batch_sizes(_: click.Context, __: click.Parameter, text: str) -> tuple[int, 
 @click.option("--checkpoint", type=PATH, help="Folder of exported weights of one WORKLOAD; without it, the newest that reached the target.")
 @click.option("--profile", type=click.Choice([profile.value for profile in Profile]), default="smoke", show_default=True, help="Of workloads.")
 @click.option("--framework", type=FRAMEWORK, default="torch", show_default=True, help="Framework of workloads' models.")
-@click.option("--data", type=PATH, help="Folder with the real data set of one WORKLOAD; without it, the embedded data.")
+@click.option("--data", type=PATH, help="Folder with the real data set of one WORKLOAD, or with pictures to score one --network on (ImageNet's val/).")
 @click.option("--results", type=PATH, default=Path("results"), show_default=True, help="Results folder; a study lies in its studies/NAME.")
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1; auto takes a GPU where there is one.")
 @click.option("--threads", type=click.IntRange(min=0), default=0, callback=valid_threads, help="CPU threads; 0: as many as others leave cores.")
@@ -165,7 +165,7 @@ def swept(workloads: tuple[str, ...], networks: tuple[str, ...], values: dict[st
     """Turn the options into a request and what all points share; RequestError where they contradict one another."""
     from harness.serving.sweep.subjects import Request as Swept
 
-    for option, names in (("weights", networks), ("checkpoint", workloads), ("data", workloads)):
+    for option, names in (("weights", networks), ("checkpoint", workloads), ("data", workloads or networks)):
         if values[option] and len(names) != 1:
             raise RequestError(f"--{option} belongs to one {'--network' if names is networks else 'workload'}: {', '.join(names) or 'none was named'}")
     if both := set(workloads) & set(networks):

@@ -140,7 +140,7 @@ def compare(paths: tuple[Path, ...], **options: Any) -> None:
 def cost(paths: tuple[Path, ...], prices: Path, form: str) -> None:
     """Give the cost of a million samples, and of a training run, at your prices: a derived figure, never part of a score.
 
-    Energy counts only where the result has measured power. Latencies have no cost.
+    Energy counts only where the result has measured power. Latencies have no cost. Rows of a sweep that passes its check are told as such.
 
     Example: podium cost results --prices prices.toml
     """

@@ -67,9 +67,11 @@ class Rate:
         idle = self.watt_hour(end.of(self.price.idle_w), end)
         return cost + self.watt_hour(self.watts + end.of(self.price.rest_w), end) + idle * (1 - u) / u
 
-    def samples(self, count: int, per_second: float) -> Money:
-        """Return the price of `count` samples at `per_second`."""
-        return money(lambda end: self.useful_hour(end) * count / (SECONDS_PER_HOUR * per_second))
+    def samples(self, count: int, per_second: float, interval: tuple[float, float] | None = None) -> Money:
+        """Return the price of `count` samples at `per_second`; an interval of the rate widens the range, as more samples in an hour cost less each."""
+        low, high = interval or (per_second, per_second)
+        rates = {End.VALUE: per_second, End.LOW: high, End.HIGH: low}
+        return money(lambda end: self.useful_hour(end) * count / (SECONDS_PER_HOUR * rates[end]))
 
     def training(self, minutes: float) -> Money:
         """Return the price of a training run; rented time is billed in whole units."""

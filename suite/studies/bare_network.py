@@ -1,4 +1,4 @@
-"""The bare-network contract: networks without training, data or score, whose speed `podium sweep` measures.
+"""The bare-network contract: networks without training, whose speed `podium sweep` measures, and whose score where labelled data is named.
 
 Registered as an entry point of the group `podium.networks`: a callable without arguments that returns the object.
 """
@@ -29,3 +29,14 @@ class ChecksWeights(Protocol):
 
     def check_weights(self, weights: Path) -> None:
         """RequestError if the file cannot be read, or its tensors are not the network's."""
+
+
+@runtime_checkable
+class Labelled(Protocol):
+    """Optional for a bare network: it can be scored, by the entry point of its name in the group `podium.scorers`."""
+
+    def listing(self, data: Path) -> str:
+        """Return a line for each labelled sample of a folder, in order: name, tab, bytes; RequestError if the network has other classes."""
+
+    def over_data(self, run: Run, data: Path, weights: Path, engine: Engine[Any]) -> Inference:
+        """Build the system under test over these samples; it answers as the scorer reads, in batches of at most `batching.max_batch`."""

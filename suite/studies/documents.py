@@ -21,6 +21,8 @@ IDLE: Final = "idle.jsonl"
 """Telemetry from before the first point, if power can be read."""
 ACCURACY: Final = "accuracy"
 TRUTH: Final = "truth"
+SAMPLES: Final = "samples.txt"
+"""In the ground truth of a bare network: the samples that it was scored on, names and bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

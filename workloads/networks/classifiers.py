@@ -1,4 +1,4 @@
-"""Five of torchvision's image classifiers, served on noise: vendors publish throughput, latency and power per batch of these.
+"""Five of torchvision's image classifiers, timed on noise: vendors publish throughput, latency and power per batch of these.
 
 Architectures are torchvision's (torchvision.models): AlexNet without groups and local response normalisation ("One weird trick"), GoogLeNet with
 batch normalisation, ResNets with the stride in the 3x3 convolution (v1.5), VGG-19 without batch normalisation.
@@ -34,6 +34,8 @@ ANSWER: Final = struct.Struct("<i")
 """The index of the likeliest class."""
 ARGUMENTS: Final[Mapping[str, Mapping[str, bool]]] = {"googlenet": {"aux_logits": False, "init_weights": False}}
 """Arguments of torchvision's constructors: auxiliary classifiers are used only in training."""
+PUBLISHED: Final[Mapping[str, Mapping[str, bool]]] = {"googlenet": {"transform_input": True}}
+"""Arguments with which torchvision builds networks for weights: GoogLeNet's came from TensorFlow, and expect pixels from -1 to 1."""
 TRAINING_ALONE: Final = ("aux1.", "aux2.")
 """Prefixes of the weight names of auxiliary classifiers."""
 
@@ -49,6 +51,18 @@ class Classifier:
         """Build the system under test."""
         return NoiseInference(run, self.name, module(self.name, run.seed, weights), engine)
 
+    def listing(self, data: Path) -> str:
+        """List the validation pictures of a folder in ImageNet's layout; RequestError if it is none."""
+        from workloads.networks.labelled import listing
+
+        return listing(data)
+
+    def over_data(self, run: Run, data: Path, weights: Path, engine: Engine[Any]) -> "NoiseInference":
+        """Build the system under test over the validation pictures."""
+        from workloads.networks.labelled import LabelledInference
+
+        return LabelledInference(run, data, self.name, module(self.name, run.seed, weights), engine)
+
     def check_weights(self, weights: Path) -> None:
         """RequestError if the file's tensors are not this network's; no tensor is read."""
         with torch.device("meta"):
@@ -59,7 +73,8 @@ def module(name: str, seed: int, weights: Path | None) -> torch.nn.Module:
     """Build the network in evaluation mode, with weights from a safetensors file under torchvision's names, or random ones."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        made: torch.nn.Module = torchvision.models.get_model(name, weights=None, **ARGUMENTS.get(name, {}))
+        arguments = {**ARGUMENTS.get(name, {}), **(PUBLISHED.get(name, {}) if weights else {})}
+        made: torch.nn.Module = torchvision.models.get_model(name, weights=None, **arguments)
     if weights is not None:
         fill(made, name, weights)
     return made.eval()

@@ -182,9 +182,9 @@ def summary(study: StudyFile) -> Iterator[Fault]:
 
 @rule("study.accuracy", StudyFile)
 def accuracy(study: StudyFile) -> Iterator[Fault]:
-    """Scores of a workload are those of its accuracy run; a bare network has none.
+    """Scores are those of the accuracy run; a bare network has none unless it was scored on labelled samples.
 
-    Source: docs/STUDIES.md; the workload's own scorer.
+    Source: docs/STUDIES.md; the subject's own scorer.
     Advice: run podium sweep again: it scores each engine and number format once.
     """
     whole = study.study

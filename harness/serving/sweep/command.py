@@ -18,20 +18,19 @@ from harness.serving.loadgen.probe import LookJob, look
 from harness.serving.loadgen.result_files import read_answers
 from harness.serving.loadgen.session import Job, held
 from harness.serving.loadgen.test_settings import lasts_s, plan
-from harness.serving.setup import Bench
 from harness.serving.sweep import tables
 from harness.serving.sweep.idle import measure_idle
 from harness.serving.sweep.points import NO_MEMORY, done, measured
 from harness.serving.sweep.sheet import Series, Sheet, sheets
 from harness.serving.sweep.study_files import save
-from harness.serving.sweep.subjects import Request, Swept, home, subjects
+from harness.serving.sweep.subjects import Request, Scoring, Swept, home, subjects
 from suite import registry
 from suite.cli import Options
 from suite.errors import JudgedError
 from suite.loadgen.scenario import Scenario
 from suite.process.lock import exclusive
 from suite.process.signals import raised
-from suite.studies.documents import ACCURACY, POINT, TRUTH, Drift, Row, Study, most_direct
+from suite.studies.documents import ACCURACY, POINT, SAMPLES, TRUTH, Drift, Row, Study, most_direct
 from suite.workload import Mode, Scores
 
 AGAIN: Final = "again"
@@ -102,24 +101,26 @@ def once_more(series: Series, batch: int) -> bool:
 
 
 def accuracy(swept: Swept) -> Scores:
-    """Score a workload once in this engine and precision, unless its accuracy run exists; a bare network has no score."""
-    if swept.bench is None:
-        return {}
+    """Score a subject once in this engine and precision, unless its accuracy run exists; a bare network has no score without labelled data."""
     identity = swept.subject.identity
     folder, truth = swept.subject.folder / ACCURACY, swept.subject.folder.parent / TRUTH
     if not (done(folder, identity, Chosen()) and any(truth.glob("*"))):
-        answer_all(swept, swept.bench, folder, truth)
+        if swept.scoring is None:
+            return {}
+        answer_all(swept, swept.scoring, folder, truth)
     return dict(registry.scorer(identity.subject)(dict(read_answers(folder)), truth))
 
 
-def answer_all(swept: Swept, bench: Bench, folder: Path, truth: Path) -> None:
-    """Do the accuracy run of a workload, and write its ground truth."""
-    identity = swept.subject.identity
+def answer_all(swept: Swept, scoring: Scoring, folder: Path, truth: Path) -> None:
+    """Do the accuracy run of a subject, and write its ground truth."""
+    identity, run = swept.subject.identity, scoring.system.run
     shutil.rmtree(folder, ignore_errors=True)
     truth.mkdir(parents=True, exist_ok=True)
-    seen = in_child(look, LookJob(system=bench.system, query_samples=1, truth=truth))
-    schedule = plan(bench.request.round, bench.rules(Scenario.OFFLINE), Scenario.OFFLINE, Mode.ACCURACY, bench.request.settings, seen.probe, bench.log_seed)
-    job = Job(system=bench.system, schedule=schedule, folder=folder)
+    seen = in_child(look, LookJob(system=scoring.system, query_samples=1, truth=truth))
+    if scoring.samples:
+        (truth / SAMPLES).write_text(scoring.samples, "utf-8")
+    schedule = plan(run.round, scoring.rules, Scenario.OFFLINE, Mode.ACCURACY, run.settings, seen.probe, swept.subject.log_seed)
+    job = Job(system=scoring.system, schedule=schedule, folder=folder)
     title = f"{identity.subject} {identity.engine} {identity.precision}, accuracy"
     with Waiting(title, lasts_s(schedule, seen.sample_count, seen.probe), about=True) as shown, held(job, shown.tick) as (made, _):
         save(made / POINT, identity)

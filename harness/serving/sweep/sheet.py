@@ -52,7 +52,7 @@ class Series:
     @property
     def reference(self) -> Mapping[str, float]:
         """Return the reference accuracy of a workload's checkpoint."""
-        return self.swept.bench.checkpoint.record.reference_accuracy if self.swept.bench else {}
+        return self.swept.reference
 
     def finished_rows(self) -> Iterator[Row]:
         """Yield the points with their scores."""

@@ -1,7 +1,7 @@
 """Subjects of a sweep: workloads with their checkpoints, and bare networks, each in every requested engine and precision."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,21 +12,24 @@ from harness.machine.system_description import host_name
 from harness.request import cache_folder, check_folders
 from harness.serving.loadgen.batching import Batching
 from harness.serving.loadgen.session import System
-from harness.serving.setup import Bench, set_up
-from harness.serving.sweep.points import Subject
+from harness.serving.setup import set_up
+from harness.serving.sweep.points import PERCENTILE, Subject
 from suite import __version__, registry
 from suite.cli import Options
 from suite.engine import Engine
 from suite.errors import MissingError, RequestError
 from suite.files.layout import file_sha256, slug
-from suite.rounds import Round
+from suite.loadgen.scenario import Scenario
+from suite.rounds import Round, ScenarioRow
 from suite.rounds.settings import choose
-from suite.studies.bare_network import BareNetwork, ChecksWeights
-from suite.studies.documents import STUDIES, Point
+from suite.studies.bare_network import BareNetwork, ChecksWeights, Labelled
+from suite.studies.documents import SAMPLES, STUDIES, TRUTH, Point, own_settings
 from suite.terms import QUANTISED, Precision
 from suite.workload import Inference, Run
 
 ONE: Final = Batching(workers=1, max_batch=1, window_us=0)
+SCORED_TOGETHER: Final = 32
+"""Samples of a batch in which a bare network is scored; it changes no answer."""
 RANDOM_SEED: Final = 0
 """Seed of random weights and of noise."""
 
@@ -60,11 +63,37 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OverData:
+    """A bare network over labelled samples, in the form of a workload for LoadGen's session."""
+
+    network: Labelled
+    weights: Path
+    data: Path
+
+    def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
+        """Build the system under test."""
+        return self.network.over_data(run, self.data, self.weights, engine)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scoring:
+    """What scores a subject once."""
+
+    system: System
+    rules: ScenarioRow
+    """Offline's."""
+    samples: str = ""
+    """Of a bare network: what it is scored on, a line for each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Swept:
-    """One subject in one engine and precision; for a workload, also what scores it."""
+    """One subject in one engine and precision, with what scores it."""
 
     subject: Subject
-    bench: Bench | None = None
+    scoring: Scoring | None = None
+    reference: Mapping[str, float] = field(default_factory=dict)
+    """Reference accuracy of a workload's checkpoint."""
 
 
 def home(results: Path, name: str) -> Path:
@@ -81,11 +110,12 @@ def of_workload(name: str, options: Options, checkpoint: Path | None, seconds: f
     folder = folder_of(identity, options)
     loadgen = run.round.loadgen
     subject = Subject(system=bench.system, loadgen=loadgen, log_seed=bench.log_seed, identity=identity, folder=folder, power=bench.power)
-    return Swept(subject=subject, bench=bench)
+    scoring = Scoring(system=bench.system, rules=bench.rules(Scenario.OFFLINE))
+    return Swept(subject=subject, scoring=scoring, reference=bench.checkpoint.record.reference_accuracy)
 
 
-def of_network(name: str, options: Options, weights: Path | None, seconds: float) -> Swept:
-    """Set up a bare network; RequestError for an unknown name, MissingError for an engine that does not run here."""
+def of_network(name: str, options: Options, weights: Path | None, seconds: float, data: Path | None = None) -> Swept:
+    """Set up a bare network, and its scoring if there is data; RequestError for an unknown name, MissingError for an engine that does not run here."""
     network, engine, precision = registry.network(name), registry.engine(options.engine), Precision(options.precision or Precision.FP32)
     check_runs(network, engine, precision, options)
     check_weights(network, weights)
@@ -96,7 +126,26 @@ def of_network(name: str, options: Options, weights: Path | None, seconds: float
     system = System(workload=served, engine=engine, run=run, checkpoint=Path(), batching=ONE)
     folder = folder_of(identity, options)
     power = choose_power(options.power, options.meter, run.settings)
-    return Swept(subject=Subject(system=system, loadgen=run.round.loadgen, log_seed=RANDOM_SEED, identity=identity, folder=folder, power=power))
+    subject = Subject(system=system, loadgen=run.round.loadgen, log_seed=RANDOM_SEED, identity=identity, folder=folder, power=power)
+    return Swept(subject=subject, scoring=scoring_of(subject, served, data) if data else None)
+
+
+def scoring_of(subject: Subject, served: Served, data: Path) -> Scoring:
+    """Set up the scoring of a bare network; RequestError if it has none, without weights, and for other data than its study has been scored on."""
+    name = subject.identity.subject
+    if not isinstance(served.network, Labelled):
+        raise RequestError(f"--data {data}: the network {name} has no score")
+    if served.weights is None:
+        raise RequestError(f"--data {data}: a score of {name} needs --weights; random ones know nothing")
+    registry.scorer(name)  # one that is missing is said now, and not after all points
+    samples, known = served.network.listing(data), subject.folder.parent / TRUTH / SAMPLES
+    if known.is_file() and known.read_text("utf-8") != samples:
+        raise RequestError(f"--data {data}: {subject.folder.parent} was scored on other samples; give another --results")
+    run = replace(subject.system.run, data=data, settings={**subject.system.run.settings, **own_settings(SCORED_TOGETHER)})
+    batching = Batching(workers=1, max_batch=SCORED_TOGETHER, window_us=0)
+    over = OverData(network=served.network, weights=served.weights, data=data)
+    system = replace(subject.system, workload=over, run=run, batching=batching)
+    return Scoring(system=system, rules=ScenarioRow(percentile=PERCENTILE, min_duration_ms=0, min_queries=1), samples=samples)
 
 
 def identity_of(run: Run, *, subject: str, weights: str, profile: str | None, engine: str, seconds: float) -> Point:
@@ -171,8 +220,9 @@ def subjects(options: Options, request: Request) -> Iterator[Swept]:
     check_folders(options)
     resolve(options.device)  # one: a batch is measured on it
     options = replace(options, threads=options.threads or cpus.left(cpus.busy_share()))  # the same for all points
+    data = None if request.workloads else options.data
     for engine in request.engines:
         for precision in request.precisions:
             told = replace(options, engine=engine, precision=precision)
             yield from (of_workload(name, told, request.checkpoint, request.seconds) for name in request.workloads)
-            yield from (of_network(name, told, request.weights, request.seconds) for name in request.networks)
+            yield from (of_network(name, told, request.weights, request.seconds, data) for name in request.networks)

@@ -51,6 +51,7 @@ def test_weights_of_a_file_are_loaded_or_refused(tmp_path: Path) -> None:
     path = tmp_path / "w.safetensors"
     save_file({**made.state_dict(), "aux1.conv.conv.weight": torch.zeros(1)}, path)  # of training alone
     loaded = classifiers.module("googlenet", 0, path)
+    assert loaded.transform_input and not made.transform_input  # torchvision.models.googlenet, where weights are given
     assert all(torch.equal(value, loaded.state_dict()[name]) for name, value in made.state_dict().items())
     with pytest.raises(RequestError, match="weights of another network than alexnet: "):
         classifiers.module("alexnet", 0, path)

@@ -1,0 +1,96 @@
+"""`podium sweep --network X --weights FILE --data DIR`: top-1 and top-5, kept so that the judge scores again."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+from safetensors.torch import save_file
+
+from compliance.judge import Judge
+from compliance.verdict import Severity
+from harness.cli import sweep
+from harness.serving.sweep import idle
+from suite.errors import RequestError
+from suite.studies.documents import SAMPLES, STUDIES, STUDY, TRUTH
+from workloads.networks import classifiers
+from workloads.networks.labelled import CLASSES
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache of its own."""
+    monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(idle, "SECONDS", 0.3)
+
+
+@pytest.fixture
+def weights(tmp_path: Path) -> Path:
+    """Weights that say class 3, then 2, 7, 5, 0, of whatever picture."""
+    network = classifiers.module("alexnet", 5, None)
+    state = network.state_dict()
+    state["classifier.6.weight"].zero_()
+    state["classifier.6.bias"].zero_()
+    for value, label in enumerate((0, 5, 7, 2, 3), start=1):
+        state["classifier.6.bias"][label] = float(value)
+    save_file(state, tmp_path / "w.safetensors")
+    return tmp_path / "w.safetensors"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A picture of each class."""
+    Image.new("RGB", (32, 32), (200, 100, 50)).save(tmp_path / "a.jpg")
+    for label in range(CLASSES):
+        place = tmp_path / "data" / "val" / f"n{label:08d}"
+        place.mkdir(parents=True)
+        (place / "a.JPEG").hardlink_to(tmp_path / "a.jpg")
+    return tmp_path / "data"
+
+
+def invoked(results: Path, *arguments: object) -> dict[str, Any]:
+    """Sweep one batch for a moment; return the table."""
+    command = ["--network", "alexnet", "--batches", "1", "--seconds", "0.2", "--results", str(results), *map(str, arguments)]
+    CliRunner().invoke(sweep, command, catch_exceptions=False)
+    table: dict[str, Any] = json.loads((results / STUDIES / "alexnet" / STUDY).read_text())
+    return table
+
+
+def errors(path: Path) -> set[str]:
+    return {finding.rule for finding in Judge().result(str(path)).findings if finding.severity is Severity.ERROR}
+
+
+@pytest.mark.slow
+def test_a_network_is_scored_once_and_the_judge_scores_again(weights: Path, data: Path, tmp_path: Path) -> None:
+    """One picture in a thousand is of the class that the network always says, five are of those that it names."""
+    results = tmp_path / "results"
+    wanted = {"top1": 1 / CLASSES, "top5": 5 / CLASSES}
+    (row,) = invoked(results, "--weights", weights, "--data", data, "--precision", "fp32")["rows"]
+    study = results / STUDIES / "alexnet"
+    assert row["scores"] == wanted and errors(study) == set()
+    assert (study / TRUTH / SAMPLES).read_text().count("\n") == CLASSES
+    log = next(study.glob("*/accuracy/mlperf_log_accuracy.json"))
+    made = log.stat().st_mtime_ns
+    (again,) = invoked(results, "--weights", weights)["rows"]
+    assert again["scores"] == wanted and log.stat().st_mtime_ns == made  # of the same weights: nothing is answered twice
+    (data / "val" / "n00000003" / "b.JPEG").hardlink_to(tmp_path / "a.jpg")
+    with pytest.raises(RequestError, match="was scored on other samples; give another --results"):
+        invoked(results, "--weights", weights, "--data", data)
+    table = json.loads((study / STUDY).read_text())
+    table["rows"][0]["scores"]["top5"] = 0.9
+    (study / STUDY).write_text(json.dumps(table))
+    assert errors(study) == {"study.accuracy"}
+
+
+def test_a_score_that_would_say_nothing_is_refused(weights: Path, data: Path, tmp_path: Path) -> None:
+    """Exit code 2 before anything is measured: random weights, two networks, a folder of other classes."""
+    for arguments, words in (
+        (("--data", data), "a score of alexnet needs --weights; random ones know nothing"),
+        (("--network", "vgg19", "--data", data), "--data belongs to one --network: alexnet, vgg19"),
+        (("--weights", weights, "--data", tmp_path), r"expected val/<class>/<name>\.JPEG"),
+    ):
+        with pytest.raises(RequestError, match=words) as caught:
+            invoked(tmp_path / "results", *arguments)
+        assert caught.value.exit_code == 2 and not (tmp_path / "results").exists()

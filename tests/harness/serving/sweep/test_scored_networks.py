@@ -23,7 +23,7 @@ from workloads.networks.labelled import CLASSES
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cache of its own."""
     monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(idle, "SECONDS", 0.3)
+    monkeypatch.setattr(idle, "IDLE_S", 0.3)
 
 
 @pytest.fixture

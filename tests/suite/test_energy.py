@@ -104,8 +104,8 @@ def test_a_square_wave_is_told_within_one_percent() -> None:
     assert energy(powers(values), 0, int(10 * NS_PER_S)).joules == pytest.approx(true_j, rel=0.01)
 
 
-SPANS = st.lists(st.tuples(st.integers(1, 1_900), st.integers(0, 200)), min_size=4, max_size=40)
-"""ms until the next reading, and the watts drawn until then."""
+SPANS = st.lists(st.tuples(st.integers(100, 1_900), st.integers(0, 200)), min_size=4, max_size=40)
+"""ms until the next reading, at least a period, and the watts drawn until then: the bound knows powers that last for a period."""
 
 
 @given(SPANS, st.data())

@@ -158,8 +158,9 @@ class PodiumJudge:
         yield from self.apply(run, workload)
         if conditions := of_served(run):
             yield from self.apply(conditions, workload)
-        for powered in filter(None, (of_run(run), of_idle_before(run))):
-            yield from self.apply(powered, workload)
+        if powered := of_run(run):
+            both = filter(None, (powered, of_idle_before(run, powered)))
+            yield from dict.fromkeys(finding for each in both for finding in self.apply(each, workload))  # both have the same readings
         if session := self.library.session(run):
             yield from self.apply(session, workload)
 

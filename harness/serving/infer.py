@@ -257,8 +257,8 @@ def advised(bench: Bench, hints: Sequence[Hint]) -> dict[str, float]:
 def attempt(bench: Bench, schedule: Schedule, number: int, probe: Probe) -> Verdict:
     """Run one performance run, report its verdict, and keep it."""
     name = bench.request.row.inference_name
-    folder, idle_s = bench.entry.performance(name, schedule.scenario, number), bench.idle_s(schedule.scenario, number)
-    job = Job(system=bench.system, schedule=schedule, folder=folder, power=bench.power, idle_s=idle_s)
+    place, idle_s = bench.entry.performance(name, schedule.scenario, number), bench.idle_s(schedule.scenario, number)
+    job = Job(system=bench.system, schedule=schedule, folder=place, power=bench.power, idle_s=idle_s)
     ceiling = ceiling_of_host(cache_folder(), schedule.scenario, instances=len(bench.system.placement))
     title, what = f"{schedule.scenario.label} performance", What.PERFORMANCE
     with Waiting(title, idle_s + least_s(schedule, probe)) as shown, attempted(bench, what, job.folder) as tried, held(job, shown.tick) as (folder, outcome):

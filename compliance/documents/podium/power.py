@@ -104,10 +104,9 @@ def of_run(run: LoadGenRun) -> PoweredRun | None:
     )
 
 
-def of_idle_before(run: LoadGenRun) -> PoweredRun | None:
-    """Build the power document of the idle machine before a LoadGen run; None if its record does not tell of it."""
-    powered = of_run(run) if run.record and run.record.idle else None
-    if powered is None or run.record is None:
+def of_idle_before(run: LoadGenRun, powered: PoweredRun) -> PoweredRun | None:
+    """Build the power document of the idle machine before a LoadGen run, from the run's own; None if its record does not tell of it."""
+    if run.record is None or not run.record.idle:
         return None
     window = power_readings.before_the_run(powered.readings)
     return replace(powered, told=run.record.idle, window=window, next_ns=powered.window and powered.window[0], work=Work(samples=0), loaded=False)

@@ -1,7 +1,7 @@
 """What a power channel can be: grades, quantities and scopes of each source, and which parts are known to contain others."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Final
@@ -62,11 +62,12 @@ def misfits(track: Track) -> Iterator[tuple[str, str]]:
         yield f"{track.name}: grade {track.grade} of the system", "a meter of the whole system, or a part"
 
 
-def containers(track: Track, read: Iterable[str]) -> frozenset[str]:
+def containers(track: Track, read: Collection[str]) -> frozenset[str]:
     """Return the scopes that are known to contain a channel's parts: those of RAPL, and of what else was read the module of a GPU."""
     found: set[str] = set()
     for scope in track.scopes if track.source == "nvml" else ():
-        found |= {f"module{match[1]}" for match in [GPU.fullmatch(scope)] if match} & {*read}
+        if (match := GPU.fullmatch(scope)) and (module := f"module{match[1]}") in read:
+            found.add(module)
     for scope in track.scopes if track.source == "rapl" else ():
         if match := INSIDE.fullmatch(scope):
             found |= {f"package{match[1]}", "psys"}

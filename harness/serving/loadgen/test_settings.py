@@ -94,10 +94,12 @@ def rate(scenario: Scenario, settings: Mapping[str, HyperValue], probe: Probe) -
 
 
 def expected_latency_ns(scenario: Scenario, settings: Mapping[str, HyperValue], probe: Probe) -> int:
-    """Return the expected latency of one query."""
+    """Return the expected latency of one query: at least 1 us, which records keep; from 0 LoadGen would prepare queries until memory is full."""
     if scenario is Scenario.MULTI_STREAM:
-        return int(NS_PER_US * number(settings, "multi_stream.expected_latency_us", LATENCY_SHARE * probe.query_latency_ns / NS_PER_US))
-    return int(NS_PER_US * number(settings, "single_stream.expected_latency_us", LATENCY_SHARE * probe.latency_ns / NS_PER_US))
+        told = number(settings, "multi_stream.expected_latency_us", LATENCY_SHARE * probe.query_latency_ns / NS_PER_US)
+    else:
+        told = number(settings, "single_stream.expected_latency_us", LATENCY_SHARE * probe.latency_ns / NS_PER_US)
+    return int(NS_PER_US * max(told, 1))
 
 
 def loadgen() -> Any:

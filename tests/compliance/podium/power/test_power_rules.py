@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from examples import path_of
-from kinds.power import MUTANTS, RANGE_UJ, edit, fallen, late, of, powered, relabelled, swinging
+from kinds.power import MUTANTS, RANGE_UJ, edit, fallen, late, of, powered, relabelled, rooted, swinging
 from kinds.powered_training import TRAINED_MUTANTS, trained
 
 from compliance.judge import Judge
@@ -35,6 +35,17 @@ def test_an_idle_machine_before_the_run_raises_no_alarm(tmp_path: Path) -> None:
     (record,) = [json.loads(path.read_text()) for path in tmp_path.glob(f"**/{RUN_RECORD}")]
     assert [each["name"] for each in record["idle"]] == [each["name"] for each in record["energy"]]
     assert power_findings(tmp_path) == []
+
+
+def test_a_fault_of_the_readings_is_told_once_where_the_idle_machine_was_read_too(tmp_path: Path) -> None:
+    """The run and the idle machine before it share their readings."""
+    powered(rooted, idle=True)(tmp_path)
+    assert [rule for rule, *_ in power_findings(tmp_path)].count("power.rehearsal") == 1
+
+
+def test_a_counter_that_falls_is_told_once_where_the_idle_machine_was_read_too(tmp_path: Path) -> None:
+    powered(fallen, idle=True)(tmp_path)
+    assert [rule for rule, *_ in power_findings(tmp_path)].count("power.counter") == 1
 
 
 def test_a_call_that_the_readings_tell_is_told(tmp_path: Path) -> None:

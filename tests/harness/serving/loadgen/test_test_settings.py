@@ -72,6 +72,13 @@ def test_the_users_settings_win(scenario: Scenario, setting: str, value: float, 
     assert getattr(loadgen_settings(schedule(scenario, **{setting: value})), field) == told
 
 
+@pytest.mark.parametrize("knob", ["single_stream.expected_latency_us", "multi_stream.expected_latency_us"])
+def test_no_latency_is_expected_below_what_a_record_keeps(knob: str):
+    """Records have whole microseconds: an audit of a device that answers in half of one would plan with 0, and queries without end."""
+    scenario = Scenario.MULTI_STREAM if knob.startswith("multi") else Scenario.SINGLE_STREAM
+    assert schedule(scenario, **{knob: 0}).expected_latency_ns == 1000
+
+
 def test_the_share_of_the_probe_is_a_setting():
     """Half of Offline's rate is a guess for one machine."""
     assert schedule(Scenario.SERVER, **{"server.qps_share": 0.25}).rate == 0.25 * PROBE.samples_per_second

@@ -111,7 +111,7 @@ class AuditedInference:
         right = answer(sample)
         if self.performance and self.cheat == "mode":
             return right[:4] + bytes(4)
-        return answer(sample + 1) if self.performance and self.cheat == "model" and sample % 8 == 0 else right
+        return answer(sample + 1) if self.performance and self.cheat == "model" and sample % 4 == 0 else right  # TEST01 of a busy machine logs some 30 samples
 
     def truth(self, folder: Path) -> None:
         """Write what nobody reads."""

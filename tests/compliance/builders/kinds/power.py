@@ -51,13 +51,15 @@ def powered(change: Change | None = None, *, refigured: bool = True, scenario: A
         recorded(scenario)(folder)
         (place,) = folder.glob("*/performance/run_1")
         lines = [json.loads(line) for line in (place / TELEMETRY).read_text().splitlines()]
+        lead_s = 8 if idle else 2
+        lines[0]["clocks_ns"] = [clock - (lead_s - 2) * SECOND_NS for clock in lines[0]["clocks_ns"]]
         begun = power_window.utc_ns(read_facts(place).values["power_begin"])
         assert begun is not None
         for clocks in (lines[0]["clocks_ns"], lines[-1]["end"]["clocks_ns"]):
             clocks[1] = begun + clocks[0] - BEGIN_NS
         own = {"root": "/", "period_ms": 100}
         lines[0]["channels"] += [{"id": number, **channel, **own} for number, channel in enumerate(CHANNELS, start=1)]
-        more = readings(len(lines) - 2, watts, 8 if idle else 2)
+        more = readings(len(lines) - 2, watts, lead_s)
         lines[-1]["end"]["readings"] += [len(more) // len(CHANNELS)] * len(CHANNELS)
         lines[-1]["end"]["missed"] += [0] * len(CHANNELS)
         lines = [lines[0], *sorted([*lines[1:-1], *more], key=lambda line: line["t"]), lines[-1]]
@@ -199,7 +201,7 @@ def doubled(record: dict[str, Any]) -> None:
     record["energy"][-1]["scope"] = ["system"]
 
 
-POWER_BASES: Final[Mapping[str, Builder]] = {"powered": powered(), "powered, idle before": powered(idle=True)}
+POWER_BASES: Final[Mapping[str, Builder]] = {"powered": powered(), "powered-idle": powered(idle=True)}
 POWER_KINDS: Final = {"power": "powered"}
 POWER_INVALID: Final[Mapping[str, Builder]] = {
     "power.same_run": then(powered(), f"**/{TELEMETRY}", lambda path: path.unlink()),

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ from spoiling import Builder, swap, then
 
 from harness.training.energy import measured
 from suite import events
+from suite.records import plain
 
 LOG: Final = "result_0.txt"
 TELEMETRY: Final = "telemetry_0.jsonl"
@@ -54,7 +54,7 @@ def tell(folder: Path) -> None:
     energy, reasons = measured(folder / LOG, folder / TELEMETRY) or ((), ())
     last_ms = json.loads((folder / LOG).read_text().splitlines()[-1][9:])["time_ms"]
     with (folder / LOG).open("a") as stream:
-        stream.write(line(events.ENERGY, [asdict(each) for each in energy], last_ms + LATE_MS, {"no_energy": list(reasons)}))
+        stream.write(line(events.ENERGY, [plain(each) for each in energy], last_ms + LATE_MS, {"no_energy": list(reasons)}))
 
 
 def edited(pattern: str, text: str) -> Builder:

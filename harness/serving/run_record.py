@@ -29,6 +29,11 @@ from suite.workload import Mode, Scores
 NS_PER_S: Final = 1e9
 NS_PER_MS: Final = 1e6
 RECORD: Final = msgspec.json.Decoder(RunRecord)
+STREAM_LATENCIES: Final = {
+    Scenario.SINGLE_STREAM: ("result_mean_latency_ns", "result_50.00_percentile_latency_ns"),
+    Scenario.MULTI_STREAM: ("result_mean_query_latency_ns", "result_50.00_percentile_per_query_latency_ns"),
+}
+"""LoadGen's names of a query's mean and median latency."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +74,7 @@ def effective(row: ScenarioRow, schedule: Schedule) -> ScenarioRow:
 
 def advice_facts(scenario: Scenario, facts: Facts) -> advice.Facts:
     """Extract from the detail log what advice needs."""
-    mean_key = "result_mean_query_latency_ns" if scenario is Scenario.MULTI_STREAM else "result_mean_latency_ns"
+    mean_key, median_key = STREAM_LATENCIES.get(scenario, ("result_mean_latency_ns", None))
     latency_key = target_key(facts) if scenario is Scenario.SERVER else mean_key
     return advice.Facts(
         duration_met=facts.flag("result_min_duration_met"),
@@ -79,6 +84,7 @@ def advice_facts(scenario: Scenario, facts: Facts) -> advice.Facts:
         queries=int(facts.number("result_query_count")),
         over_bound=int(facts.number("result_overlatency_query_count")) if scenario is Scenario.SERVER else 0,
         latency_ns=facts.number(latency_key),
+        median_ns=facts.number(median_key) if median_key else 0.0,
         rate=facts.number(METRICS[scenario][1]) if scenario in (Scenario.SERVER, Scenario.OFFLINE) else 0.0,
     )
 

@@ -61,6 +61,8 @@ class Facts:
     """Server: queries above the latency bound."""
     latency_ns: float
     """Server: latency at the row's percentile; SingleStream, MultiStream: mean latency of a query; Offline: latency of its one query."""
+    median_ns: float
+    """SingleStream, MultiStream: median latency of a query, which a few slow ones of a busy machine do not move; else 0."""
     rate: float
     """Server: completed queries/s; Offline: samples/s; else 0."""
 
@@ -115,7 +117,7 @@ def too_short(scenario: Scenario, row: ScenarioRow, facts: Facts) -> Hint:
     """The run ended before the minimum duration because it ran out of prepared queries."""
     if scenario in LATENCY_KNOBS:
         seen = facts.queries * facts.latency_ns
-        value: float = max(1, math.floor(LATENCY_SHARE * facts.latency_ns / NS_PER_US))
+        value: float = max(1, math.floor(LATENCY_SHARE * facts.median_ns / NS_PER_US))
         knob, action = LATENCY_KNOBS[scenario], "expect a shorter latency, so that LoadGen prepares more queries"
     elif scenario is Scenario.SERVER:
         seen = NS_PER_S * facts.queries / max(facts.rate, 1e-9)

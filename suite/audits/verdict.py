@@ -57,19 +57,28 @@ def compare(rules: Rules, test: AuditRow, scenario: Scenario, reference: Sequenc
     """
     metric, _ = figure(rules, scenario)
     best = min if metric == LATENCY else max
-    wanted, reached = best(reference), best(found)
+    return held(rules, test, scenario, metric, best(reference), best(found))
+
+
+def held(rules: Rules, test: AuditRow, scenario: Scenario, metric: str, wanted: float, reached: float) -> Compared:
+    """Hold one figure against another; of a latency less is faster, of every other metric more."""
     ratio = share(wanted, reached) if metric == LATENCY else share(reached, wanted)
     short = scenario is Scenario.SINGLE_STREAM and wanted <= rules.short_ns
     lowest = test.short_lowest if short and test.short_lowest is not None else test.lowest
     highest = test.short_highest if short and test.short_highest is not None else test.highest
+    if metric == LATENCY and rules.measure is Measure.HEADLINE:
+        lowest, highest = as_speed(lowest), as_speed(highest)
     return Compared(metric=metric, reference=wanted, test=reached, ratio=ratio, lowest=lowest, highest=highest)
+
+
+def as_speed(limit: float | None) -> float | None:
+    """Turn MLCommons' limit of a latency into one of speed: the scripts allow a latency of up to 1.1 times the other where a rate may be 0.9 times it."""
+    return None if limit is None else 1 / (2 - limit)
 
 
 def share(part: float, whole: float) -> float:
     """Divide; a run that took no time is infinitely fast."""
     return part / whole if whole > 0 else sys.float_info.max
-
-
 
 
 def differing(found: Mapping[int, Sequence[bytes]], wanted: Mapping[int, bytes], agree: Callable[[bytes, bytes], bool]) -> tuple[int, int]:

@@ -148,6 +148,10 @@ class AuditTest:
     name: str
     """TEST01, TEST03, TEST04-A, TEST04-B or TEST05."""
     run: ServedRun | None
+    beside: ServedRun | None
+    """The run of the test that it is compared with, TEST04-A's for TEST04-B; None: the entry's runs."""
+    answers: Tally | None
+    """TEST01's log of answers; None if there is none."""
     verdicts: Sequence[SourceFile]
     """The files that state the test's outcome."""
     claims: Mapping[str, Claims]

@@ -13,6 +13,7 @@ from compliance.logs.loadgen.accuracy_counts import Tally
 from compliance.logs.source_file import Kind, SourceFile
 from compliance.recognition.path_kind import KEEPERS, is_run
 from compliance.recognition.tree_path import Place, folders, is_file, is_folder, scenario_of
+from suite.audits.filed import BESIDE
 from suite.files.layout import ACCURACY, ACCURACY_TEXT, DETAIL, SUMMARY, fold
 from suite.loadgen.scenario import Scenario
 from suite.rounds.published_inference import PublishedInference
@@ -167,7 +168,6 @@ def read_tests(audit: Path, entry: FiledEntry, round: PublishedInference, truth:
 def read_test(folder: Path, entry: FiledEntry, round: PublishedInference, truth: Path | None) -> AuditTest:
     """Read one compliance test: its performance run, and the files that state its outcome."""
     performance = next(performance_folders(folder), None)
-    run = read_run(performance, Mode.PERFORMANCE, round, entry.scenario, entry.benchmark) if performance else None
     accuracy = child(folder, "accuracy")
     name = test_name(folder.name, round)
     log = accuracy / ACCURACY if accuracy and is_file(accuracy / ACCURACY) else performance / ACCURACY if performance else None
@@ -175,13 +175,21 @@ def read_test(folder: Path, entry: FiledEntry, round: PublishedInference, truth:
     return AuditTest(
         folder=folder,
         name=name,
-        run=run,
+        run=read_test_run(folder, entry, round),
+        beside=read_test_run(below(folder.parent, (BESIDE[name],)), entry, round) if name in BESIDE else None,
+        answers=answers,
         verdicts=tuple(verdict_files(folder)),
         claims={name: read_claims(accuracy / name) for name in SCORES if is_file(accuracy / name)} if accuracy else {},
         top1=recount(answers, entry.benchmark, round, truth)[0],
         entry=entry,
         round=round,
     )
+
+
+def read_test_run(folder: Path, entry: FiledEntry, round: PublishedInference) -> ServedRun | None:
+    """Read the performance run of a compliance test; None if there is none."""
+    performance = next(performance_folders(folder), None)
+    return read_run(performance, Mode.PERFORMANCE, round, entry.scenario, entry.benchmark) if performance else None
 
 
 def test_name(folder: str, round: PublishedInference) -> str:

@@ -10,6 +10,7 @@ from compliance.documents.inference.served import LENIENCY, LaterRun, read_run, 
 from compliance.logs.source_file import Kind, SourceFile, read_document
 from compliance.recognition.tree_path import Place, folders, is_file, is_folder
 from compliance.verdict import Fault, Severity
+from suite.audits.filed import BESIDE
 from suite.rounds.served import ServedModel, ServedRound
 from suite.workload import Mode
 
@@ -54,6 +55,8 @@ class LaterTest:
     name: str
     """TEST01, or TEST04-A."""
     run: LaterRun | None
+    beside: LaterRun | None
+    """The run of the test that it is compared with, TEST04-A's for TEST04-B; None: the entry's runs."""
     entry: Sequence[LaterRun]
     """The entry's performance runs."""
     model: ServedModel | None
@@ -128,9 +131,15 @@ def read_tests(filing: LaterFiling, runs: Sequence[LaterRun], benchmark: str) ->
 
 def read_test(filing: LaterFiling, folder: Path, runs: Sequence[LaterRun], benchmark: str) -> LaterTest:
     """Read a compliance test, with its run if it has one."""
+    run = read_test_run(filing, folder)
+    beside = read_test_run(filing, filing.tests / BESIDE[folder.name]) if folder.name in BESIDE else None
+    return LaterTest(folder=folder, name=folder.name, run=run, beside=beside, entry=runs, model=filing.model, benchmark=benchmark, round=filing.round)
+
+
+def read_test_run(filing: LaterFiling, folder: Path) -> LaterRun | None:
+    """Read the run of a compliance test; None if there is none."""
     place = folder / "performance" / "run_1"
-    run = read_run(place, Mode.PERFORMANCE, filing.round, filing.scenario, filing.model) if is_folder(place) else None
-    return LaterTest(folder=folder, name=folder.name, run=run, entry=runs, model=filing.model, benchmark=benchmark, round=filing.round)
+    return read_run(place, Mode.PERFORMANCE, filing.round, filing.scenario, filing.model) if is_folder(place) else None
 
 
 def read_system(path: Path, place: Place, round: ServedRound) -> LaterSystem:

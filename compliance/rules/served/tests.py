@@ -8,11 +8,15 @@ from typing import Final
 
 from compliance.documents.inference.served import LENIENCY, claims_in
 from compliance.documents.inference.served_files import LaterTest
+from compliance.documents.inference.served_headline import served_value
 from compliance.logs.source_file import SourceFile, read_text
-from compliance.recognition.tree_path import is_file
+from compliance.recognition.tree_path import is_file, scenario_of
 from compliance.rules import rule
 from compliance.rules.served.run import SEEDS
 from compliance.verdict import Fault, Severity
+from suite.audits.filed import recomputed
+from suite.audits.verdict import Compared
+from suite.loadgen.headline import LATENCY
 
 ANSWERS: Final = "verify_accuracy.txt"
 SPEED: Final = "verify_performance.txt"
@@ -165,6 +169,32 @@ def test_score(test: LaterTest) -> Iterator[Fault]:
     most = SLOWER_SHORT if latency and other <= SHORT_NS else SLOWER
     if one > other * (1 + most) if latency else one < other * (1 - most):
         yield test.fault(f"test score {one:g}", f"near the reference score {other:g}", path)
+
+
+@rule("later.test_speed", LaterTest, severity=Severity.WARNING)
+def test_speed(test: LaterTest) -> Iterator[Fault]:
+    """The speed of a test's run, computed again from the logs, is as near to the result's as the test asks; TEST04-B's to that of TEST04-A.
+
+    Source: mlcommons/inference, compliance: verify_performance.py of each test; suite/audits/rules.toml has the limits.
+    Advice: run the test again beside the result that is submitted, on the same system with the same settings.
+    """
+    found = compared(test)
+    if test.run and found and not found.passed:
+        other = "the run of TEST04-A" if test.beside else "the result"
+        yield test.run.fault(f"{found.ratio:.3g} times the speed of {other}", found.required)
+
+
+def compared(test: LaterTest) -> Compared | None:
+    """Compare a test's run with the run that it belongs to, of an entry's several the one that is nearest; None if the logs do not tell."""
+    reached = served_value(test.run) if test.run and test.run.index else None
+    scenario = scenario_of(test.run.logged) if test.run and test.run.logged else None
+    if reached is None or scenario is None:
+        return None
+    others = [served_value(run) for run in ([test.beside] if test.beside else test.entry) if run.index]
+    metric = LATENCY if reached[1] == "ns" else reached[0]
+    wanted = [other[2] for other in others if other and other[:2] == reached[:2]]
+    found = [each for value in wanted if (each := recomputed(test.round.name, test.name, scenario, metric, value, reached[2]))]
+    return min(found, key=lambda each: abs(each.ratio - 1), default=None)
 
 
 def number_of(text: str | None) -> float | None:

@@ -47,6 +47,19 @@ def spoilt(pattern: str, change: Callable[[Path], object], load: Load = LOADS[OF
     return then(filed(load, **told), f"**/{pattern}", change)
 
 
+def sampled(data: str) -> Callable[[Path], object]:
+    """Write TEST01 beside another test, with two answers; the accuracy run's are 4A61."""
+
+    def write(beside: Path) -> None:
+        test = beside.with_name("TEST01")
+        write_run(test / "performance" / "run_1", LOADS[OFF])
+        rows = [f'{{ "seq_id" : {number}, "qsl_idx" : {17 * number}, "data" : "{data}" }}' for number in range(2)]
+        (test / "performance" / "run_1" / ACCURACY).write_text("[\n" + ",\n".join(rows) + "\n]\n")
+        (test / "verify_accuracy.txt").write_text("num_perf_log_data_mismatch = 0\nTEST PASS\n")
+
+    return write
+
+
 def whole(load: Load) -> Load:
     """A run over GNMT's own data set."""
     return replace(load, samples=CLOSED_SAMPLES, loaded=3_903_900)
@@ -138,6 +151,7 @@ INFERENCE_VALID: Final[Mapping[str, str | Builder]] = {
     "filed.threshold": "filed-closed",
     "filed.top1": labelled(filed(model="resnet", claim="accuracy=75.000%, good=30, total=40", data=["2A000000"] * 40)),
     "filed.unscored": "served-accuracy",
+    "filed.audit_answers": spoilt("TEST05", sampled("4A61")),
     "org.filed_fields": "filed-open",
     "org.filed_folders": "filed-open",
     "org.filed_place": "filed-open",
@@ -171,7 +185,7 @@ INFERENCE_INVALID: Final[Mapping[str, Builder]] = {
     "served.multi_stream": broken(SUMMARY, "Samples per query : 8", "Samples per query : 9", LOADS[MULTI]),
     "served.server": broken(SUMMARY, "second : 499.79", "second : 520.1", LOADS[SRV]),
     "served.offline": broken(SUMMARY, "per second: 400", "per second: 450", LOADS[OFF]),
-    "served.duration": broken(DETAIL, 'POWER_END: (.*)08:01:0', r"POWER_END: \g<1>08:00:3"),
+    "served.duration": broken(DETAIL, "POWER_END: (.*)08:01:0", r"POWER_END: \g<1>08:00:3"),
     "served.data_set": broken(DETAIL, r',\d+,\d+\]"', ']"', LOADS[OFF], "Accuracy"),
     "served.answers": broken(ACCURACY, r'\n\{ "seq_id" : 3, .*', "", LOADS[OFF], "Accuracy"),
     "served.layout": broken(ACCURACY, r'"seq_id" : 3, ("qsl_idx" : \d+, )("data" : "4A61") ', r'\1\2, "seq_id" : 3 ', LOADS[OFF], "Accuracy"),
@@ -193,9 +207,7 @@ INFERENCE_INVALID: Final[Mapping[str, Builder]] = {
     "filed.score": spoilt(f"accuracy/{ACCURACY_TEXT}", swap("BLEU", "Quality")),
     "filed.threshold": filed(division="closed", claim="BLEU: 23.1"),
     "filed.counts": filed(model="resnet", claim="accuracy=77.500%, good=30, total=40"),
-    "filed.table": filed(
-        model="ssd-small", claim=" Average Precision  (AP) @[ IoU=0.50:0.95 | area=   all | maxDets=100 ] = 0.211\nmAP=23.100%"
-    ),
+    "filed.table": filed(model="ssd-small", claim=" Average Precision  (AP) @[ IoU=0.50:0.95 | area=   all | maxDets=100 ] = 0.211\nmAP=23.100%"),
     "filed.top1": labelled(filed(model="resnet", claim="accuracy=80.000%, good=32, total=40", data=["2A000000"] * 40)),
     "filed.unscored": filed(),
     "filed.inferred": then(inferred(), f"**/systems/{SYSTEM}.json", put(system_type="datacenter")),
@@ -209,6 +221,8 @@ INFERENCE_INVALID: Final[Mapping[str, Builder]] = {
     "filed.audit_outcome": spoilt(AUDITED, remove),
     "filed.audit_settings": spoilt(f"TEST05/performance/run_1/{DETAIL}", swap("qsl_rng_seed : 195", "qsl_rng_seed : 196")),
     "filed.audit_score": spoilt(AUDITED, swap("test score = 400", "test score = 300")),
+    "filed.audit_speed": spoilt(f"TEST05/performance/run_1/{SUMMARY}", swap("Samples per second: ", "Samples per second: 1")),
+    "filed.audit_answers": spoilt("TEST05", sampled("4A62")),
     # systems and organisations
     "org.filed_fields": spoilt(f"systems/{SYSTEM}.json", put(framework=None)),
     "org.filed_place": spoilt(f"systems/{SYSTEM}.json", put(submitter="somebody else")),

@@ -1,6 +1,8 @@
 """What workloads share: typed settings, number formats, random state, memory, torchvision beside any torch."""
 
 import random
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,9 +10,10 @@ import torch
 
 from suite.engine import Precision
 from suite.errors import RequestError
+from suite.workload import Run
 from workloads.common import malloc, rng, setting_values
 from workloads.common.detection import torchvision_import
-from workloads.common.optimisation import collectives, mixed_precision
+from workloads.common.optimisation import collectives, gradient_exchange, mixed_precision
 
 
 def test_values_of_the_right_type_pass() -> None:
@@ -101,10 +104,22 @@ def test_schemas_are_declared_only_where_they_are_missing() -> None:
         assert hasattr(torch.ops.torchvision, schema.partition("(")[0])
 
 
-def test_one_rank_tells_nobody() -> None:
+def test_one_rank_tells_nobody(make_run: Callable[..., Run]) -> None:
     """No process group is needed for one process."""
     network = torch.nn.BatchNorm1d(2)
-    assert collectives.wrapped(network, torch.device("cpu"), 1) is network
+    assert gradient_exchange.wrapped(network, make_run()) is network
     collectives.average_statistics(network, 1)
     assert collectives.gathered([1], 1) == [1]
     assert int(collectives.summed(torch.tensor(3), 1)) == 3
+
+
+def test_bf16_gradients_are_refused_on_cpus(make_run: Callable[..., Run]) -> None:
+    """gloo does not add them up, and PyTorch would end with a traceback when the clock runs."""
+    with pytest.raises(RequestError, match="train.gradient_format=bf16 needs GPUs"):
+        gradient_exchange.wrapped(torch.nn.Linear(2, 2), make_run(train__gradient_format="bf16"))
+
+
+def test_a_bucket_of_nothing_is_refused(make_run: Callable[..., Run]) -> None:
+    """PyTorch would take it for its own size."""
+    with pytest.raises(RequestError, match="train.bucket_mib"):
+        gradient_exchange.wrapped(torch.nn.Linear(2, 2), replace(make_run(train__bucket_mib=0), world_size=2))

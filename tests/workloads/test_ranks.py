@@ -29,3 +29,19 @@ def test_two_ranks_are_one_that_accumulates(
         assert torch.equal(first.averaged[name], second.averaged[name])
         if buffer.is_floating_point():
             assert torch.allclose(first.averaged[name], (buffer + second.buffers[name]) / 2, rtol=1e-5, atol=1e-7), name
+
+
+def test_small_buckets_change_nothing_but_the_order_of_sums(make_run: Callable[..., Run], tmp_path: Path) -> None:
+    """Gradients go out in parts of 1 MiB."""
+    run = make_run(global_batch_size=12, model_bn_span=6, model__zero_init=True, opt_name="sgd", train__bucket_mib=1)
+    first, second = in_two_ranks("resnet50", run, tmp_path)
+    check_ranks(first, second, trained("resnet50", run, tmp_path), 1e-4)
+
+
+def test_gradients_in_half_precision_are_the_same_on_both_ranks(make_run: Callable[..., Run], tmp_path: Path) -> None:
+    """Rounded to 11 bits on the way: near to what one rank comes to, and not equal."""
+    run = make_run(global_batch_size=12, model_bn_span=6, model__zero_init=True, opt_name="sgd", train__gradient_format="fp16")
+    first, second = in_two_ranks("resnet50", run, tmp_path)
+    alone = trained("resnet50", run, tmp_path)
+    check_ranks(first, second, alone, 0.05)
+    assert any(not torch.equal(found, alone.parameters[name]) for name, found in first.parameters.items())

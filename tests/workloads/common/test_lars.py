@@ -6,6 +6,7 @@ import math
 import pytest
 import torch
 
+from workloads.common.optimisation import lars
 from workloads.common.optimisation.lars import ETA, Lars
 
 MOMENTUM, DECAY, EPSILON = 0.9, 2e-4, 1e-3
@@ -101,3 +102,20 @@ def test_a_closure_is_evaluated_with_gradients() -> None:
 
     assert optimizer.step(closure) == 2.0
     assert parameter.grad is not None
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_layers_that_are_updated_together_are_updated_as_alone(monkeypatch: pytest.MonkeyPatch, together: bool) -> None:
+    """As on a GPU: each layer has its own trust ratio, one of zeros among them, and one without a gradient stays as it is."""
+    monkeypatch.setattr(lars, "parts", lambda weights: [weights] if together else [[weight] for weight in weights])
+    layers = [WEIGHTS, [0.0, 0.0], [3.0, -4.0]]
+    gradients = [GRADIENTS[0], [0.5, 0.25], [0.0, 0.0]]
+    parameters = [torch.nn.Parameter(torch.tensor(layer, dtype=torch.float64)) for layer in layers]
+    still = torch.nn.Parameter(torch.ones(2))
+    optimizer = Lars([*parameters, still], lr=0.5, momentum=MOMENTUM, weight_decay=DECAY, epsilon=EPSILON)
+    for parameter, gradient in zip(parameters, gradients, strict=True):
+        parameter.grad = torch.tensor(gradient, dtype=torch.float64)
+    optimizer.step()
+    for parameter, layer, gradient in zip(parameters, layers, gradients, strict=True):
+        assert parameter.tolist() == pytest.approx(by_hand(layer, [gradient], [0.5], adapt=True), rel=1e-14)
+    assert still.tolist() == [1.0, 1.0]

@@ -1,33 +1,12 @@
 """Collectives between ranks in training; no-ops for a single rank. The process group belongs to the harness."""
 
-from contextlib import AbstractContextManager, nullcontext
-from inspect import signature
 from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.nn.parallel import DistributedDataParallel
 
 T = TypeVar("T")
-
-
-def wrapped(model: nn.Module, device: torch.device, world_size: int) -> nn.Module:
-    """Wrap the model so that gradients are averaged over the ranks; buffers stay each rank's own until they are averaged."""
-    if world_size == 1:
-        return model
-    ids = [device] if device.type == "cuda" else None
-    # torch 2.13 renamed the option, and warns about the old name
-    own_buffers = "forward_sync_buffers" if "forward_sync_buffers" in signature(DistributedDataParallel).parameters else "broadcast_buffers"
-    options: dict[str, Any] = {own_buffers: False}
-    return DistributedDataParallel(model, device_ids=ids, gradient_as_bucket_view=True, **options)
-
-
-def synced(model: nn.Module, *, last: bool) -> AbstractContextManager[None]:
-    """Average gradients only after the last micro-batch of a step."""
-    if isinstance(model, DistributedDataParallel) and not last:
-        return model.no_sync()
-    return nullcontext()
 
 
 def average_statistics(model: nn.Module, world_size: int) -> None:

@@ -10,7 +10,7 @@ from torch import nn
 from suite.workload import Run
 from workloads.common import rng
 from workloads.common.inputs.batches import Key, Step
-from workloads.common.optimisation import collectives, mixed_precision
+from workloads.common.optimisation import gradient_exchange, mixed_precision
 from workloads.common.optimisation.schedules import Schedule
 
 B = TypeVar("B")
@@ -30,7 +30,7 @@ class Stepper:
     def __init__(self, run: Run, model: nn.Module, optimizer: torch.optim.Optimizer, *, clip_norm: float | None = None) -> None:
         self._run, self._optimizer, self._clip_norm = run, optimizer, clip_norm
         self.model = model
-        self.network = collectives.wrapped(model, torch.device(run.device), run.world_size)
+        self.network = gradient_exchange.wrapped(model, run)
         self._scaler = mixed_precision.scaler(run.device, run.precision)
         self._losses: list[torch.Tensor] = []
 
@@ -60,7 +60,7 @@ class Stepper:
         self._losses = []
         last = len(step.micro_batches) - 1
         for number in range(len(step.micro_batches)):
-            with collectives.synced(self.network, last=number == last):
+            with gradient_exchange.synced(self.network, last=number == last):
                 loss = loss_of(next(batches)) * (self._run.world_size / step.samples)
                 self._scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
             self._losses.append(loss.detach())

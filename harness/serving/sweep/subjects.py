@@ -220,9 +220,10 @@ def subjects(options: Options, request: Request) -> Iterator[Swept]:
     check_folders(options)
     resolve(options.device)  # one: a batch is measured on it
     options = replace(options, threads=options.threads or cpus.left(cpus.busy_share()))  # the same for all points
-    data = None if request.workloads else options.data
+    if options.data and request.workloads and request.networks:
+        raise RequestError("--data belongs to workloads or to networks: sweep them by commands of their own, in studies of two names")
     for engine in request.engines:
         for precision in request.precisions:
             told = replace(options, engine=engine, precision=precision)
             yield from (of_workload(name, told, request.checkpoint, request.seconds) for name in request.workloads)
-            yield from (of_network(name, told, request.weights, request.seconds, data) for name in request.networks)
+            yield from (of_network(name, told, request.weights, request.seconds, options.data) for name in request.networks)

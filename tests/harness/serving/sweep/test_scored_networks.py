@@ -84,6 +84,27 @@ def test_a_network_is_scored_once_and_the_judge_scores_again(weights: Path, data
     assert errors(study) == {"study.accuracy"}
 
 
+def test_data_for_two_kinds_of_subjects_is_refused(weights: Path, data: Path, tmp_path: Path) -> None:
+    """It went to the workload alone without a word."""
+    words = [
+        "fake",
+        "--network",
+        "alexnet",
+        "--weights",
+        str(weights),
+        "--data",
+        str(data),
+        "--framework",
+        "fake",
+        "--engine",
+        "fake",
+        "--results",
+        str(tmp_path / "r"),
+    ]
+    result = CliRunner().invoke(sweep, words)
+    assert isinstance(result.exception, RequestError) and "sweep them by commands of their own" in str(result.exception)
+
+
 def test_a_score_that_would_say_nothing_is_refused(weights: Path, data: Path, tmp_path: Path) -> None:
     """Exit code 2 before anything is measured: random weights, two networks, a folder of other classes."""
     for arguments, words in (

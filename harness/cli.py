@@ -227,6 +227,20 @@ def import_session(session: Path, run: Path) -> None:
         bring_in(session, run)
 
 
+@power.command("export")
+@click.argument("logs", type=PATH, nargs=-1, required=True, metavar="LOG...")
+@click.option("-o", "target", type=PATH, required=True, help="Folder that gets power/result_<i>/node_<n>.txt.")
+def export_power(logs: tuple[Path, ...], target: Path) -> None:
+    """Write a training run's watts as MLPerf Training files them: one file per node, readings of the whole node alone.
+
+    Example: podium power export results/open/acme/results/box/resnet/result_0.txt -o power-logs
+    """
+    with installed():
+        from harness.training.power_export import export
+
+        export(logs, target)
+
+
 LISTEN = click.option("--listen", metavar="HOST:PORT", help="Serve callers over TCP; without it, standard input and output.")
 
 

@@ -10,14 +10,13 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from compliance.logs.line_numbers import Lines
+from compliance.logs.mllog.formal_records import is_formal
 from compliance.logs.source_file import Kind, SourceFile, look_closer, shown
 
 VALUE_FIRST: Final = re.compile(rb'\s*\{"value": (?P<value>[^{}]*), "metadata": (?P<metadata>\{.*\})\}\s*')
 VALUE_LAST: Final = re.compile(rb'\s*\{"metadata": (?P<metadata>\{.*\}), "value": (?P<value>[^{}]*)\}\s*')
 LITERAL_LIMIT: Final = 4_096
 """Maximum length of a Python dict that is parsed."""
-INFORMAL: Final = frozenset({"tracked_stats", "throughput", "train_loss", "loss"})
-"""Records that no rules text mentions: what a loss was on the way, and how fast it went. mlcommons/logging writes NaN into them as Python does."""
 BLANKS: Final = b" \t\r"
 """Characters allowed between a name and its colon."""
 DECODER: Final = msgspec.json.Decoder()
@@ -63,7 +62,7 @@ def slow_table(source: SourceFile, place: Place, text: bytes) -> dict[str, Any] 
         source.add(Kind.FOREIGN, f"metadata as Python writes it: {shown(text)}", "a JSON object", place)
         return half
     loose = loose_table(front)
-    if loose is not None and loose.get("key") in INFORMAL:
+    if loose is not None and not is_formal(loose):  # mlcommons/logging writes NaN as Python does
         source.add(Kind.FOREIGN, f"no JSON: {shown(text)}", "finite numbers, and each name once", place)
     elif not look_closer(source, text, place):
         source.add(Kind.RECORD, shown(text), "one whole JSON object to the end of the line", place)

@@ -102,7 +102,7 @@ def test_a_name_that_stands_twice_is_found_among_thousands_that_do_not(path: Pat
         (lambda text: text.replace(record(3), record(3)[:-1] + ', "metadata": [{}'), {Kind.RECORD}),
         (lambda text: text.replace(record(3), record(3)[:-1]), {Kind.RECORD}),
         (lambda text: text.replace(record(3), record(3) + "]"), {Kind.RECORD}),
-        (lambda text: text.replace('"value": 3,', '"value": NaN,'), {Kind.NUMBER}),
+        (lambda text: text.replace('"value": 3,', '"value": NaN,'), {Kind.FOREIGN}),
         (lambda text: text.replace(":::MLLOG " + record(3)[9:], ":::MLLOG" + record(3)[9:]), {Kind.RECORD}),
         (lambda text: text.replace('"value": 3, ', ""), {Kind.SHAPE}),
         (lambda text: text.replace('"key_3"', '""'), {Kind.SHAPE}),

@@ -139,6 +139,23 @@ def test_a_loss_that_is_no_number_on_the_way_does_not_weigh(tmp_path: Path) -> N
     assert flaws(source) == [(Kind.NUMBER, 2)]
 
 
+@pytest.mark.parametrize(
+    ("line", "kinds"),
+    [
+        (LINE.replace('"seed", "value": 7', '"grad_norm", "value": NaN'), []),
+        (LINE.replace('"seed", "value": 7', '"my_metric", "value": [1, {"a": Infinity}]'), []),
+        (LINE.replace('"seed", "value": 7', '"eval_accuracy", "value": 0.7').replace('"metadata": {', '"metadata": {"loss": NaN, '), []),
+        (LINE.replace('"seed", "value": 7', '"eval_accuracy", "value": 0.7').replace('"metadata": {', '"metadata": {"epoch_num": NaN, '), [Kind.NUMBER]),
+        (LINE.replace('"seed", "value": 7', '"eval_accuracy", "value": [0.7, NaN]'), [Kind.NUMBER]),
+        (LINE.replace('"value": 7', '"value": -Infinity'), [Kind.NUMBER]),
+    ],
+)
+def test_a_number_that_is_none_weighs_where_a_rule_reads_it(tmp_path: Path, line: str, kinds: list[Kind]) -> None:
+    """A submitter's own records may hold anything; a result, a setting or its place in training may not."""
+    _, source = parsed(tmp_path, f"{line}\n{LINE}\n")
+    assert [kind for kind, _ in flaws(source)] == kinds
+
+
 def test_many_numbers_that_are_none_are_not_told_as_broken_records(tmp_path: Path) -> None:
     """Of a hundred flaws of a kind on, the rest is only counted."""
     _, source = parsed(tmp_path, (LINE.replace('"value": 7', '"value": NaN') + "\n") * 150)

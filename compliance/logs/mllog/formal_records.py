@@ -1,0 +1,56 @@
+"""Which records the judge reads: a value in another one that is no number, such as the norm of a gradient, decides nothing."""
+
+import math
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import chain
+from typing import Any
+
+from suite import events, registry
+from suite.rounds import RoundKind
+
+
+@cache
+def formal_keys() -> frozenset[str]:
+    """Return the keys of all records that any rule of any training round reads; `tracked_stats` says how fast it went and what a loss was on the way."""
+    own = {value for name, value in vars(events).items() if name.isupper() and isinstance(value, str)} - {events.THROUGHPUT}
+    return frozenset(own.union(*map(keys_of, training_rounds())))
+
+
+def training_rounds() -> Iterator[str]:
+    """Yield the names of the published training rounds."""
+    yield from (name for name in registry.round_names() if registry.kind_of_round(name) == RoundKind.TRAINING)
+
+
+def keys_of(name: str) -> set[str]:
+    """Collect the keys of one round."""
+    round = registry.published_training(name)
+    presence = (round.events.identity, round.events.once, round.events.some, round.events.samples)
+    disclosed = (each.key for each in round.disclosure.constraints) if round.disclosure else ()
+    found = {*chain(*presence, disclosed), *round.hyperparameters}
+    for row in round.benchmarks.values():
+        found |= {*row.progress, *row.method_keys, *filter(None, [row.result_event])}
+    return found
+
+
+def is_formal(table: Mapping[str, Any]) -> bool:
+    """Tell whether a record that is no JSON, for a number that is none or a name that is repeated, has its fault where a rule reads it.
+
+    That is in the value of a record with a formal key, or in its metadata where that tells of progress. A fault that is not found may be anywhere.
+    """
+    if "key" in table and table["key"] not in formal_keys():  # the dialect of v0.6 has the key before the object
+        return False
+    metadata = table.get("metadata")
+    inner = metadata if isinstance(metadata, dict) else {"metadata": metadata}
+    odd = {name for name, value in inner.items() if not is_finite(value)}
+    outer = [name for name, value in table.items() if name != "metadata" and not is_finite(value)]
+    return bool(outer) or not odd or not odd.isdisjoint(formal_keys())
+
+
+def is_finite(value: object) -> bool:
+    """Tell whether a value has no NaN and no infinity, at any depth."""
+    if isinstance(value, dict):
+        return all(map(is_finite, value.values()))
+    if isinstance(value, list):
+        return all(map(is_finite, value))
+    return not isinstance(value, float) or math.isfinite(value)

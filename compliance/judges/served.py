@@ -2,18 +2,22 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
-from compliance.documents.inference.served import LaterEntry, LaterRun, read_entry, read_run, scenario_folder
+from compliance.documents.inference.served import FOLDERS, LaterEntry, LaterRun, read_entry, read_run, scenario_folder
 from compliance.documents.inference.served_files import LaterSystem, read_filing, read_model, read_system, read_tests
 from compliance.judges.empty_path import nothing_in
 from compliance.logs.source_file import Kind as FlawKind
 from compliance.logs.source_file import SourceFile
 from compliance.recognition.path_kind import Kind, Target, is_run
-from compliance.recognition.tree_path import Place, folders, homes
+from compliance.recognition.tree_path import Place, folders, homes, is_folder
 from compliance.rules import judge
-from compliance.verdict import Finding
+from compliance.verdict import Finding, Severity
 from suite.rounds.served import ServedRound
 from suite.workload import Mode
+
+RUNS: Final = ("accuracy", "performance")
+"""Folders of runs, in a scenario's folder."""
 
 
 class ServedJudge:
@@ -31,10 +35,9 @@ class ServedJudge:
             case Kind.RUNS | Kind.RUN:
                 yield from self.entry(path.parent, place)
             case Kind.TREE:
-                for home in homes(path):
-                    yield from self.below(home / "results", Place(home=home))
+                yield from self.tree(target, list(homes(path)))
             case Kind.ORGANISATION if place:
-                yield from self.below(place.home / "results", place)
+                yield from self.tree(target, [place.home])
             case Kind.SYSTEM | Kind.BENCHMARK | Kind.ENTRY:
                 yield from self.below(path, place)
                 if not has_entry(path):
@@ -48,9 +51,9 @@ class ServedJudge:
         """Apply all of the round's rules to a document."""
         yield from judge(document, self.round.name)
 
-    def flaw(self, path: Path, found: str, required: str) -> Iterator[Finding]:
+    def flaw(self, path: Path, found: str, required: str, severity: Severity = Severity.ERROR) -> Iterator[Finding]:
         """Yield a finding about a path."""
-        source = SourceFile(path)
+        source = SourceFile(path, leniency={FlawKind.UNREADABLE: severity})
         source.add(FlawKind.UNREADABLE, found, required)
         yield from self.apply(source)
 
@@ -94,11 +97,23 @@ class ServedJudge:
                 yield from self.apply(test.run.source)
             yield from self.apply(test)
 
+    def tree(self, target: Target, organisations: list[Path]) -> Iterator[Finding]:
+        """Judge the organisations of a tree; of one without any entry there is nothing to say but that, and it is an error where that is all."""
+        filled = [home for home in organisations if has_entry(home / "results")]
+        for home in organisations:
+            yield from self.below(home / "results", Place(home=home))
+            if home not in filled and is_folder(home / "results"):
+                yield from self.flaw(home / "results", "no scenario's folder", "<system>/<benchmark>/<Scenario>", Severity.WARNING)
+        if not filled:
+            yield from self.flaw(target.path, *nothing_in(target))
+
     def below(self, path: Path, place: Place | None, depth: int = 3) -> Iterator[Finding]:
         """Judge the entries in a folder and its subfolders, and of closed benchmarks whether all scenarios are there."""
         if scenario_folder(path.name):
             yield from self.entry(path, place)
             return
+        if any(is_folder(path / name) for name in RUNS):
+            yield from self.flaw(path, f"runs in a folder called {path.name}", f"one of {', '.join(dict.fromkeys(FOLDERS.values()))}", Severity.WARNING)
         inner = list(folders(path)) if depth else []
         if place and place.division == "closed" and any(scenario_folder(folder.name) for folder in inner):
             yield from self.apply(read_model(path, place, self.round))

@@ -55,7 +55,7 @@ def with_others(target: Target, own: Witness | None) -> Witness | None:
     if target.place and (own is None or not own.sure):
         return told(filed_at(target.place))
     if target.place and own and own.logs:  # an older log may have been filed again with newer ones
-        around = told(chain(islice(witnesses(target), ASKED // 4), filed_at(target.place)))
+        around = told(distinct(chain(islice(witnesses(target), ASKED // 4), filed_at(target.place))))
         return None if around and excludes(around.round, own.logs) else around
     return None
 
@@ -145,6 +145,15 @@ def neighbours(target: Target) -> Iterator[Path]:
 def of_home(place: Place) -> Iterator[Path]:
     """Yield logs of every system of an organisation, alternating between systems."""
     return spread(of_system(system) for system in folders(place.home / "results"))
+
+
+def distinct(files: Iterable[Path]) -> Iterator[Path]:
+    """Yield each file once."""
+    seen: set[Path] = set()
+    for file in files:
+        if file not in seen:
+            seen.add(file)
+            yield file
 
 
 def filed_at(place: Place) -> Iterator[Path]:

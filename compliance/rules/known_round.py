@@ -1,6 +1,6 @@
 """The round of a result must be a known one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,4 +25,15 @@ def known(result: Unjudged) -> Iterator[Fault]:
     Source: house rule: a result is judged by the rules of its own round, or not at all.
     Advice: use the checker of that round; if the result was made for a known round, name it with --round.
     """
-    yield Fault(file=result.path, found=result.seen, required=f"a known round: {', '.join(registry.round_names())}")
+    yield Fault(file=result.path, found=result.seen, required=f"a known round: {', '.join(ranges(registry.round_names()))}")
+
+
+def ranges(names: Sequence[str]) -> Iterator[str]:
+    """Yield the first and the last round of each suite: `training-v0.6 to v6.1`."""
+    suites: dict[str, list[str]] = {}
+    for name in names:
+        suite, _, version = name.rpartition("-")
+        suites.setdefault(suite, []).append(version)
+    for suite, versions in suites.items():
+        told = sorted(versions, key=lambda version: [int(part) for part in version.removeprefix("v").split(".")])
+        yield f"{suite}-{told[0]}" + (f" to {told[-1]}" if len(told) > 1 else "")

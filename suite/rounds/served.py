@@ -69,6 +69,8 @@ class ServedModel:
     """Scenario -> bound of the 99th percentile of the time to the first token (TTFT)."""
     per_token_ns: Mapping[str, int] = field(default_factory=dict)
     """Scenario -> bound of the 99th percentile of the time per output token (TPOT)."""
+    most_tokens: int | None = None
+    """The longest answer, in tokens, that the reference asks of the model; None: not known here."""
     equal_issue: bool = False
     """Each sample is issued equally often."""
     equal_issue_except: tuple[str, ...] = ()

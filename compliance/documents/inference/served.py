@@ -39,12 +39,13 @@ PATTERNS: Final[Mapping[str, str]] = {
     "DLRM_ACC": r"metric/lifetime_accuracy/rating:" + NUMBER,
     "DLRM_AUC": r"metric/lifetime_gauc/rating:" + NUMBER,
     **{name: rf"'{spelt}':" + NUMBER for name, spelt in {
-        "ROUGE1": "rouge1", "ROUGE2": "rouge2", "ROUGEL": "rougeL", "ROUGELSUM": "rougeLsum", "GEN_LEN": "gen_len", "TOKENS_PER_SAMPLE": "tokens_per_sample",
+        "ROUGE1": "rouge1", "ROUGE2": "rouge2", "ROUGEL": "rougeL", "ROUGELSUM": "rougeLsum", "GEN_LEN": "gen_len", "GEN_NUM": "gen_num",
+        "TOKENS_PER_SAMPLE": "tokens_per_sample",
         "CLIP_SCORE": "CLIP_SCORE", "FID_SCORE": "FID_SCORE", "exact_match": "exact_match", "gsm8k_accuracy": "gsm8k", "mbxp_accuracy": "mbxp",
         "vbench_score": "vbench_score"}.items()},
 }  # fmt: skip
 """Metric -> its pattern in accuracy.txt. Source: mlcommons/inference, tools/submission/submission-checker.py, ACC_PATTERN; E2E_ACCURACY of v6.1 has none."""
-HASH: Final = re.compile(r"(?m)^hash=\w+")
+HASH: Final = re.compile(r"(?m)^hash=(\w+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -112,8 +113,14 @@ class LaterEntry:
     performance: Sequence[LaterRun]
     claims: Mapping[str, float]
     """Metric -> score in accuracy.txt."""
-    hashed: bool
-    """Whether accuracy.txt has the hash of the whole accuracy log."""
+    tokens: float | None
+    """Tokens of an answer in accuracy.txt; None if it does not tell."""
+    characters: float | None
+    """Characters of an answer, the same way."""
+    contradictory: Mapping[str, Sequence[float]]
+    """Metric -> scores in accuracy.txt, where they differ."""
+    hash: str | None
+    """Hash of the whole accuracy log in accuracy.txt; None if there is none."""
     answers_bytes: int | None
     """Size of the accuracy run's accuracy log; None if it is missing."""
     round: ServedRound
@@ -165,7 +172,10 @@ def read_entry(folder: Path, place: Place | None, round: ServedRound, category: 
         accuracy=read_run(accuracy, Mode.ACCURACY, round, scenario, model, closed) if is_folder(accuracy) else None,
         performance=[read_run(each, Mode.PERFORMANCE, round, scenario, model, closed) for each in performance_folders(folder)],
         claims=claims_in(accuracy / ACCURACY_TEXT, model),
-        hashed=HASH.search(read_text(SourceFile(accuracy / ACCURACY_TEXT, leniency=LENIENCY))) is not None,
+        tokens=mean_of(accuracy / ACCURACY_TEXT, "TOKENS_PER_SAMPLE"),
+        characters=mean_of(accuracy / ACCURACY_TEXT, "GEN_LEN", "GEN_NUM"),
+        contradictory={metric: told for metric, told in scores_in(accuracy / ACCURACY_TEXT, model).items() if len(set(told)) > 1},
+        hash=hash_in(accuracy / ACCURACY_TEXT),
         answers_bytes=answers.stat().st_size if is_file(answers) else None,
         round=round,
     )
@@ -173,7 +183,25 @@ def read_entry(folder: Path, place: Place | None, round: ServedRound, category: 
 
 def claims_in(path: Path, model: ServedModel | None) -> Mapping[str, float]:
     """Read the scores in accuracy.txt that a benchmark requires; the last of several counts."""
+    return {metric: told[-1] for metric, told in scores_in(path, model).items()}
+
+
+def scores_in(path: Path, model: ServedModel | None) -> Mapping[str, Sequence[float]]:
+    """Read all scores in accuracy.txt of the metrics that a benchmark requires, in order."""
     text = read_text(SourceFile(path, leniency=LENIENCY))
     metrics = {**model.accuracy, **model.accuracy_most} if model else {}
     found = {metric: re.findall(PATTERNS[metric], text) for metric in metrics if metric in PATTERNS}
-    return {metric: float(told[-1]) for metric, told in found.items() if told}
+    return {metric: [float(each) for each in told] for metric, told in found.items() if told}
+
+
+def hash_in(path: Path) -> str | None:
+    """Read the hash of the accuracy log from accuracy.txt; the last of several counts."""
+    found = HASH.findall(read_text(SourceFile(path, leniency=LENIENCY)))
+    return found[-1] if found else None
+
+
+def mean_of(path: Path, name: str, count: str = "") -> float | None:
+    """Read a mean from accuracy.txt, or a sum and its count; None if there is none, or none above 0."""
+    text = read_text(SourceFile(path, leniency=LENIENCY))
+    told = [float(found[-1]) if (found := re.findall(PATTERNS[each], text)) else 0.0 for each in filter(None, (name, count))]
+    return told[0] / (told[1] if count else 1.0) if all(told) else None

@@ -1,12 +1,16 @@
 """An entry of a published inference round since v1.0: complete, of a known benchmark, and accurate enough."""
 
+import re
 from collections.abc import Iterator
+from typing import Final
 
 from compliance.documents.inference.served import INTERACTIVE, PATTERNS, LaterEntry, LaterRun
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite.files.layout import ACCURACY as ANSWERS
 from suite.files.layout import ACCURACY_TEXT
+
+SHA256: Final = re.compile(r"[0-9a-fA-F]{64}")
 
 
 @rule("later.complete", LaterEntry)
@@ -55,6 +59,8 @@ def accuracy(entry: LaterEntry) -> Iterator[Fault]:
             yield entry.fault(f"{metric} {told:g}", f"at least {least[metric]:.7g}", path)
         elif told is not None and metric in most and told > most[metric]:
             yield entry.fault(f"{metric} {told:g}", f"at most {most[metric]:.7g}", path)
+    for metric, scores in entry.contradictory.items():
+        yield entry.fault(f"{metric} {', '.join(f'{score:g}' for score in scores)}", "one score; the last one counts", path, Severity.WARNING)
 
 
 @rule("later.hash", LaterEntry)
@@ -67,7 +73,9 @@ def hashed(entry: LaterEntry) -> Iterator[Fault]:
     if entry.division != "closed" or entry.accuracy is None:
         return
     limit = entry.round.rules.accuracy_log_bytes
-    if not entry.hashed and (entry.accuracy.folder / ACCURACY_TEXT).is_file():
+    if entry.hash is not None and not SHA256.fullmatch(entry.hash):
+        yield entry.fault(f"hash={entry.hash}", "a SHA-256, 64 hexadecimal digits", entry.accuracy.folder / ACCURACY_TEXT, Severity.WARNING)
+    if entry.hash is None and (entry.accuracy.folder / ACCURACY_TEXT).is_file():
         yield entry.fault("no hash", "hash=<SHA-256 of the accuracy log>", entry.accuracy.folder / ACCURACY_TEXT)
     if entry.answers_bytes is None:
         yield entry.fault(f"no {ANSWERS}", f"{ANSWERS}, cut to {limit} bytes", entry.accuracy.folder)

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from compliance.documents.inference.served import LaterRun
+from compliance.documents.inference.served import LaterEntry, LaterRun
 from compliance.rules import rule
 from compliance.rules.served.run import read
-from compliance.verdict import Fault
+from compliance.verdict import Fault, Severity
 from suite.loadgen.early_stopping import estimate, server_passes
 
 FIRST_TOKEN: Final = "result_first_token_99.00_percentile_latency_ns"
@@ -17,6 +17,13 @@ RATES: Final = {
     "Offline": ("result_tokens_per_second", "result_inferred_tokens_per_second"),
 }
 """Scenario -> tokens per second: counted, or taken from a constant number of tokens per sample."""
+LENGTHS: Final = {"result_tokens_per_second": "result_samples_per_second", "result_completed_tokens_per_second": "result_completed_samples_per_sec"}
+"""Rate of tokens -> rate of the samples that have them."""
+OTHER: Final = 1.5
+NEAR: Final = 0.1
+"""House rule: answers of another length by this factor are other answers; in published results both runs agree within 0.3 %."""
+LONGER: Final = 1.25
+"""House rule: how many ends of answers a submitter counts among their tokens is not laid down."""
 STOPPED: Final = ("Server", "SingleStream", "MultiStream")
 PROVEN: Final = {"SingleStream": ("early_stopping_latency_ss", 0.9), "MultiStream": ("early_stopping_latency_ms", 0.99)}
 """Scenario -> event of the estimate, and the percentile (0-1) that it proves, where the log does not tell."""
@@ -76,6 +83,34 @@ def token_count(run: LaterRun) -> Iterator[Fault]:
     needed = RATES.get(run.logged or "", ())
     if needed and run.round.rules.server_result == "completed" and not any(key in run.index for key in needed):
         yield run.fault(f"no {needed[0]}", "tokens per second")
+
+
+@rule("later.token_rate", LaterEntry)
+def token_rate(entry: LaterEntry) -> Iterator[Fault]:
+    """The answers of a performance run are as long as those of the accuracy run: tokens per second over samples per second.
+
+    Source: submission-checker.py, TOKENS_PER_SAMPLE: answers of the accuracy run within a tenth of the reference's; house rule: timed ones are no longer.
+    Advice: report to LoadGen the tokens that each answer has (QuerySampleResponse.n_tokens), and file the logs as they were written.
+    """
+    wanted, most = entry.tokens, entry.model.most_tokens if entry.model else None
+    for run in entry.performance if entry.division == "closed" else ():
+        key, length = length_of(run)
+        if not length:
+            continue
+        if wanted and not 1 / OTHER < length / wanted < OTHER:
+            yield run.fault(f"{length:.1f} tokens a sample", f"{wanted:.1f}, as accuracy.txt has it", key)
+        elif wanted and abs(length / wanted - 1) > NEAR:
+            yield run.fault(f"{length:.1f} tokens a sample", f"about {wanted:.1f}, as accuracy.txt has it", key, Severity.WARNING)
+        elif most and length > most * LONGER:
+            yield run.fault(f"{length:.1f} tokens a sample", f"at most {most}, which answers are cut to", key)
+        elif entry.characters and length > entry.characters:
+            yield run.fault(f"{length:.1f} tokens a sample", f"fewer than its {entry.characters:.1f} characters in accuracy.txt", key)
+
+
+def length_of(run: LaterRun) -> tuple[str, float]:
+    """Return the tokens of a mean answer, with the event of their rate; 0 if LoadGen did not count them."""
+    pairs = ((key, run.number(key), run.number(other)) for key, other in LENGTHS.items())
+    return next(((key, rate / samples) for key, rate, samples in pairs if rate and samples), ("", 0.0))
 
 
 @rule("later.equal_issue", LaterRun)

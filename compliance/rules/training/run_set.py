@@ -207,7 +207,7 @@ def drawn(group: PublishedSet) -> Iterator[Fault]:
     bypass = bypassed(group, SEEDS)
     let_pass, severity = (f" (passed over: {bypass})", Severity.WARNING) if bypass else ("", None)
     for log in group.logs if asked else ():
-        if log.counts and not log.all(events.SEED):
+        if log.counts and all(record.value in (None, "") for record in log.all(events.SEED)):
             yield group.fault("no seed", f"a logged seed{let_pass}", log.path, severity=severity)
     seen: dict[tuple[str, str, str], PublishedLog] = {}
     for log in group.logs:

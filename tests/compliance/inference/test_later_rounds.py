@@ -87,7 +87,7 @@ def test_results_of_a_round_to_come_are_unknown_and_not_broken(version: str, tmp
     result = Judge().result(str(tmp_path))
     assert result.verdict is Verdict.UNKNOWN
     assert "4711" in result.findings[0].found
-    assert "inference-v6.1" in result.findings[0].required
+    assert "inference-v0.5 to v6.1" in result.findings[0].required
 
 
 @pytest.mark.parametrize(("key", "value", "rule"), [("result_tokens_per_second", "0", "later.token_count"), ("result_tokens_per_second", "NaN", "file.record")])

@@ -147,7 +147,7 @@ def test_a_round_that_does_not_exist_yet_is_unknown(tmp_path: Path, change: str)
     (tmp_path / "result_0.txt").write_text(text.replace("llama31_8b", "mind_reading") if change == "bench" else text)
     result = Judge().result(str(tmp_path / "result_0.txt"))
     assert (result.verdict, [finding.rule for finding in result.findings]) == (Verdict.UNKNOWN, ["round.known"])
-    assert "training-v6.1" in result.findings[0].required
+    assert "training-v0.6 to v6.1" in result.findings[0].required
     assert ("mind_reading" if change == "bench" else "2027") in result.findings[0].found
 
 

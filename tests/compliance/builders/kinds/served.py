@@ -15,6 +15,7 @@ from suite.rounds.load import merge
 V51: Final = "inference-v5.1"
 MODEL: Final = "retinanet"
 LANGUAGE: Final = "llama2-70b-99"
+HASH: Final = "0f1e2d3c" * 8
 CLAIMS: Final = {
     MODEL: "mAP=37.500%",
     LANGUAGE: "{'rouge1': 44.5, 'rouge2': 22.1, 'rougeL': 28.7, 'tokens_per_sample': 290.1}",
@@ -111,7 +112,7 @@ def since(claim: str = "", model: str = MODEL, runs: int = 1, first: Mapping[str
         for scenario in ("Server", "Offline"):
             entry = home / "results" / "box" / model / scenario
             logged(entry / "accuracy", scenario, accuracy=True, **{**language, **(first or {} if scenario == "Server" else {})})
-            (entry / "accuracy" / ACCURACY_TEXT).write_text(f"{claim or CLAIMS[model]}\nhash=0f1e2d3c\n")
+            (entry / "accuracy" / ACCURACY_TEXT).write_text(f"{claim or CLAIMS[model]}\nhash={HASH}\n")
             (entry / "accuracy" / ACCURACY).write_text("[]\n")
             for number in range(1, runs + 1):
                 logged(entry / "performance" / f"run_{number}", scenario, **{**language, **(told if scenario == "Server" else {})})
@@ -152,6 +153,7 @@ SERVED_VALID: Final[Mapping[str, str]] = {
     "later.tokens": "since-v5.1-tokens",
     "later.token_bounds": "since-v5.1-tokens",
     "later.token_count": "since-v5.1-tokens",
+    "later.token_rate": "since-v5.1-tokens",
     "later.equal_issue": "since-v5.1-tokens",
 }
 SERVED_INVALID: Final[Mapping[str, Builder]] = {
@@ -170,6 +172,7 @@ SERVED_INVALID: Final[Mapping[str, Builder]] = {
     "later.tokens": since(model=LANGUAGE, **{"result_first_token_99.00_percentile_latency_ns": 2_400_000_000}),
     "later.token_bounds": since(model=LANGUAGE, requested_server_ttft_latency=4_000_000_000),
     "later.token_count": since(model=LANGUAGE, result_completed_tokens_per_second=0),
+    "later.token_rate": since(model=LANGUAGE, result_completed_tokens_per_second=475_000.0),
     "later.equal_issue": since(model=LANGUAGE, sample_concatenate_permutation=False),
     "later.early_stopping": since(early_stopping_met=False),
     "later.once": then(since(), f"**/{RUN}", twice),

@@ -165,8 +165,10 @@ def main(command: click.Command = group) -> None:
 
 
 def stop(sentence: str, code: int) -> None:
-    """Say why, and leave."""
-    click.echo(f"podium: {sentence}", err=True)
+    """Say why, and leave; names of files may hold what moves a terminal's cursor."""
+    from suite.files.untrusted_files import printable
+
+    click.echo("\n".join(map(printable, f"podium: {sentence}".split("\n"))), err=True)
     sys.exit(code)
 
 

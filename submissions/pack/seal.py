@@ -104,6 +104,9 @@ def inspect_bytes(bundle: Path) -> Iterator[str]:
     if bundle.is_dir():
         yield f"{bundle}: a directory, no bundle: `podium check` judges it as it lies there, `podium pack` makes a bundle of results"
         return
+    if bundle.exists() and not bundle.is_file():
+        yield f"{bundle}: no regular file"
+        return
     try:
         with bundle.open("rb") as packed:
             yield from inspect_members(unzipped(bundle, packed))

@@ -16,10 +16,11 @@ from submissions.publish.rows import SIGNED_BY_NOBODY, published_row, rows_of
 from submissions.publish.site import BUNDLES, MARKER, Entry
 from submissions.published_rows import bundled, load
 from submissions.report import build
-from submissions.report.document import Part
-from submissions.report.sections.findings import COLUMNS, FINDINGS, TITLES
+from submissions.report.document import Part, visible
+from submissions.report.sections.findings import COLUMNS, DAMAGED, FINDINGS, TITLES
 from submissions.report.sections.orientation import legend
 from submissions.signatures import bundled as bundled_signatures
+from submissions.signatures.bundled import detached
 from submissions.signatures.ssh_keygen import Checked, Signers, Standing
 from suite.errors import JudgedError, MissingError, RequestError
 from suite.files.layout import FULL, PARTIAL, file_sha256, sync
@@ -37,6 +38,8 @@ class Bundles(StrEnum):
 
 def publish(paths: Sequence[Path], target: Path, *, title: str, published: bool, bundles: Bundles, signers: Path | None) -> None:
     """Build a site from bundles; JudgedError at the end if one was left out, which the site lists too."""
+    if not visible(title).strip():
+        raise RequestError("--title: a site needs one")
     check(target)
     if signers is not None and not signers.is_file():
         raise RequestError(f"--signers {signers}: no such file")
@@ -55,8 +58,10 @@ def publish(paths: Sequence[Path], target: Path, *, title: str, published: bool,
         sums(partial)
         keep(place, partial)
         put(partial, place)
-    except OSError as error:
+    except BaseException as error:
         shutil.rmtree(partial, ignore_errors=True)
+        if not isinstance(error, OSError):
+            raise
         kind = MissingError if error.errno in FULL else RequestError
         raise kind(f"{target}: not written: {error.strerror or error}") from error
     click.echo(f"site: {target / 'index.html'}")
@@ -66,10 +71,20 @@ def publish(paths: Sequence[Path], target: Path, *, title: str, published: bool,
 
 def check(target: Path) -> None:
     """Reject a target that is not a podium site, before anything is read."""
+    try:
+        check_site(target)
+    except OSError as error:
+        raise RequestError(f"-o {target}: {error.strerror or error}") from error
+
+
+def check_site(target: Path) -> None:
+    """Reject a file, a folder of others, and a site whose list of podium's own files is gone."""
     if target.exists() and not target.is_dir():
         raise RequestError(f"-o {target}: is a file; a site is a folder")
     if target.is_dir() and any(target.iterdir()) and not (target / MARKER).is_file():
         raise RequestError(f"-o {target}: holds files that podium publish did not make; name another folder, or an empty one")
+    if target.is_dir() and (target / MARKER).is_file() and not (target / SUMS).is_file():
+        raise RequestError(f"-o {target}: its {SUMS} is gone, which tells podium's files from others; name another folder")
     if not target.absolute().parent.is_dir():
         raise RequestError(f"-o {target}: there is no folder {target.parent}")
 
@@ -100,7 +115,7 @@ def entry_of(path: Path, signers: Signers) -> tuple[bool, Entry]:
         return False, Entry(name=path.name, path=path, problems=(str(error),))
     part = made.parts[0]
     signed = whose(path, signers) if part.seal else []
-    bad = [] if part.seal else [f"{path}: is no sealed bundle; podium pack makes one"]
+    bad = [] if part.seal else [part.summary if part.verdict == DAMAGED else f"{path}: is no sealed bundle; podium pack makes one"]
     bad += [each.sentence for each in signed if each.standing is Standing.BAD]
     bad += [reason(part)] if problems and part.seal and not bad else []
     rows = () if bad else tuple(rows_of(part, told(signed, signers)))
@@ -176,10 +191,15 @@ def write(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
 
 def place_bundles(folder: Path, entries: Sequence[Entry], how: Bundles) -> None:
     """Copy or link the bundles that count, under names made unique by their seals."""
-    (folder / BUNDLES).mkdir()
+    (folder / BUNDLES).mkdir()  # with their detached signatures
     for entry in entries:
-        if not entry.problems:
-            (link if how is Bundles.LINK else shutil.copyfile)(entry.path, folder / entry.copied)
+        if entry.problems:
+            continue
+        place = link if how is Bundles.LINK else shutil.copyfile
+        place(entry.path, folder / entry.copied)
+        for file, beside in zip(detached(entry.path), detached(folder / entry.copied), strict=True):
+            if file.is_file():
+                place(file, beside)
 
 
 def link(bundle: Path, name: Path) -> None:
@@ -197,7 +217,7 @@ def keep(old: Path, new: Path) -> None:
     """Carry over what others put into the earlier site, such as a host's CNAME; what podium made there stands in its list of hashes."""
     if not (old / SUMS).is_file():
         return
-    made = {line.partition("  ")[2] for line in (old / SUMS).read_text("utf-8").splitlines()} | {SUMS}
+    made = {line.partition("  ")[2] for line in (old / SUMS).read_text("utf-8", "replace").splitlines()} | {SUMS}
     for path in sorted(old.rglob("*")):
         copied = new / path.relative_to(old)
         if (path.is_file() or path.is_symlink()) and path.relative_to(old).as_posix() not in made and not copied.exists():

@@ -122,15 +122,27 @@ def pages(title: str, entries: Sequence[Entry], published: Sequence[Row], bundle
         yield board.path, rendered("board.html.j2", {"board": board, "filters": list(filters(board)), "up": "../"} | common)
     for entry in good:
         if entry.report and entry.part:
-            yield f"r/{entry.part.seal[:SHORT]}/index.html", page.render(read(plain(entry.report)), back(entry, bundles)).encode()
-    yield "data/results.json", as_json(every, title).encode()
+            yield f"r/{entry.part.seal[:SHORT]}/index.html", page.render(read(renamed(plain(entry.report), entry)), back(entry, bundles)).encode()
+    yield "data/results.json", as_json(every, visible(title)).encode()
     yield "data/results.csv", as_csv(every).encode()
     reported = {entry.copied if bundles else f"r/{entry.part.seal[:SHORT]}/index.html": entry.part for entry in good if entry.part}
-    yield "data/mlcommons.json", as_mlcommons(reported).encode()
+    yield "data/mlcommons.json", as_mlcommons(dict(sorted(reported.items()))).encode()
     yield "data/results.schema.json", (json.dumps(schema(), indent=1) + "\n").encode()
     if parquet := as_parquet(every):
         yield "data/results.parquet", parquet
     yield MARKER, f"{json.dumps({'format': FORMAT, 'version': __version__})}\n".encode()
+
+
+def renamed(told: Any, entry: Entry) -> Any:
+    """Name a bundle as the site does, wherever its report names it or a file in it: the publisher's folders are nobody's business."""
+    given, own = str(entry.path), Path(entry.copied).name
+    if isinstance(told, dict):
+        return {key: renamed(value, entry) for key, value in told.items()}
+    if isinstance(told, list | tuple):
+        return [renamed(value, entry) for value in told]
+    if not isinstance(told, str):
+        return told
+    return own if told in (given, entry.name) else own + told.removeprefix(given) if told.startswith(f"{given}/") else told
 
 
 def back(entry: Entry, bundles: bool) -> tuple[Link, ...]:
@@ -233,5 +245,3 @@ def as_parquet(rows: Sequence[Row]) -> bytes:
     stream = pyarrow.BufferOutputStream()
     parquet.write_table(pyarrow.Table.from_pylist([in_row(row) for row in rows]), stream, compression="zstd")
     return bytes(stream.getvalue())
-
-

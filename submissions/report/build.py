@@ -18,6 +18,7 @@ from submissions.pack.seal import inspect
 from submissions.report.document import Document, Note, Part, Section, Tone
 from submissions.report.sections import episodes, examples, findings, formats, headlines, machine, orientation, provenance, serving, studies, training
 from submissions.result_index import Result, opened
+from submissions.signatures import time_stamps
 from submissions.signatures.bundled import checked
 from submissions.signatures.ssh_keygen import Signers, Standing
 from suite import __version__, registry
@@ -119,7 +120,9 @@ def judged(path: Path) -> Subject:
     damaged = bool(problems)
     found = compliance_check.findings(path)
     if bundle and not problems:
-        problems = [each.sentence for each in checked(path, trailer.read(path), Signers()) if each.standing is Standing.BAD]
+        found_behind = trailer.read(path)
+        problems = [each.sentence for each in checked(path, found_behind, Signers()) if each.standing is Standing.BAD]
+        problems += time_stamps.problems(found_behind)
     if bundle and not problems and not any(each.severity is Severity.ERROR for each in found):
         problems = list(recollected(path))
     return Subject(path=path, bundle=bundle, found=found, problems=problems, damaged=damaged)

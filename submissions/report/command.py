@@ -8,6 +8,7 @@ from typing import Final
 
 import click
 
+from submissions.output_file import refuse_target
 from submissions.report import build, exports
 from submissions.report.document import Document, plain, read
 from suite.errors import JudgedError, MissingError, RequestError
@@ -21,7 +22,7 @@ def report(paths: Sequence[Path], *, output: Path | None, against: Sequence[Path
     """Write the report of some paths; JudgedError at the end if one does not count, which the page states too."""
     target = output or (default(paths) if form == HTML else None)
     if target is not None:
-        check(target)
+        refuse_target("-o", target, [*paths, *against])
     document, problems = build.document(paths, against)
     text = FORMS[form](read(plain(document)))
     if target is None:
@@ -47,14 +48,6 @@ def default(paths: Sequence[Path]) -> Path:
     """Name the page after a single bundle, in the current folder."""
     single = paths[0].name if len(paths) == 1 else ""
     return Path(f"{single.removesuffix(BUNDLE)}.html" if single.endswith(BUNDLE) else "report.html")
-
-
-def check(target: Path) -> None:
-    """Reject a path where no file can be written, before anything is read."""
-    if target.is_dir():
-        raise RequestError(f"-o {target}: is a folder; name a file in it")
-    if not target.parent.is_dir():
-        raise RequestError(f"-o {target}: there is no folder {target.parent}")
 
 
 def save(target: Path, text: str) -> None:

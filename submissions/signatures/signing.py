@@ -10,7 +10,7 @@ from compliance.bundle.trailer import Frame, Kind, Trailer
 from submissions import compliance_check
 from submissions.pack.bundle import verify
 from submissions.pack.seal import manifest_of
-from submissions.signatures import armor, bundled, ssh_keygen, statement
+from submissions.signatures import armor, bundled, ssh_keygen, statement, time_stamps
 from submissions.signatures.bundled import Signed
 from submissions.signatures.ssh_keygen import Signers, Standing
 from suite.errors import JudgedError, MissingError, RequestError
@@ -41,6 +41,7 @@ def whole(bundle: Path) -> Trailer:
     if not problems:
         found = trailer.read(bundle)
         problems = [each.sentence for each in bundled.checked(bundle, found, Signers()) if each.standing is Standing.BAD]
+        problems += time_stamps.problems(found)
     if problems:
         raise JudgedError("\n  ".join([f"{bundle}: broken, so nothing is put behind it:", *problems]))
     return found

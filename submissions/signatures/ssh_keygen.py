@@ -25,8 +25,8 @@ WAIT_S: Final = 60
 """Time limit in seconds for ssh-keygen without a terminal; a hardware key waits 30 s for its button. Source: podium."""
 GOOD: Final = re.compile(r'Good "[^"]*" signature .*?with (\S+) key (SHA256:\S+)')
 """Output of ssh-keygen for a matching signature, with key type and fingerprint."""
-REASONS: Final = re.compile(r"^.*?:\d+: (key [^\r\n]*)", re.MULTILINE)
-"""Output for an unusable line of the signers file: wrong namespace or time."""
+REASONS: Final = re.compile(r"^.*?:\d+: ((?:key|certificate) [^\r\n]*)", re.MULTILINE)
+"""Output for an unusable line of the signers file: wrong namespace or time, and a certificate that is expired or another signer's."""
 
 
 class Standing(StrEnum):
@@ -149,6 +149,8 @@ def look(file: Path, data: bytes, signers: Signers, claimed: str | None) -> Chec
     allowed = ["-f", str(signers.allowed)]
     found = run(["-Y", "find-principals", "-s", str(file), *allowed], data)
     names = found.stdout.decode("utf-8", "replace").split()
+    if not names and claimed and "-CERT" in key:  # without a name ssh-keygen does not say why a certificate is of nobody
+        found = run(["-Y", "verify", *allowed, "-I", claimed, "-n", NAMESPACE, "-s", str(file)], data)
     if not names and (reason := REASONS.search(found.stderr.decode("utf-8", "replace"))):
         return bad(f"{signers.allowed}: {printable(reason[1])}: {key}", key)
     if not names:

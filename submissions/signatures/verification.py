@@ -12,7 +12,7 @@ from compliance.bundle.trailer import Kind, Trailer
 from submissions.pack.account import account
 from submissions.pack.bundle import proven, verify
 from submissions.pack.seal import inspect, manifest_of
-from submissions.signatures import bundled, timestamp
+from submissions.signatures import bundled, time_stamps
 from submissions.signatures.ssh_keygen import Checked, Signers, Standing
 from suite.errors import JudgedError
 
@@ -102,11 +102,11 @@ def time_lines(found: Opened) -> Iterator[Line]:
 
 def time_line(content: bytes, found: Opened) -> Line:
     """Report the content of one time stamp."""
-    if not timestamp.available():
-        return Line(name="time", state=State.OPEN, text=f"time stamp not checked: {timestamp.LACKING}")
+    if not time_stamps.available():
+        return Line(name="time", state=State.OPEN, text=f"time stamp not checked: {time_stamps.LACKING}")
     authorities = found.trusted.authorities
     try:
-        stamp = timestamp.checked(content, found.trailer.digest, authorities)
+        stamp = time_stamps.checked(content, found.trailer.digest, authorities)
     except JudgedError as error:
         return Line(name="time", state=State.BAD, text=str(error))
     text = f"{stamp.utc:%Y-%m-%d %H:%M:%S} UTC, authority {stamp.authority}"

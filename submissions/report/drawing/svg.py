@@ -52,13 +52,13 @@ class Scale:
         return log_ticks(self.low, self.high) if self.log else even_ticks(self.low, self.high, least=1.0 if self.whole else 0.0)
 
 
-def draw(chart: Chart) -> Markup:
-    """Draw a chart; its title and description convey its content too."""
+def draw(chart: Chart, prefix: str = "") -> Markup:
+    """Draw a chart; its title and description convey its content too. `prefix` tells its ids from those of another part of the page."""
     body = Markup("\n").join(pieces(chart))
     return Markup(
         '<svg class="chart" role="img" viewBox="0 0 {w} {h}" width="{w}" height="{h}" font-size="{f}" font-family="system-ui, sans-serif"'
         ' aria-labelledby="{id}-t {id}-d"><title id="{id}-t">{title}</title><desc id="{id}-d">{description}</desc>\n{body}</svg>'
-    ).format(w=WIDTH, h=HEIGHT, f=FONT, id=chart.id, title=chart.title, description=chart.description, body=body)
+    ).format(w=WIDTH, h=HEIGHT, f=FONT, id=prefix + chart.id, title=chart.title, description=chart.description, body=body)
 
 
 def pieces(chart: Chart) -> Iterator[Markup]:
@@ -208,5 +208,3 @@ def straight(x1: float, y1: float, x2: float, y2: float, name: str, *, dash: str
 def text(x: float, y: float, words: str, anchor: str, name: str = "ink") -> Markup:
     """Draw a text."""
     return Markup('<text class="{}" x="{:.1f}" y="{:.1f}" text-anchor="{}" fill="currentColor">{}</text>').format(name, x, y, anchor, words)
-
-

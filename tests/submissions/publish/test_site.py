@@ -333,3 +333,42 @@ def test_a_site_that_cannot_take_its_place_leaves_the_earlier_one(site: Path, bu
     with pytest.raises(RequestError, match="not written"):
         run(bundle, "-o", site)
     assert content(site) == whole
+
+
+def test_neither_name_nor_place_of_a_bundle_changes_a_site(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A publisher's folders are nobody's business; another spelling of a path gave other bytes."""
+    run(bundle, "-o", tmp_path / "one")
+    again = tmp_path / "elsewhere" / "b"
+    again.parent.mkdir()
+    shutil.copy(bundle, again)
+    monkeypatch.chdir(again.parent)
+    run("b", "-o", tmp_path / "two")
+    assert content(tmp_path / "one") == content(tmp_path / "two")
+    assert not [name for name, text in content(tmp_path / "one").items() if not name.startswith("bundles/") and str(bundle.parent).encode() in text]
+
+
+def test_a_site_without_its_list_of_files_is_refused_untouched(site: Path, bundle: Path) -> None:
+    """What others put there could not be told from podium's own, and was deleted."""
+    (site / "CNAME").write_text("mine")
+    (site / "data/SHA256SUMS").unlink()
+    before = content(site)
+    with pytest.raises(RequestError, match="SHA256SUMS is gone"):
+        run(bundle, "-o", site)
+    assert content(site) == before
+
+
+def test_a_list_of_files_that_is_no_text_ends_nothing(site: Path, bundle: Path) -> None:
+    (site / "data/SHA256SUMS").write_bytes(b"\xff\xfe\n")
+    run(bundle, "-o", site)
+    assert "index.html" in (site / "data/SHA256SUMS").read_text("utf-8") and sorted(path.name for path in site.parent.iterdir()) == ["site"]
+
+
+@pytest.mark.parametrize("title", ["", "  "])
+def test_a_site_has_a_title(bundle: Path, tmp_path: Path, title: str) -> None:
+    with pytest.raises(RequestError, match="a site needs one"):
+        run(bundle, "-o", tmp_path / "site", "--title", title)
+
+
+def test_a_name_that_is_too_long_is_a_sentence(bundle: Path, tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="too long"):
+        run(bundle, "-o", tmp_path / ("n" * 300))

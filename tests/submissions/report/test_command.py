@@ -2,6 +2,7 @@
 
 import errno
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,20 @@ def test_the_report_of_a_campaign_lies_beside_its_bundle(bundle: Path) -> None:
     page = command.beside(bundle)
     assert page == bundle.with_name("mine.html") and page.is_file()
     page.unlink()
+
+
+@pytest.mark.parametrize("form", ["html", "json"])
+def test_a_report_is_not_written_over_what_it_reads(bundle: Path, tmp_path: Path, form: str) -> None:
+    """A bundle was replaced by its page."""
+    copy = Path(shutil.copy(bundle, tmp_path / "copy.tar.zst"))
+    for words in ((copy, "-o", copy), (bundle, "--against", copy, "-o", copy)):
+        with pytest.raises(RequestError, match="is what is read here"):
+            run(*words, "--format", form)
+    with pytest.raises(RequestError, match="is no regular file"):
+        run(copy, "-o", "/dev/null", "--format", form)
+    assert copy.read_bytes() == bundle.read_bytes() and Path("/dev/null").is_char_device()
+
+
+def test_a_name_that_is_too_long_is_a_sentence(bundle: Path, tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="too long"):
+        run(bundle, "-o", tmp_path / ("n" * 300))

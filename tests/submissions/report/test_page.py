@@ -90,6 +90,17 @@ def test_ids_are_unique(recorded: Path) -> None:
     assert sorted(set(ids)) == sorted(ids)
 
 
+def test_ids_are_unique_on_a_page_of_two_results(recorded: Path, tmp_path: Path) -> None:
+    """A run before a change and one after it: a figure had the description of the other one's."""
+    other = Path(shutil.copytree(recorded, tmp_path / "other"))
+    document, _ = build.document([recorded, other])
+    page = html(document)
+    ids = [str(attributes["id"]) for _, attributes in parsed(page).found if "id" in attributes]
+    assert sorted(set(ids)) == sorted(ids) and len(ids) > 20
+    named = [each for _, attributes in parsed(page).found for each in str(attributes.get("aria-labelledby", "")).split()]
+    assert named and set(named) <= set(ids)
+
+
 def test_every_number_of_a_figure_is_in_the_json(recorded: Path) -> None:
     """The page is made from the JSON: whoever has the one must have the other."""
     document, _ = build.document([recorded])

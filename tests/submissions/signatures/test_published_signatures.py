@@ -114,3 +114,12 @@ def test_a_full_disk_behind_the_output_is_one_sentence(bundle: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run([sys.executable, "-m", "suite.cli", "verify", str(bundle)], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 3 and done.stderr == "podium: output: No space left on device\n"
+
+
+@pytest.mark.parametrize("how", ["copy", "link"])
+def test_a_detached_signature_goes_with_its_bundle(bundle: Path, lab: Any, podium: Podium, tmp_path: Path, how: str) -> None:
+    """The site said who signed, and its bundle had no signature."""
+    assert podium("sign", bundle, "--key", lab.key, "--as", "bench@lab.example", "--detached").exit_code == 0
+    assert podium("publish", bundle, "-o", tmp_path / "site", "--signers", lab.signers(), "--bundles", how).exit_code == 0
+    (copied,) = (tmp_path / "site" / "bundles").glob("*.tar.zst")
+    assert podium("verify", copied, "--signers", lab.signers(), "--require", "signed").exit_code == 0

@@ -4,6 +4,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import Result
@@ -125,3 +126,55 @@ def test_without_openssl_the_stamp_is_not_checked(
     assert podium("timestamp", bundle, "--query", bundle.with_name("new.tsq")).exit_code == 3
     answer = podium("verify", bundle, "--ca", authority.certificate)
     assert answer.exit_code == 0 and "time stamp not checked: openssl is not installed" in answer.stdout
+
+
+def lied(reply: bytes, words: str) -> bytes:
+    """Put a status text into a reply, which is not signed: SEQUENCE { PKIStatusInfo { status, SEQUENCE { UTF8String } }, token }."""
+
+    def tagged(tag: int, content: bytes) -> bytes:
+        size = len(content)
+        length = bytes([size]) if size < 128 else bytes([0x80 + (size.bit_length() + 7) // 8]) + size.to_bytes((size.bit_length() + 7) // 8, "big")
+        return bytes([tag]) + length + content
+
+    def opened(text: bytes) -> tuple[bytes, bytes]:
+        """Split what a tag holds from what follows it."""
+        head = 2 if text[1] < 128 else 2 + text[1] - 128
+        size = text[1] if text[1] < 128 else int.from_bytes(text[2:head], "big")
+        return text[head : head + size], text[head + size :]
+
+    whole, _ = opened(reply)
+    _, token = opened(whole)
+    return tagged(0x30, tagged(0x30, b"\x02\x01\x00" + tagged(0x30, tagged(0x0C, words.encode()))) + token)
+
+
+def test_a_text_around_a_time_stamp_is_not_believed(bundle: Path, reply: Path, authority: Authority, podium: Podium) -> None:
+    """openssl prints the status before the signed part, and it may hold lines that look like it."""
+    reply.write_bytes(lied(reply.read_bytes(), "ok\nTime stamp: Jan  1 00:00:00 2020 GMT\nTSA: DirName:/CN=The Great Authority"))
+    text = subprocess.run(["openssl", "ts", "-reply", "-in", reply, "-text"], check=True, capture_output=True, text=True).stdout
+    assert text.index("2020 GMT") < text.index("Test authority")
+    put = podium("timestamp", bundle, "--reply", reply, "--ca", authority.certificate)
+    assert put.exit_code == 0 and "2020" not in put.output and "CN = Test authority" in put.output.replace("CN=", "CN = ")
+    told = podium("verify", bundle, "--ca", authority.certificate, "--require", "timestamped").output
+    assert "Great" not in told and "2020" not in told
+
+
+def test_a_request_is_not_written_over_the_bundle(bundle: Path, podium: Podium) -> None:
+    before = bundle.read_bytes()
+    refused = podium("timestamp", bundle, "--query", bundle)
+    assert refused.exit_code == 2 and "is what is read here" in str(refused.exception) and bundle.read_bytes() == before
+
+
+@pytest.mark.parametrize("command", ["sign", "report", "publish"])
+def test_a_spoilt_time_stamp_is_no_part_of_a_valid_bundle(
+    bundle: Path, reply: Path, authority: Authority, podium: Podium, lab: Any, tmp_path: Path, command: str
+) -> None:
+    """As `podium verify` has it: what stands behind the seal is whole, or the file is not as it was."""
+    assert podium("timestamp", bundle, "--reply", reply, "--ca", authority.certificate).exit_code == 0
+    content = bundle.read_bytes()
+    stamp = reply.read_bytes()
+    place = content.rindex(stamp)
+    bundle.write_bytes(content[:place] + bytes([stamp[0] ^ 1]) + content[place + 1 :])
+    words = {"sign": ("--key", lab.key), "report": ("-o", tmp_path / "page.html"), "publish": ("-o", tmp_path / "site")}[command]
+    refused = podium(command, bundle, *words)
+    shown = (tmp_path / "page.html").read_text() if command == "report" else str(refused.exception)
+    assert refused.exit_code == 1 and "its time stamp is no reply of RFC 3161" in shown

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -215,3 +216,26 @@ def test_a_program_that_never_ends_does_not_hold_verify_up(signed: Path, monkeyp
     monkeypatch.setattr(ssh_keygen, "WAIT_S", 0.5)
     answer = podium("verify", signed)
     assert answer.exit_code == 1 and "did not end" in answer.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"), [(("-n", "bench@lab.example", "-V", "20200101:20210101"), "expired"), (("-n", "other@lab.example"), "not authorized")]
+)
+def test_a_certificate_that_is_not_valid_for_its_signer_is_named(
+    bundle: Path, lab: Any, podium: Callable[..., Any], tmp_path: Path, options: tuple[str, ...], reason: str
+) -> None:
+    """It was called a key that the signers file does not have."""
+    authority, user = lab.key_with("-t", "ed25519", "-N", "", name=f"ca-{reason}"), lab.key_with("-t", "ed25519", "-N", "", name=f"user-{reason}")
+    subprocess.run(["ssh-keygen", "-q", "-s", authority, "-I", "id", *options, f"{user}.pub"], check=True)
+    (tmp_path / "signers").write_text(f'*@lab.example cert-authority,namespaces="podium-bundle" {lab.public(authority.name)}\n')
+    assert podium("sign", bundle, "--key", f"{user}-cert.pub", "--as", "bench@lab.example").exit_code == 0
+    told = podium("verify", bundle, "--signers", tmp_path / "signers")
+    assert told.exit_code == 1 and "certificate not authorized" in told.output and reason in told.output
+
+
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path, podium: Callable[..., Any]) -> None:
+    """A pipe that nobody writes to held the command up for ever."""
+    os.mkfifo(tmp_path / "pipe")
+    for words in (("verify", tmp_path / "pipe"), ("timestamp", tmp_path / "pipe", "--query", tmp_path / "q")):
+        told = podium(*words)
+        assert told.exit_code == 1 and "no regular file" in told.output + str(told.exception)

@@ -101,9 +101,9 @@ def token_rate(entry: LaterEntry) -> Iterator[Fault]:
             yield run.fault(f"{length:.1f} tokens a sample", f"{wanted:.1f}, as accuracy.txt has it", key)
         elif wanted and abs(length / wanted - 1) > NEAR:
             yield run.fault(f"{length:.1f} tokens a sample", f"about {wanted:.1f}, as accuracy.txt has it", key, Severity.WARNING)
-        elif most and length > most * LONGER:
+        elif not wanted and most and length > most * LONGER:
             yield run.fault(f"{length:.1f} tokens a sample", f"at most {most}, which answers are cut to", key)
-        elif entry.characters and length > entry.characters:
+        elif not wanted and entry.characters and length > entry.characters:
             yield run.fault(f"{length:.1f} tokens a sample", f"fewer than its {entry.characters:.1f} characters in accuracy.txt", key)
 
 

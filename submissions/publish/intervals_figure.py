@@ -14,6 +14,8 @@ LEFT, RIGHT = 230, 704
 ROW_PX: Final = 24
 MOST: Final = 40
 """Maximum number of rows drawn; the table has all of them."""
+FAR: Final = 20.0
+"""Ratio of the largest to the smallest value from which the axis is logarithmic: on a linear one most dots would lie on one another."""
 NAME: Final = 26
 """Maximum length of a system's name in the figure."""
 
@@ -23,10 +25,11 @@ def intervals(table: Grouped, id: str) -> Markup:
     rows = [row for row in table.rows if row.value is not None][:MOST]
     factor, unit = (NS_PER_MS, "ms") if rows[0].unit == "ns" else (1.0, rows[0].unit)
     values = [each / factor for row in rows for each in (row.value, row.low, row.high) if each is not None]
-    across = scale(Axis(name="value", unit=unit), [0.0, *values], LEFT, RIGHT)
+    far = min(values) > 0 and max(values) > FAR * min(values)
+    across = scale(Axis(name="value", unit=unit, log=far), values if far else [0.0, *values], LEFT, RIGHT)
     height = ROW_PX * len(rows) + 44
     body = Markup("").join([*ticks(across, height), *(drawn(table, place, across, factor) for place in range(len(rows)))])
-    title = f"{len(rows)} results with their intervals, in {unit}"
+    title = f"{len(rows)} results with their intervals, in {unit}{', on a logarithmic axis' if far else ''}"
     return Markup(
         '<svg class="chart wide" role="img" aria-labelledby="{id}" viewBox="0 0 {w} {h}" width="{w}" height="{h}" font-size="12">'
         '<title id="{id}">{title}</title>{body}{name}</svg>'

@@ -38,6 +38,8 @@ class AuditRow:
     """Further settings by scenario."""
     benchmarks: Mapping[str, Knobs] = field(default_factory=dict)
     """Further settings by the benchmark's name in inference."""
+    turns: int | None = None
+    """Turns at least, where that is not the rules' own number."""
     drawn: tuple[str, ...] = ()
     """Seeds that are drawn from the campaign's nonce and the checkpoint."""
     lowest: float | None = None
@@ -47,6 +49,10 @@ class AuditRow:
     short_lowest: float | None = None
     short_highest: float | None = None
     """The same for short latencies; None: as above."""
+
+    def least_turns(self, rules: "Rules") -> int:
+        """Return the turns that the test needs at least."""
+        return rules.turns if self.turns is None else self.turns
 
     def knobs(self, test: AuditTest, scenario: Scenario, benchmark: str, nonce: str, checkpoint_sha256: str) -> dict[str, bool | int | float]:
         """Return LoadGen's settings of the test's runs."""

@@ -155,9 +155,9 @@ def turns(audit: Audit) -> Iterator[Fault]:
     """
     if audit.rules is None or audit.record is None:
         return
-    counts = len(audit.reference), len(audit.found)
-    if counts[0] != counts[1] or not audit.rules.turns <= counts[1] <= audit.rules.most_turns:
-        yield audit.fault(f"{counts[0]} reference runs and {counts[1]} of the test", f"{audit.rules.turns} to {audit.rules.most_turns} of each", "")
+    counts, least = (len(audit.reference), len(audit.found)), audit.row.least_turns(audit.rules) if audit.row else audit.rules.turns
+    if counts[0] != counts[1] or not least <= counts[1] <= audit.rules.most_turns:
+        yield audit.fault(f"{counts[0]} reference runs and {counts[1]} of the test", f"{least} to {audit.rules.most_turns} of each", "")
     named = [[run.folder.name for run in runs] for runs in (audit.reference, audit.found)]
     if any(names != [f"run_{number + 1}" for number in range(len(names))] for names in named):
         yield audit.fault(f"runs {', '.join(named[0])} and {', '.join(named[1])}", "run_1, run_2 and so on", "")

@@ -84,7 +84,7 @@ def run(ran: Ran) -> AuditRecord:
             ran.knobs[INDEX] = index(ran, outcome)
         once(ran, Mode.PERFORMANCE, turn)
         record = tally(ran)
-        if turn >= ran.rules.turns and (record.passed or record.differing or clear(record)):
+        if turn >= ran.row.least_turns(ran.rules) and (record.passed or record.differing or clear(record)):
             break
     return record
 

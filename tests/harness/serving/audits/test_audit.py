@@ -70,7 +70,7 @@ def test_an_honest_system_passes_and_the_judge_agrees(honest: Path) -> None:
     for test in AuditTest:
         folder = place(honest, Scenario.OFFLINE) / test
         record = json.loads((folder / "audit.json").read_text())
-        assert record["passed"] and len(record["found"]) == len(record["reference"]) >= 2
+        assert record["passed"] and len(record["found"]) == len(record["reference"]) >= (1 if test is AuditTest.TEST01 else 2)
         assert "TEST PASS" in (folder / "verify_performance.txt").read_text()
         assert {path.name for path in (folder / "performance" / "run_1").iterdir()} >= {"mlperf_log_summary.txt", "mlperf_log_detail.txt"}
     assert "TEST PASS" in (place(honest, Scenario.OFFLINE) / "TEST01" / "verify_accuracy.txt").read_text()

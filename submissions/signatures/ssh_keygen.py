@@ -28,6 +28,9 @@ GOOD: Final = re.compile(r'Good "[^"]*" signature .*?with (\S+) key (SHA256:\S+)
 REASONS: Final = re.compile(r"^.*?:\d+: ((?:key|certificate) [^\r\n]*)", re.MULTILINE)
 """Output for an unusable line of the signers file: wrong namespace or time, and a certificate that is expired or another signer's."""
 
+OPEN_KEY: Final = "are too open"
+"""Of a private key that others may read; what follows says only that there is none."""
+
 
 class Standing(StrEnum):
     """Status of a signature."""
@@ -117,8 +120,9 @@ def refusal(words: str, asks: bool) -> str:
 
 
 def told(done: "subprocess.CompletedProcess[bytes]") -> str:
-    """Return the last line that ssh-keygen printed on stderr."""
+    """Return the last line that ssh-keygen printed on stderr, or the one that says that others may read the key."""
     lines = [printable(line) for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip() and "Signing data" not in line]
+    lines += [line for line in lines if OPEN_KEY in line]
     return lines[-1].rpartition("Enter passphrase: ")[2] if lines else ""
 
 

@@ -169,3 +169,11 @@ def test_a_full_disk_leaves_the_bundle_as_it_was(bundle: Path, lab: Any, podium:
     outcome = podium("sign", bundle, "--key", lab.key)
     assert isinstance(outcome.exception, PodiumError) and outcome.exit_code == 3 and "No space left" in str(outcome.exception)
     assert bundle.read_bytes() == before and [path.name for path in bundle.parent.glob("mine*")] == [bundle.name]
+
+
+def test_a_key_that_others_may_read_is_named(bundle: Path, lab: Any, podium: Callable[..., Any]) -> None:
+    """ssh-keygen's last line says that there is no private key."""
+    key = lab.key_with("-t", "ed25519", "-N", "", name="open")
+    key.chmod(0o644)
+    refused = podium("sign", bundle, "--key", key)
+    assert refused.exit_code == 2 and "are too open" in str(refused.exception)

@@ -76,13 +76,13 @@ def train_to_quality(training: Training, goal: Goal, log: Log, keeper: Keeper, r
                 if not first_step:
                     log.start(events.EPOCH_START, epoch_num=epoch)
                 progress.begin(epoch, done)
-                take_steps(training, epoch, first_step, done, at, keeper, progress)
+                taken = take_steps(training, epoch, first_step, done, at, keeper, progress)
                 log.stop(events.EPOCH_STOP, epoch_num=epoch)
-                loss = ranks.share(training.loss() if ranks.leads else 0.0)
+                loss = ranks.share(loss_of(training, taken, at) if ranks.leads else 0.0)
                 log.point(events.THROUGHPUT, progress.end(loss), epoch_num=epoch)
                 if not math.isfinite(loss):
                     break  # the evaluation below ends the run
-                at = replace(at, epoch=epoch, step=0, samples=0, phase=Phase.TRAINED)
+                at = replace(at, epoch=epoch, step=0, samples=0, phase=Phase.TRAINED, loss=None)
                 keeper.between(training, at)
             log.stop(events.BLOCK_STOP, first_epoch_num=leg.block.start)
             log.start(events.EVAL_START, epoch_num=leg.block[-1])
@@ -106,13 +106,20 @@ def log_example(training: Training, scores: Mapping[str, float], log: Log, ranks
         log.point(events.EXAMPLE, dict(training.example()) if ranks.leads else None, epoch_num=epoch)
 
 
-def take_steps(training: Training, epoch: int, first_step: int, done: int, at: Position, keeper: Keeper, progress: Progress) -> None:
-    """Train an epoch from step `first_step` on, after `done` of its samples; the run may be saved or stopped after each step."""
+def take_steps(training: Training, epoch: int, first_step: int, done: int, at: Position, keeper: Keeper, progress: Progress) -> int:
+    """Train an epoch from step `first_step` on, after `done` of its samples; the run may be saved or stopped after each step. Return the steps taken."""
+    step = first_step
     with closing(training.train_epoch(epoch, first_step)) as steps:
         for step, samples in enumerate(steps, first_step + 1):
             done += samples
             progress.step(done)
             keeper.step(training, epoch, step, done, at)
+    return step - first_step
+
+
+def loss_of(training: Training, taken: int, at: Position) -> float:
+    """Return the loss of an epoch's last step; where all steps were taken before the run was resumed, the one that was saved with it."""
+    return training.loss() if taken or at.loss is None else at.loss
 
 
 @contextmanager

@@ -54,6 +54,8 @@ class Position:
     run_start_ms: int = 0
     scores: Mapping[str, float] = field(default_factory=dict)
     """Scores of the last evaluation."""
+    loss: float | None = None
+    """Loss of the last step inside an epoch: a run that goes on behind an epoch's last step takes none that could tell it."""
 
     def remaining(self, blocks: Iterable[Block]) -> Iterator["Leg"]:
         """Yield the remaining parts of the blocks."""
@@ -116,7 +118,9 @@ class Keeper:
             return
         due, stopped, self._countdown = self._ranks.share((self._due(), self._received(), self._steps_to_next_look()))
         if due or stopped:
-            self.save(training, replace(at, epoch=epoch, step=step, samples=samples, phase=Phase.INSIDE))
+            loss = self._ranks.share(training.loss() if self._ranks.leads else 0.0)
+            inside = replace(at, epoch=epoch, step=step, samples=samples, phase=Phase.INSIDE, loss=loss if math.isfinite(loss) else None)
+            self.save(training, inside)
         if stopped:
             self._stop(stopped, f"saved in epoch {epoch}, after step {step}")
 

@@ -21,6 +21,10 @@ class Weights:
 
     value = 0
 
+    def loss(self) -> float:
+        """Say what it is like."""
+        return float("nan") if self.value < 0 else self.value / 2
+
     def save(self, folder: Path) -> None:
         """Keep it."""
         (folder / "value").write_text(str(self.value))
@@ -177,3 +181,13 @@ def test_a_folder_with_odd_digits_is_no_checkpoint(tmp_path: Path):
     for name in ("at_1", "at_²", "at_x"):
         (tmp_path / name).mkdir()
     assert generations(tmp_path) == [1]
+
+
+@pytest.mark.parametrize(("value", "loss"), [(6, 3.0), (-1, None)])
+def test_a_checkpoint_inside_an_epoch_has_the_loss_of_its_last_step(tmp_path: Path, value: int, loss: float | None):
+    """If that was the epoch's last step, nothing else can tell it when the run goes on; what is no number is not kept as one."""
+    with Log(tmp_path / "result_0.txt") as log:
+        kept, training = keeper(tmp_path / "state", log, 0.0), Weights()
+        training.value = value
+        kept.step(training, 1, 5, 40, Position())
+    assert json.loads((tmp_path / "state" / "at_1" / "position.json").read_text())["loss"] == loss

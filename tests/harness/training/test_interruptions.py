@@ -4,14 +4,16 @@ import json
 import resource
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from podium_fakes import drive
 from podium_fakes.drive import events, keys, log_path, marks, options, partial, start, until, valid_events, weights, words
 
 from harness.training.run_set import train_set
-from harness.training.state.checkpointing import generations
+from harness.training.state.checkpointing import Keeper, Position, generations
 from suite.errors import JudgedError
+from suite.process.signals import Interrupted
 
 SLOW = ("fake.step_ms=10", "fake.gain=0.02")
 SET = [word for setting in SLOW for word in ("--set", setting)]
@@ -134,3 +136,27 @@ def test_a_killed_torch_run_goes_on_bit_by_bit(tmp_path: Path):
     train_set("fake", options(results, *SLOW, *more), resume=True)
     assert "model.safetensors" in weights(whole) and weights(results) == weights(whole)
     assert drive.keys(log_path(results)).count("resumed") == 1
+
+
+@pytest.mark.parametrize("torch", ["true", "false"])
+def test_a_run_that_was_saved_behind_the_last_step_of_an_epoch_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, torch: str):
+    """No step was left that could tell a loss: it was none, and the run ended as one that does not converge."""
+    results, setting, last = tmp_path / "results", f"fake.torch={torch}", 10
+    step = Keeper.step
+
+    def stopped(keeper: Keeper, training: Any, epoch: int, number: int, samples: int, at: Position) -> None:
+        """A signal comes while the last step is taken."""
+        if (epoch, number) == (2, last):
+            monkeypatch.setattr(keeper, "_received", lambda: "interrupted by SIGTERM")
+            keeper._countdown = 0
+        step(keeper, training, epoch, number, samples, at)
+
+    train_set("fake", options(tmp_path / "whole", setting), seed=4, runs=1)
+    monkeypatch.setattr(Keeper, "step", stopped)
+    with pytest.raises(Interrupted):
+        train_set("fake", options(results, setting), seed=4, runs=1)
+    monkeypatch.undo()
+    train_set("fake", options(results, setting), resume=True)
+    losses = [[event["value"]["loss"] for event in events(log_path(place)) if event["key"] == "tracked_stats"] for place in (tmp_path / "whole", results)]
+    assert losses[0] == losses[1] and len(losses[0]) > 1
+    assert weights(results) == weights(tmp_path / "whole")

@@ -18,7 +18,7 @@ from suite.workload import Run
 from workloads.common.detection import coco
 from workloads.common.inputs.batches import Key
 from workloads.common.inputs.default import DefaultReader
-from workloads.common.optimisation import collectives
+from workloads.common.optimisation import collectives, gradient_exchange
 from workloads.ssd import SSD, data, model
 from workloads.ssd.detector.default_boxes import SMOKE_128
 from workloads.ssd.training import SSDTraining
@@ -150,7 +150,7 @@ def test_the_workload_makes_it_and_blocks_follow_the_round(make_run: MakeRun) ->
 def test_ranks_share_the_pictures_of_an_evaluation(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each picture is answered by one of them, and the score is that of all; a rank's own share alone would score less."""
     shares: list[list[tuple[int, bytes]]] = []
-    monkeypatch.setattr(collectives, "wrapped", lambda model, device, world_size: model)
+    monkeypatch.setattr(gradient_exchange, "wrapped", lambda model, run: model)
     monkeypatch.setattr(collectives, "average_statistics", lambda model, world_size: None)
     monkeypatch.setattr(collectives, "gathered", lambda found, world_size: shares.append(found) or found)
     for rank, world_size in ((0, 1), (0, 2), (1, 2)):

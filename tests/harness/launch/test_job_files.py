@@ -86,7 +86,8 @@ def test_the_batch_script_trains_and_goes_on_after_it_was_stopped(tmp_path: Path
             child.terminate()
     assert first.wait(60) != 0
     assert f"requeue {os.getpid()}" in (tmp_path / "bin" / "calls").read_text()
-    assert subprocess.run(["bash", str(path)], env=environment, capture_output=True, timeout=120).returncode == 0
+    second = subprocess.run(["bash", str(path)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+    assert second.returncode == 0, second.stdout
     assert "resumed" in [event["key"] for event in events(log_path(results))]
 
 

@@ -56,8 +56,9 @@ def audited(bench: Bench, subjects: Sequence[Subject], tests: Sequence[AuditTest
     bench = replace(bench, description=describe(bench.entry, bench.request.described))
     failed = []
     for each in subjects:
+        before: turns.ReferenceRun | None = None
         for test in tests:
-            record = run_test(bench.on(each.threads), each, test, rules)
+            record, before = run_test(bench.on(each.threads), each, test, rules, before)
             click.echo(f"{each.scenario.label} {test}: {words(record)}")
             failed += [] if record.passed else [f"{each.scenario.label} {test}"]
     return failed
@@ -69,19 +70,22 @@ def words(record: AuditRecord) -> str:
     return f"{PASSED[record.passed]}, {record.ratio:.2f} times the reference's speed, {len(record.found)} turns{answers}"
 
 
-def run_test(bench: Bench, subject: Subject, test: AuditTest, rules: str) -> AuditRecord:
-    """Run one test, and keep its files when they are whole."""
+def run_test(
+    bench: Bench, subject: Subject, test: AuditTest, rules: str, before: turns.ReferenceRun | None
+) -> tuple[AuditRecord, turns.ReferenceRun | None]:
+    """Run one test, and keep its files when they are whole; return its last reference run too, with which the next test may begin."""
     final = bench.entry.audits(bench.request.row.inference_name, subject.scenario) / test
     partial = final.with_name(final.name + PARTIAL)
     shutil.rmtree(partial, ignore_errors=True)
     try:
         with attempted(bench, What.AUDIT, final) as tried:
-            record = turns.run(turns.begin(bench, subject, test, rules, partial))
+            ran = turns.begin(bench, subject, test, rules, partial, before)
+            record = turns.run(ran)
             files.write(partial, record)
             keep(bench, tried, partial, PASSED[record.passed])
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    return record
+    return record, turns.last_reference(ran, tried.folder)
 
 
 def keep(bench: Bench, tried: Attempt, partial: Path, verdict: str) -> None:

@@ -38,6 +38,18 @@ UNIQUE: Final = "performance_issue_unique"
 """With it LoadGen issues each sample once, and calls a run INVALID that would have needed more."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceRun:
+    """A finished reference run, from which the next test of a scenario can go on."""
+
+    folder: Path
+    outcome: Outcome
+    value: float
+    """Of the figure that is compared."""
+    beside: Mapping[str, bool | int | float]
+    """LoadGen's settings that an ordinary run has not."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Ran:
     """One test with the runs that it has had so far."""
@@ -52,6 +64,10 @@ class Ran:
     """LoadGen's settings of the test's runs ..."""
     beside: Mapping[str, bool | int | float]
     """... and of the reference runs."""
+    before: ReferenceRun | None
+    """The last reference run of the test before, if this one's settings are its own."""
+    outcome: Outcome | None = None
+    """Of the last reference run."""
     reference: list[float] = field(default_factory=list)
     found: list[float] = field(default_factory=list)
     """Figures of the runs, in the metric's unit."""
@@ -68,25 +84,40 @@ class Ran:
         return self.rules.tests[self.test]
 
 
-def begin(bench: Bench, subject: Subject, test: AuditTest, rules: str, folder: Path) -> Ran:
-    """Settle what LoadGen is given; nothing has run."""
+def begin(bench: Bench, subject: Subject, test: AuditTest, rules: str, folder: Path, before: ReferenceRun | None = None) -> Ran:
+    """Settle what LoadGen is given; nothing has run. `before`: the last reference run of this scenario in this audit."""
     row, record = rules_of(rules).tests[test], bench.checkpoint.record
     knobs = row.knobs(test, subject.scenario, bench.request.row.inference_name, record.nonce, record.sha256)
     beside = row.beside if subject.scenario is not Scenario.MULTI_STREAM else {}  # its queries repeat samples: LoadGen has no unique ones for it
-    return Ran(bench=bench, subject=subject, test=test, name=rules, folder=folder, knobs=knobs, beside=beside)
+    known = before if before and before.beside == beside else None
+    return Ran(bench=bench, subject=subject, test=test, name=rules, folder=folder, knobs=knobs, beside=beside, before=known)
 
 
 def run(ran: Ran) -> AuditRecord:
     """Take as many turns as the rules ask for, and more while speed alone speaks against the system; return what all of them came to."""
     for turn in range(1, ran.rules.most_turns + 1):
-        outcome = once(ran, REFERENCE, turn)
+        ran.outcome = take_over(ran, ran.before) if turn == 1 and ran.before else once(ran, REFERENCE, turn)
         if turn == 1 and INDEX in ran.knobs:
-            ran.knobs[INDEX] = index(ran, outcome)
+            ran.knobs[INDEX] = index(ran, ran.outcome)
         once(ran, Mode.PERFORMANCE, turn)
         record = tally(ran)
         if turn >= ran.row.least_turns(ran.rules) and (record.passed or record.differing or clear(record)):
             break
     return record
+
+
+def take_over(ran: Ran, before: ReferenceRun) -> Outcome:
+    """Begin with the run that the test before ended with: one reference run lies between the runs of two tests, and is filed with both."""
+    shutil.copytree(before.folder, ran.folder / REFERENCE / "run_1")
+    ran.reference.append(before.value)
+    return before.outcome
+
+
+def last_reference(ran: Ran, folder: Path) -> ReferenceRun | None:
+    """Return a finished test's last reference run; `folder` is where the test lies now."""
+    if ran.outcome is None:
+        return None
+    return ReferenceRun(folder=folder / REFERENCE / f"run_{len(ran.reference)}", outcome=ran.outcome, value=ran.reference[-1], beside=ran.beside)
 
 
 def clear(record: AuditRecord) -> bool:

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,15 @@ def test_an_honest_system_passes_and_the_judge_agrees(honest: Path) -> None:
     assert "TEST PASS" in (place(honest, Scenario.OFFLINE) / "TEST01" / "verify_accuracy.txt").read_text()
     found = Judge().result(str(honest / "open" / "tests" / "results" / "testbed" / "audited"))
     assert [finding for finding in found.findings if finding.rule.startswith("audit")] == []
+
+
+def test_neighbouring_tests_share_the_reference_run_between_them(honest: Path) -> None:
+    """The same run is filed with both: it lies between the last run of one and the first of the other."""
+    detail = "mlperf_log_detail.txt"
+    runs = {test: sorted((place(honest, Scenario.OFFLINE) / test / "reference").glob("run_*")) for test in AuditTest}
+    for earlier, later in pairwise(AuditTest):
+        assert (runs[earlier][-1] / detail).read_bytes() == (runs[later][0] / detail).read_bytes()
+    assert len({(path / detail).read_bytes() for each in runs.values() for path in each}) == sum(map(len, runs.values())) - 2
 
 
 def test_effective_settings_are_those_of_the_rules(honest: Path) -> None:

@@ -114,7 +114,7 @@ def numbers(tables: Any) -> Any:
 
 def exchange_ms(point: Point, parameters: int, latency_us: float, wire_share: float) -> float:
     """Return the milliseconds of an all-reduce over the nodes, a ring for the bytes and a tree for the latency; 0 on one node."""
-    nodes = max(point.devices // point.per_node, 1)
+    nodes = math.ceil(point.devices / point.per_node)
     ring = 2 * (nodes - 1) / nodes * parameters * GRADIENT_BYTES / (point.node_gb_per_s * 1e9 * wire_share) * MS_PER_S
     return (ring if nodes > 1 else 0.0) + 2 * math.log2(nodes) * latency_us / 1e3
 

@@ -156,13 +156,14 @@ def end(number: int, sentence: str) -> NoReturn:
 
 
 def outlive(_: int = 0) -> None:
-    """Let a loader's worker survive SIGTERM for some seconds, so that a parent that received it too can finish its step and save.
+    """Let a worker survive SIGTERM and SIGHUP for some seconds, so that a parent that received it too can finish its step and save.
 
     If the whole process group is signalled, a dead worker would break the parent's loop before it reaches a point where it can save.
     """
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: signal.alarm(OUTLIVED_S))
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: signal.alarm(OUTLIVED_S))
 
 
 def end_children() -> None:

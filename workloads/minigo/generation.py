@@ -1,25 +1,29 @@
 """Groups of games as pieces of work, in this process or in others: each a function of (seed, generation, group) and the weights alone."""
 
 import os
-import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import torch
 
+from suite.errors import TemporaryError
+from suite.process.signals import outlive
 from workloads.minigo.go.area import Area, PassLast
 from workloads.minigo.go.board import Array, geometry
 from workloads.minigo.go.games import Examples, Habits, Match, Player, SelfPlay, match
 from workloads.minigo.go.search import Evaluator, Rules
 from workloads.minigo.model import Description, MiniGo
 from workloads.minigo.player import NetworkPlayer, Noise
+
+T = TypeVar("T")
 
 SELFPLAY, EVALUATION = 1, 2  # what a group's generator is drawn for
 WATCH_EVERY_S: Final = 2.0
@@ -105,6 +109,14 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+def played(future: Future[T]) -> T:
+    """Wait for a group of games; TemporaryError if its process is gone, which is not the run's fault: out of memory, or a kill by hand."""
+    try:
+        return future.result()
+    except BrokenProcessPool as error:
+        raise TemporaryError("a process that plays games was killed") from error
+
+
 class Workers:
     """Processes that play; none of them: this one plays."""
 
@@ -118,7 +130,7 @@ class Workers:
             return
         futures: list[Future[Examples]] = [self._pool.submit(selfplay, games, group) for group in groups]
         try:
-            yield from (future.result() for future in futures)
+            yield from map(played, futures)
         finally:
             for future in futures:
                 future.cancel()
@@ -129,15 +141,15 @@ class Workers:
             return [evaluation(games, group) for group in groups]
         futures = [self._pool.submit(evaluation, games, group) for group in groups]
         try:
-            return [future.result() for future in futures]
+            return [played(future) for future in futures]
         finally:
             for future in futures:
                 future.cancel()
 
 
 def _begin(parent: int) -> None:
-    """Set a worker up: signals are the parent's, and a worker whose parent is gone ends, however that was killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Set a worker up: signals are the parent's, taken between groups of games; a worker whose parent is gone ends, however that was killed."""
+    outlive()  # a signal to the whole process group would otherwise break the parent's generation before it is saved
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 

@@ -9,11 +9,13 @@ import msgspec
 
 from compliance.documents import unjudged_files
 from compliance.documents.podium.inference import InferenceEntry, LoadGenRun, read_run
+from compliance.logs.loadgen.accuracy_log import Answers
 from compliance.logs.source_file import SourceFile, read_document, read_text
 from compliance.recognition.tree_path import RUN, Place, folders, is_file
 from compliance.verdict import Fault, Severity
 from suite.audits.names import AuditTest
 from suite.audits.rules import AuditRow, Rules, all_rules
+from suite.audits.verdict import figure
 from suite.files.layout import ACCURACY, AUDIT_CONFIG, AUDIT_RECORD, AUDITS, REFERENCE, VERIFY_ACCURACY, VERIFY_PERFORMANCE
 from suite.loadgen.scenario import Scenario
 from suite.records import AuditRecord
@@ -62,6 +64,26 @@ class Audit:
         """All runs, in the order in which they have to have run."""
         pairs = [run for pair in zip(self.reference, self.found, strict=False) for run in pair]
         return [*pairs, *self.reference[len(self.found) :], *self.found[len(self.reference) :]]
+
+    @property
+    def silent(self) -> Iterator[tuple[LoadGenRun, str]]:
+        """Yield the runs that do not tell the figure that is compared, and its key."""
+        if self.rules is not None and self.scenario is not None:
+            _, key = figure(self.rules, self.scenario)
+            yield from ((run, key) for run in self.runs if run.number(key) is None)
+
+    def figures(self, runs: Sequence[LoadGenRun]) -> list[float]:
+        """Read the figure that is compared from each run; empty if one has none."""
+        if self.rules is None or self.scenario is None:
+            return []
+        _, key = figure(self.rules, self.scenario)
+        found = [run.number(key) for run in runs]
+        return [] if None in found else [value for value in found if value is not None]
+
+    @property
+    def truth(self) -> Answers | None:
+        """The accuracy run's answers, which TEST01's have to be; None for another test, or without that run."""
+        return self.entry.accuracy.answers if self.test is AuditTest.TEST01 and self.entry and self.entry.accuracy else None
 
     @property
     def copy(self) -> Path:

@@ -11,14 +11,15 @@ from compliance.documents.podium.inference import InferenceEntry, LoadGenRun, po
 from compliance.recognition.tree_path import is_file
 from compliance.rules import rule
 from compliance.rules.podium.inference.answers import ANSWERS_SHOWN, same
-from compliance.rules.podium.inference.run_record import EQUAL
+from compliance.rules.podium.inference.run_record import EQUAL, apart, settings_of
 from compliance.verdict import Fault, Severity
 from suite import registry
 from suite.audits.names import AuditTest
 from suite.audits.rules import audit_config
-from suite.audits.verdict import Compared, compare, differing, figure
+from suite.audits.verdict import Compared, compare, differing
 from suite.files.layout import ACCURACY, AUDIT_CONFIG, AUDIT_RECORD, RUN_RECORD, VERIFY_ACCURACY, VERIFY_PERFORMANCE, file_sha256
 from suite.loadgen.scenario import Scenario
+from suite.rounds.settings import TIMED
 from suite.workload import Mode
 
 INDEX: Final = "performance_issue_same_index"
@@ -68,6 +69,8 @@ def of_result(run: LoadGenRun, entry: InferenceEntry) -> Iterator[Fault]:
     for name in STAMPS if run.record and first.record else ():
         if getattr(run.record, name) != getattr(first.record, name):
             yield run.fault(RUN_RECORD, f"{name} {getattr(run.record, name)!r}", f"{getattr(first.record, name)!r}, as in the result")
+    if run.record and first.record:
+        yield from apart(run, settings_of(first), first.folder.name, lambda key: not key.startswith(TIMED))
     for key in ("loadgen_version", *(f"requested_{name}" for name in KEPT)):
         if run.value(key) != first.value(key):
             yield run.detail_fault(key, f"{key} {run.value(key)}", f"{first.value(key)}, as in the result")
@@ -177,25 +180,18 @@ def speed(audit: Audit) -> Iterator[Fault]:
     Advice: find out why the system is faster with one sample, or slower with other seeds or with its answers logged; if the machine was busy, audit again.
     """
     found = compared(audit)
+    for run, key in audit.silent:
+        yield run.detail_fault(key, f"no {key}", "the figure by which the test's speed is compared")
     if found and not found.passed:
         yield audit.fault(f"{found.ratio:.3f} times the reference's speed ({found.metric} {found.test:g} against {found.reference:g})", found.required)
 
 
 def compared(audit: Audit) -> Compared | None:
     """Compare the runs again; None if something is missing."""
-    figures = [figures_of(audit, runs) for runs in (audit.reference, audit.found)]
+    figures = [audit.figures(runs) for runs in (audit.reference, audit.found)]
     if audit.rules is None or audit.row is None or audit.scenario is None or not all(figures):
         return None
     return compare(audit.rules, audit.row, audit.scenario, *figures)
-
-
-def figures_of(audit: Audit, runs: Any) -> list[float]:
-    """Read the figure of each run; empty if one has none."""
-    if audit.rules is None or audit.scenario is None:
-        return []
-    _, key = figure(audit.rules, audit.scenario)
-    found = [run.number(key) for run in runs]
-    return [] if None in found else [value for value in found if value is not None]
 
 
 @rule("audit.answers", Audit)
@@ -205,8 +201,8 @@ def answers(audit: Audit) -> Iterator[Fault]:
     Source: mlcommons/inference, compliance/nvidia/TEST01/README.md; house rule: whole answers, since its script compares the first element of each.
     Advice: serve the same model in both modes; if answers depend on the batch, make them independent of it.
     """
-    truth = audit.entry.accuracy.answers if audit.entry and audit.entry.accuracy else None
-    if audit.test is not AuditTest.TEST01 or truth is None:
+    truth = audit.truth
+    if truth is None:
         return
     for run in audit.found:
         if not run.answers.samples:
@@ -238,7 +234,7 @@ def told(audit: Audit) -> Iterator[Fault]:
         return
     counts = counted(audit)
     wanted: dict[str, Any] = {"metric": found.metric, "lowest": found.lowest, "highest": found.highest, "answers": counts[0], "differing": counts[1]}
-    wanted |= {"reference": tuple(figures_of(audit, audit.reference)), "found": tuple(figures_of(audit, audit.found))}
+    wanted |= {"reference": tuple(audit.figures(audit.reference)), "found": tuple(audit.figures(audit.found))}
     for name, value in wanted.items():
         if getattr(record, name) != value:
             yield audit.fault(f"{name} {getattr(record, name)}", f"{value}, as the runs say")
@@ -252,8 +248,8 @@ def told(audit: Audit) -> Iterator[Fault]:
 
 def counted(audit: Audit) -> tuple[int, int]:
     """Count the compared answers, and those that differ."""
-    truth = audit.entry.accuracy.answers if audit.entry and audit.entry.accuracy else None
-    if audit.test is not AuditTest.TEST01 or truth is None or audit.record is None:
+    truth = audit.truth
+    if truth is None or audit.record is None:
         return 0, 0
     found: dict[int, list[bytes]] = {}
     for run in audit.found:

@@ -42,8 +42,9 @@ def name(run: LoadGenRun) -> Iterator[Fault]:
         return
     if (NAME in told) != bool(network):
         yield run.detail_fault("sut_name", f"sut_name {told!r}", f"a name with '{NAME}'" if network else "no networked system: run.json has none")
+    named = [part.rpartition(" at ")[2] for part in told.partition(NAME)[2].split(", ")]
     for place in addresses(network) if network and NAME in told else ():
-        if told.count(f" at {place}") != 1:
+        if named.count(place) != 1:
             yield run.detail_fault("sut_name", f"sut_name {told!r}", f"the name of {place}, once")
 
 

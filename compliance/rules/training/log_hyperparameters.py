@@ -19,7 +19,9 @@ BATCHES: Final = ("global_batch_size", "train_batch_size", BATCH)
 SAMPLES: Final = frozenset({events.TRAIN_SAMPLES, events.EVAL_SAMPLES, "num_train_examples", "num_eval_examples", "preproc_num_train_examples"})
 CONSTANTS: Final = SAMPLES | {BATCH, "input_size", "opt_learning_rate"}
 """What is no tunable and is as constant: of the text form, and the sizes of the data."""
-VARYING: Final = frozenset({"actual_selfplay_games_per_generation", events.SEED})
+GAMES: Final = "actual_selfplay_games_per_generation"
+"""Logged once in each generation."""
+VARYING: Final = frozenset({GAMES, events.SEED})
 """What the rules know and what changes within a run, or from run to run."""
 RATE: Final = "opt_base_learning_rate"
 ACCUMULATED: Final = "gradient_accumulation_steps"
@@ -121,6 +123,9 @@ def legality(log: PublishedLog) -> Iterator[Fault]:
         values = {key: value for key, value in values.items() if key not in unset}
     for breach in judge(log.row.constraints, values):
         yield log.fault(f"{breach.key} {short(breach.found)}", breach.required, log.line(breach.key))
+    for record in log.all(GAMES):
+        for breach in judge(log.row.constraints, {GAMES: record.value} if finite(record.value) else {}):
+            yield log.fault(f"{breach.key} {short(breach.found)}", breach.required, record.line)
 
 
 def named(constraint: Constraint) -> tuple[str, ...]:

@@ -149,9 +149,8 @@ class Dispatcher:
             self.answered += 1
             self.bytes_in += len(answer)
             responses = self.envelope.fill([identity], [answer])
-            done_ns = monotonic_ns()
+            self.completions.add(monotonic_ns(), self.answered - 1, query, 1, 1)  # first: after the last answer LoadGen returns, and the record is written
             self.respond(responses)
-            self.completions.add(done_ns, self.answered - 1, query, 1, 1)
 
     def progress(self) -> str:
         """Say how far the run is."""

@@ -114,7 +114,7 @@ class Keeper:
     def step(self, training: Training, epoch: int, step: int, samples: int, at: Position) -> None:
         """After each step: save if the interval has passed, or a signal came. Ranks check that together, about once a second."""
         self._countdown -= 1
-        if self._countdown > 0 and (self._ranks.world_size > 1 or self._signals.received is None):
+        if self._countdown > 0 and (self._ranks.world_size > 1 or not self._early()):
             return
         due, stopped, self._countdown = self._ranks.share((self._due(), self._received(), self._steps_to_next_look()))
         if due or stopped:
@@ -154,12 +154,16 @@ class Keeper:
     def _due(self) -> bool:
         return time.monotonic() - self._saved_s >= self._interval_s
 
+    def _early(self) -> bool:
+        """Tell whether to look before the counted steps are done: a signal came, or these steps last longer than those that the count is from."""
+        return self._signals.received is not None or time.monotonic() - self._looked_s > LOOK_EVERY_S
+
     def _received(self) -> str:
         return str(self._signals.received or "")
 
     def _steps_to_next_look(self) -> int:
         now = time.monotonic()
-        step_s = max((now - self._looked_s) / self._stride, 1e-9)
+        step_s = max((now - self._looked_s) / max(self._stride - max(self._countdown, 0), 1), 1e-9)
         self._looked_s = now
         self._stride = max(1, math.floor(min(LOOK_EVERY_S, self._interval_s / 10) / step_s))
         return self._stride

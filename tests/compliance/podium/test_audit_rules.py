@@ -53,6 +53,22 @@ def test_words_of_success_are_not_believed(tmp_path: Path) -> None:
     assert {"audit.speed", "audit.told"} <= errors(tmp_path)
 
 
+def test_a_run_without_its_figure_is_not_passed_over(tmp_path: Path) -> None:
+    """Who deletes the figure of one run would else have none compared."""
+    audited(AuditTest.TEST04, faster=4.0)(tmp_path)
+    log = test(tmp_path) / "performance" / "run_1" / DETAIL
+    log.write_text("".join(line for line in log.read_text().splitlines(True) if "result_samples_per_second" not in line))
+    assert "audit.speed" in errors(tmp_path)
+
+
+def test_a_run_with_other_settings_than_the_results_is_refused(tree: Path) -> None:
+    """Another system was audited."""
+    for run in test(tree).glob("*/run_*"):
+        told = json.loads((run / "run.json").read_text())
+        put(settings={**told["settings"], "batching.max_batch": 7})(run / "run.json")
+    assert "audit.result" in errors(tree)
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [("nonce", "ff" * 16), ("checkpoint_sha256", "ab" * 32), ("rules", "v9.9"), ("scenario", "Server"), ("test", "TEST05"), ("workload", "x")],

@@ -166,6 +166,22 @@ def test_a_long_interval_looks_at_the_clock_rarely(tmp_path: Path):
     assert ranks.looks < 100 and generations(tmp_path / "state") == []
 
 
+def test_slow_steps_behind_fast_ones_are_saved_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Mini-Go's optimizer steps take milliseconds, and the groups of games behind them minutes: counted in the first, none of the others was saved."""
+    now = [0.0]
+    monkeypatch.setattr("harness.training.state.checkpointing.time.monotonic", lambda: now[0])
+    with Log(tmp_path / "log") as log:
+        keep = Keeper(tmp_path / "state", log, Alone(), Unheard(), 300.0)
+        for step in range(240):
+            now[0] += 0.03
+            keep.step(Weights(), 1, step, 4 * step, Position())
+        before = max(generations(tmp_path / "state"), default=0)
+        for step in range(8):
+            now[0] += 600.0
+            keep.step(Weights(), 2, step, 0, Position())
+    assert max(generations(tmp_path / "state")) == before + 8
+
+
 @pytest.mark.parametrize("content", [b'{"scores": {"\xff": 1}}', b"[" * 100_000, b'{"scores":' * 100_000, b"[]", b""])
 def test_a_position_of_any_bytes_is_told(tmp_path: Path, content: bytes):
     """What is no UTF-8 or nested too deep was a traceback."""

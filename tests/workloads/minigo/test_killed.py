@@ -1,6 +1,7 @@
 """kill -9 in the middle of a generation: nothing goes on, nothing reads as valid, and the run ends with the weights of one that was left alone."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -76,3 +77,28 @@ def test_a_run_that_is_killed_in_a_generation_goes_on_to_the_same_weights(tmp_pa
     assert ended[0] == ended[1] in (0, 1), "0 or 1: whether so small a network reaches the target does not matter"
     assert len(weights(tmp_path / "whole")) == 1
     assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_the_whole_group_saves_the_generation(tmp_path: Path, number: signal.Signals) -> None:
+    """As a terminal that closes or a scheduler sends it: the processes that play outlive it until their group of games is saved."""
+    child = start(words(tmp_path, 1, "--seed", "3"))
+    until(lambda: in_its_games(tmp_path), 120)
+    os.killpg(child.pid, number)
+    _, told = child.communicate(timeout=60)
+    assert child.returncode == 128 + number and "saved in epoch" in told and "Traceback" not in told
+
+
+@pytest.mark.slow
+def test_a_process_that_plays_and_is_killed_does_not_end_the_run_for_good(tmp_path: Path) -> None:
+    """As the kernel does when memory is short: temporary, and the run goes on."""
+    child = start(words(tmp_path, 1, "--seed", "3"))
+    until(lambda: in_its_games(tmp_path), 120)
+    (player,) = [each for each in psutil.Process(child.pid).children() if any("spawn_main" in word for word in each.cmdline())]
+    player.kill()
+    _, told = child.communicate(timeout=60)
+    assert child.returncode == 75 and "a process that plays games was killed" in told and "--resume" in told
+    again = start(words(tmp_path, 1, "--resume"))
+    again.communicate(timeout=300)
+    assert again.returncode in (0, 1) and len(weights(tmp_path)) == 1

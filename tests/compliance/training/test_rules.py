@@ -245,6 +245,14 @@ def test_each_round_is_judged_by_its_own_table(
 # ---- games ----
 
 
+@pytest.mark.parametrize(("last", "legal"), [(8192, True), (8191, False), (1, False)])
+def test_each_generation_has_its_games(tmp_path: Path, last: int, legal: bool) -> None:
+    """The number is logged in each generation: the rule holds for all of them, and not for the first alone."""
+    records = run("minigo", {"train_batch_size": 4096}, (0.3, 0.51), samples=False)
+    told = [Record("actual_selfplay_games_per_generation", value, 1000) for value in (8192, 8200, last)]
+    assert ("log.legality" not in errors(judged(tmp_path, new([*records[:-1], *told, records[-1]])))) is legal
+
+
 def games(metadata: str) -> str:
     """A run of v0.6's games, without run_stop; the result's metadata as given."""
     records = [record for record in run("minigo", {"global_batch_size": 4096}, (0.3, 0.51), samples=False) if record.key != "run_stop"]

@@ -1,6 +1,7 @@
 """Step times on paper: the model reproduces the published points, and says what it cannot know."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,13 @@ def test_the_published_table_comes_out_to_three_digits() -> None:
     table = {row["system"]: row for row in asked("resnet50", "--devices", "2048", "--batch", "81920")["points"]}
     assert {name: (round(row["measured_ms"], 1), round(100 * row["left_out_error"])) for name, row in table.items()} == PUBLISHED
     assert round(table["ABCI x512"]["samples_per_s"], -3) == 1_722_000
+
+
+def test_devices_that_fill_no_whole_nodes_exchange_over_the_network_too() -> None:
+    """Nine devices in nodes of eight are two nodes."""
+    point = next(point for point in data().point if point.per_node == 8)
+    times = [exchange_ms(replace(point, devices=devices), 25_000_000, 30.0, 0.5) for devices in (8, 9, 15, 16)]
+    assert times[0] == 0 < times[1] == times[2] == times[3]
 
 
 def test_each_point_is_predicted_from_the_others_within_15_percent() -> None:

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from submissions.result_index import Result
-from suite.audits.names import AuditTest
+from suite.audits.names import RULES, AuditTest
 from suite.files.layout import AUDIT_RECORD
 from suite.files.untrusted_files import UnreadableError, read
 from suite.loadgen.scenario import Scenario
@@ -26,9 +26,9 @@ def passed(result: Result, test: AuditTest, nonce: str | None) -> bool:
 
 
 def said(folder: Path, nonce: str | None) -> bool:
-    """Read what a test's record says; a damaged one says nothing."""
+    """Read what a test's record says; a damaged one says nothing, and neither does one by another round's rules."""
     try:
         record = read(folder / AUDIT_RECORD, RECORD.decode)
     except UnreadableError:
         return False
-    return record.passed and record.nonce == nonce
+    return record.passed and record.nonce == nonce and record.rules == RULES[0]

@@ -101,7 +101,7 @@ def run(ran: Ran) -> AuditRecord:
             ran.knobs[INDEX] = index(ran, ran.outcome)
         once(ran, Mode.PERFORMANCE, turn)
         record = tally(ran)
-        if turn >= ran.row.least_turns(ran.rules) and (record.passed or record.differing or clear(record)):
+        if turn >= ran.row.least_turns(ran.rules) and (record.passed or record.differing or clear(record) or any(map(is_invalid, runs(ran)))):
             break
     return record
 

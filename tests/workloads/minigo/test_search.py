@@ -5,7 +5,7 @@ import pytest
 from boards import at, set_up
 
 from workloads.minigo.go.area import LEAST, Area, PassLast, eyes
-from workloads.minigo.go.board import WHITE, Array, Boards, geometry, legal, play
+from workloads.minigo.go.board import BLACK, WHITE, Array, Boards, geometry, legal, play
 from workloads.minigo.go.games import Habits, Player, SelfPlay, chosen, match
 from workloads.minigo.go.search import Evaluator, Forest, Rules
 from workloads.minigo.player import Noise
@@ -62,6 +62,21 @@ def test_a_pass_is_left_where_nothing_else_is() -> None:
     prior_NA, _ = PassLast(shape, Even())(boards, np.zeros((1, 4, 9), np.int8), np.random.default_rng(0))
     left_NA = prior_NA * legal(shape, boards)
     assert left_NA[0, :-1].sum() == 0 and left_NA[0, -1] >= LEAST
+
+
+def test_a_network_that_gives_the_pass_nothing_passes_where_nothing_else_is_legal() -> None:
+    """A prior that underflows to 0 left the first point, legal or not."""
+
+    class Never(Even):
+        def __call__(self, boards: Boards, past_NTP: Array, rng: np.random.Generator, /) -> tuple[Array, Array]:
+            prior_NA, value_N = super().__call__(boards, past_NTP, rng)
+            prior_NA[:, -1] = 0
+            return prior_NA, value_N
+
+    shape, boards = set_up(".O.", "OOO", "OO.", mover=BLACK)
+    assert legal(shape, boards)[0].sum() == 1, "the pass alone"
+    visits_A = forest_at(boards, Never(), 8).visits_NA[0]
+    assert visits_A[shape.points] == visits_A.sum() == 8
 
 
 def test_illegal_moves_are_never_visited() -> None:

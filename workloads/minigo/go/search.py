@@ -157,7 +157,9 @@ class Forest:
         visits_NA, prior_NA = self.visits_MA[node_N], self.prior_MA[node_N]
         all_N = visits_NA.sum(axis=1)
         score_NA = (self.worth_MA[node_N] + factor(all_N)[:, None] * prior_NA) / (1 + visits_NA)
-        score_NA[prior_NA <= 0] = -np.inf
+        possible_NA = prior_NA > 0
+        possible_NA[:, -1] |= ~possible_NA.any(axis=1)  # the pass is legal, also where a network's prior of it underflows to 0
+        score_NA[~possible_NA] = -np.inf
         found: Array = score_NA.argmax(axis=1)
         return found
 

@@ -4,11 +4,13 @@ Written by the harness, read by the judge and by bundles.
 """
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
+from suite.audits.names import AuditTest
 from suite.files.layout import written
 from suite.loadgen.advice import Hint
 from suite.rounds import HyperValue
@@ -270,6 +272,16 @@ class AuditRecord:
     passed: bool
     command: tuple[str, ...]
     version: str
+
+    @property
+    def within_limits(self) -> bool:
+        """Whether the test's speed is within its limits."""
+        return (self.lowest or 0.0) <= self.ratio <= (self.highest or math.inf)
+
+    @property
+    def answers_agree(self) -> bool:
+        """Whether no answer differs; TEST01 needs some."""
+        return not self.differing and (self.answers > 0 or self.test != AuditTest.TEST01)
 
 
 RARE: Final = ("origin", "searched", "lost", "network", "instances", "loadgen_cores", "device", "call", "idle")

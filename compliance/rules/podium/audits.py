@@ -11,7 +11,7 @@ from compliance.documents.podium.inference import InferenceEntry, LoadGenRun, po
 from compliance.recognition.tree_path import is_file
 from compliance.rules import rule
 from compliance.rules.podium.inference.answers import ANSWERS_SHOWN, same
-from compliance.rules.podium.inference.run_record import EQUAL, apart, settings_of
+from compliance.rules.podium.inference.run_record import EQUAL, apart, fixed, settings_of
 from compliance.verdict import Fault, Severity
 from suite import registry
 from suite.audits.names import AuditTest
@@ -19,7 +19,6 @@ from suite.audits.rules import audit_config
 from suite.audits.verdict import Compared, compare, differing
 from suite.files.layout import ACCURACY, AUDIT_CONFIG, AUDIT_RECORD, RUN_RECORD, VERIFY_ACCURACY, VERIFY_PERFORMANCE, file_sha256
 from suite.loadgen.scenario import Scenario
-from suite.rounds.settings import TIMED
 from suite.workload import Mode
 
 INDEX: Final = "performance_issue_same_index"
@@ -70,7 +69,7 @@ def of_result(run: LoadGenRun, entry: InferenceEntry) -> Iterator[Fault]:
         if getattr(run.record, name) != getattr(first.record, name):
             yield run.fault(RUN_RECORD, f"{name} {getattr(run.record, name)!r}", f"{getattr(first.record, name)!r}, as in the result")
     if run.record and first.record:
-        yield from apart(run, settings_of(first), first.folder.name, lambda key: not key.startswith(TIMED))
+        yield from apart(run, settings_of(first), first.folder.name, fixed)
     for key in ("loadgen_version", *(f"requested_{name}" for name in KEPT)):
         if run.value(key) != first.value(key):
             yield run.detail_fault(key, f"{key} {run.value(key)}", f"{first.value(key)}, as in the result")

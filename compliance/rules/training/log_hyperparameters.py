@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from compliance.documents.training.log import PublishedLog
 from compliance.documents.training.values import finite, number
-from compliance.logs.mllog.published import Dialect
+from compliance.logs.mllog.published import Dialect, Entry
 from compliance.rules import rule
 from compliance.rules.training.log_identity import BATCH, short
 from compliance.verdict import Fault, Severity
@@ -19,9 +19,7 @@ BATCHES: Final = ("global_batch_size", "train_batch_size", BATCH)
 SAMPLES: Final = frozenset({events.TRAIN_SAMPLES, events.EVAL_SAMPLES, "num_train_examples", "num_eval_examples", "preproc_num_train_examples"})
 CONSTANTS: Final = SAMPLES | {BATCH, "input_size", "opt_learning_rate"}
 """What is no tunable and is as constant: of the text form, and the sizes of the data."""
-GAMES: Final = "actual_selfplay_games_per_generation"
-"""Logged once in each generation."""
-VARYING: Final = frozenset({GAMES, events.SEED})
+VARYING: Final = frozenset({"actual_selfplay_games_per_generation", events.SEED})
 """What the rules know and what changes within a run, or from run to run."""
 RATE: Final = "opt_base_learning_rate"
 ACCUMULATED: Final = "gradient_accumulation_steps"
@@ -115,17 +113,22 @@ def legality(log: PublishedLog) -> Iterator[Fault]:
     """
     if log.older or not log.closed or log.row is None:
         return
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in settings(log).items()}
+    yield from illegal(log, {key: log.index[key][0] for key in settings(log)})
+    for record in (record for key in sorted(VARYING) for record in log.all(key)):
+        yield from illegal(log, {record.key: record})
+
+
+def illegal(log: PublishedLog, records: Mapping[str, Entry]) -> Iterator[Fault]:
+    """Hold hyper-parameters, each with the record that tells it, against the row's constraints."""
+    constraints = log.row.constraints if log.row else ()
+    values = {key: tuple(record.value) if isinstance(record.value, list) else record.value for key, record in records.items()}
     if unset := [key for key, value in values.items() if value is None or isinstance(value, dict)]:
-        asked = {key for constraint in log.row.constraints if applies(constraint, values) for key in named(constraint)}
+        asked = {key for constraint in constraints if applies(constraint, values) for key in named(constraint)}
         for key in sorted(asked.intersection(unset)):
-            yield log.fault(f"{key} {short(values[key])}", "a value", log.line(key))
+            yield log.fault(f"{key} {short(values[key])}", "a value", records[key].line)
         values = {key: value for key, value in values.items() if key not in unset}
-    for breach in judge(log.row.constraints, values):
-        yield log.fault(f"{breach.key} {short(breach.found)}", breach.required, log.line(breach.key))
-    for record in log.all(GAMES):
-        for breach in judge(log.row.constraints, {GAMES: record.value} if finite(record.value) else {}):
-            yield log.fault(f"{breach.key} {short(breach.found)}", breach.required, record.line)
+    for breach in judge(constraints, values):
+        yield log.fault(f"{breach.key} {short(breach.found)}", breach.required, records[breach.key].line)
 
 
 def named(constraint: Constraint) -> tuple[str, ...]:

@@ -1,6 +1,5 @@
 """`podium audit`: the compliance tests of served results, recorded in the ledger, each kept when it is whole."""
 
-import math
 import shlex
 import shutil
 import sys
@@ -68,8 +67,7 @@ def audited(bench: Bench, subjects: Sequence[Subject], tests: Sequence[AuditTest
 def words(record: AuditRecord) -> str:
     """Say what a test came to in one line."""
     answers = f", {record.differing} of {record.answers} answers differ" if record.answers else ""
-    near = (record.lowest or 0.0) <= record.ratio <= (record.highest or math.inf)
-    cause = ", LoadGen calls a run INVALID" if near and not record.passed and not record.differing else ""
+    cause = ", LoadGen calls a run INVALID" if record.within_limits and record.answers_agree and not record.passed else ""
     return f"{PASSED[record.passed]}, {record.ratio:.2f} times the reference's speed, {len(record.found)} turns{answers}{cause}"
 
 

@@ -101,7 +101,7 @@ def run(ran: Ran) -> AuditRecord:
             ran.knobs[INDEX] = index(ran, ran.outcome)
         once(ran, Mode.PERFORMANCE, turn)
         record = tally(ran)
-        if turn >= ran.row.least_turns(ran.rules) and (record.passed or record.differing or clear(record) or any(map(is_invalid, runs(ran)))):
+        if turn >= ran.row.least_turns(ran.rules) and (record.passed or record.differing or clear(record) or invalid(ran)):
             break
     return record
 
@@ -191,10 +191,15 @@ def tally(ran: Ran) -> AuditRecord:
         answers=answers,
         differing=wrong,
         repeated=ran.repeated,
-        passed=compared.passed and proven and not wrong and not any(map(is_invalid, runs(ran))),
+        passed=compared.passed and proven and not wrong and not invalid(ran),
         command=tuple(sys.argv),
         version=__version__,
     )
+
+
+def invalid(ran: Ran) -> bool:
+    """Tell whether LoadGen calls one of the runs INVALID that have to be VALID."""
+    return any(map(is_invalid, runs(ran)))
 
 
 def runs(ran: Ran) -> list[Path]:

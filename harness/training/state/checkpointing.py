@@ -114,7 +114,7 @@ class Keeper:
     def step(self, training: Training, epoch: int, step: int, samples: int, at: Position) -> None:
         """After each step: save if the interval has passed, or a signal came. Ranks check that together, about once a second."""
         self._countdown -= 1
-        if self._countdown > 0 and (self._ranks.world_size > 1 or not self._early()):
+        if self._countdown > 0 and (self._ranks.world_size > 1 or self._signals.received is None):
             return
         due, stopped, self._countdown = self._ranks.share((self._due(), self._received(), self._steps_to_next_look()))
         if due or stopped:
@@ -125,12 +125,16 @@ class Keeper:
             self._stop(stopped, f"saved in epoch {epoch}, after step {step}")
 
     def between(self, training: Training, at: Position, *, always: bool = False) -> None:
-        """Between epochs, and after an evaluation: save if the interval has passed, a signal came, or `always`."""
+        """Between epochs, and after an evaluation: save if the interval has passed, a signal came, or `always`.
+
+        The next look comes after the first step: those of a new epoch may last longer than the last ones (games, then optimizer steps).
+        """
         due, stopped = self._ranks.share((self._due(), self._received()))
         if due or stopped or always:
             self.save(training, at)
         if stopped:
             self._stop(stopped, f"saved after epoch {at.epoch}")
+        self._count_anew()
 
     @contextmanager
     def settled(self, training: Training, at: Position) -> Iterator[None]:
@@ -154,16 +158,12 @@ class Keeper:
     def _due(self) -> bool:
         return time.monotonic() - self._saved_s >= self._interval_s
 
-    def _early(self) -> bool:
-        """Tell whether to look before the counted steps are done: a signal came, or these steps last longer than those that the count is from."""
-        return self._signals.received is not None or time.monotonic() - self._looked_s > LOOK_EVERY_S
-
     def _received(self) -> str:
         return str(self._signals.received or "")
 
     def _steps_to_next_look(self) -> int:
         now = time.monotonic()
-        step_s = max((now - self._looked_s) / max(self._stride - max(self._countdown, 0), 1), 1e-9)
+        step_s = max((now - self._looked_s) / self._stride, 1e-9)
         self._looked_s = now
         self._stride = max(1, math.floor(min(LOOK_EVERY_S, self._interval_s / 10) / step_s))
         return self._stride
@@ -184,7 +184,11 @@ class Keeper:
             write_json(partial / POSITION, msgspec.to_builtins(replace(at, log_offset=self._log.offset)))
             settle(partial, folder)
             self.clear(before=self._number)
-        self._saved_s = self._looked_s = time.monotonic()
+        self._saved_s = time.monotonic()
+        self._count_anew()
+
+    def _count_anew(self) -> None:
+        self._looked_s = time.monotonic()
         self._countdown = self._stride = 1
 
     def clear(self, before: int | None = None) -> None:

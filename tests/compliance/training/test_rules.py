@@ -245,8 +245,8 @@ def test_each_round_is_judged_by_its_own_table(
 # ---- games ----
 
 
-@pytest.mark.parametrize(("last", "legal"), [(8192, True), (8191, False), (1, False)])
-def test_each_generation_has_its_games(tmp_path: Path, last: int, legal: bool) -> None:
+@pytest.mark.parametrize(("last", "legal"), [(8192, True), (8191, False), (1, False), (None, False), ("many", False)])
+def test_each_generation_has_its_games(tmp_path: Path, last: object, legal: bool) -> None:
     """The number is logged in each generation: the rule holds for all of them, and not for the first alone."""
     records = run("minigo", {"train_batch_size": 4096}, (0.3, 0.51), samples=False)
     told = [Record("actual_selfplay_games_per_generation", value, 1000) for value in (8192, 8200, last)]

@@ -175,6 +175,7 @@ def test_slow_steps_behind_fast_ones_are_saved_too(tmp_path: Path, monkeypatch: 
         for step in range(240):
             now[0] += 0.03
             keep.step(Weights(), 1, step, 4 * step, Position())
+        keep.between(Weights(), Position(epoch=1, phase=Phase.TRAINED))
         before = max(generations(tmp_path / "state"), default=0)
         for step in range(8):
             now[0] += 600.0

@@ -88,10 +88,15 @@ class Forest:
         prior_NA, value_N = self._evaluate(boards, self._past_MTP[node_N], self._rng)
         prior_NA = prior_NA * legal(self._shape, boards)
         self.prior_MA[node_N] = prior_NA / np.maximum(prior_NA.sum(axis=1, keepdims=True), np.finfo(np.float32).tiny)
+        self._leave_the_pass(node_N)
         self.worth_MA[node_N] = np.maximum(value_N - self._penalty, -1)[:, None]
         self._grown_M[node_N] = True
         found: Array = np.where(self._over_M[node_N], self._result_M[node_N], value_N)
         return found
+
+    def _leave_the_pass(self, node_N: Array) -> None:
+        """Make the pass the move where no action has a prior left: it is always legal, also where a network's own prior of it underflows to 0."""
+        self.prior_MA[node_N[~self.prior_MA[node_N].any(axis=1)], -1] = 1
 
     def add_noise(self, alpha: float, share: float) -> None:
         """Mix a Dirichlet draw into the roots' priors, over legal actions."""
@@ -157,9 +162,7 @@ class Forest:
         visits_NA, prior_NA = self.visits_MA[node_N], self.prior_MA[node_N]
         all_N = visits_NA.sum(axis=1)
         score_NA = (self.worth_MA[node_N] + factor(all_N)[:, None] * prior_NA) / (1 + visits_NA)
-        possible_NA = prior_NA > 0
-        possible_NA[:, -1] |= ~possible_NA.any(axis=1)  # the pass is legal, also where a network's prior of it underflows to 0
-        score_NA[~possible_NA] = -np.inf
+        score_NA[prior_NA <= 0] = -np.inf
         found: Array = score_NA.argmax(axis=1)
         return found
 
@@ -167,7 +170,9 @@ class Forest:
         """Make the children; which of them do not repeat a position."""
         after = play(self._shape, self._board[node_N], action_N)
         kept = ~repeated(after, seen_NH)
-        self.prior_MA[node_N[~kept], action_N[~kept]] = 0
+        if not kept.all():
+            self.prior_MA[node_N[~kept], action_N[~kept]] = 0
+            self._leave_the_pass(node_N[~kept])
         made_N = self.first_N[games] + self._used_N[games]
         new = np.flatnonzero(kept)
         self._used_N[games[new]] += 1

@@ -1,6 +1,7 @@
 """`podium audit` from request to files, with real LoadGen runs over fake devices: honest ones pass, each cheat fails."""
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from compliance.verdict import Verdict
 from harness.serving import infer
 from harness.serving.audits.command import audit
 from harness.serving.loadgen.result_files import read_facts
+from submissions.campaign_audits import said
 from suite.audits.names import AuditTest
 from suite.audits.rules import audit_config, rules_of
 from suite.errors import JudgedError, RequestError
@@ -125,6 +127,25 @@ def test_new_runs_supersede_the_audits_of_the_old_ones(tmp_path: Path) -> None:
     infer.serve("audited", asked(results), scenarios=(Scenario.OFFLINE,), mode="performance", checkpoint=None)
     assert not list(place(results, Scenario.OFFLINE).glob("*"))
     assert list((results / ".podium" / "superseded").rglob("TEST01/audit.json"))
+
+
+def test_an_audit_with_a_run_that_stays_invalid_ends_and_says_so(honest: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Speed does not speak against the system: further turns, up to five, would change nothing."""
+    monkeypatch.setattr("harness.serving.audits.turns.is_invalid", lambda folder: True)
+    results = honest.parent / "copy"
+    shutil.copytree(honest, results)
+    with pytest.raises(JudgedError, match="Offline TEST05"):
+        run(results, Scenario.OFFLINE, "TEST05")
+    assert "2 turns, LoadGen calls a run INVALID" in capsys.readouterr().out
+    assert len(json.loads((place(results, Scenario.OFFLINE) / "TEST05" / "audit.json").read_text())["found"]) == 2
+
+
+def test_a_campaign_is_audited_by_podiums_own_rules(honest: Path, tmp_path: Path) -> None:
+    """A test that passed by a round's more lenient ones is not done."""
+    record = json.loads((place(honest, Scenario.OFFLINE) / "TEST04" / "audit.json").read_text())
+    for rules, done in (("podium-v1", True), ("v4.1", False)):
+        (tmp_path / "audit.json").write_text(json.dumps({**record, "rules": rules}))
+        assert said(tmp_path, record["nonce"]) is done
 
 
 def test_a_result_that_is_not_there_names_the_command(tmp_path: Path) -> None:

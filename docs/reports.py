@@ -1,7 +1,7 @@
-"""Makes the gallery from bundles of real runs: `python docs/reports.py --bundle resnet50.tar.zst --bundle gnmt.tar.zst`.
+"""Makes the gallery from real runs: `python docs/reports.py --bundle resnet50.tar.zst --bundle gnmt.tar.zst --study results/studies/vgg19`.
 
 Each bundle gets its page in docs/reports/, and a picture of what its model does in docs/images/; of the first one the head of the page, too, which
-the README shows. Needs Chromium and playwright; pictures are reduced to 256 colours or fewer.
+the README shows. All studies get one page, and a picture each. Needs Chromium and playwright; pictures are reduced to 256 colours or fewer.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from PIL import Image
 
 from submissions.report import build
 from submissions.report.command import html
-from submissions.report.document import plain, read
+from submissions.report.document import Document, plain, read
 
 DOCS: Final = Path(__file__).resolve().parent
 SIZE: Final = {"width": 1180, "height": 1010}
@@ -32,7 +32,8 @@ def main(words: Sequence[str] | None = None) -> None:
     from playwright.sync_api import sync_playwright
 
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--bundle", type=Path, action="append", required=True, help="a bundle of a real run; may be repeated")
+    parser.add_argument("--bundle", type=Path, action="append", default=[], help="a bundle of a real run; may be repeated")
+    parser.add_argument("--study", type=Path, action="append", default=[], help="the folder of a study; may be repeated")
     parser.add_argument("--out", type=Path, default=DOCS, help="folder of the pages and pictures")
     options = parser.parse_args(words)
     program = shutil.which("chromium") or sys.exit("no chromium: apt-get install chromium")
@@ -40,22 +41,41 @@ def main(words: Sequence[str] | None = None) -> None:
         browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
         for number, bundle in enumerate(options.bundle):
             make(browser.new_page(viewport=SIZE), bundle, options.out, first=number == 0)
+        if options.study:
+            make_studies(browser.new_page(viewport=SIZE), options.study, options.out)
         browser.close()
 
 
 def make(page: Any, bundle: Path, out: Path, *, first: bool) -> None:
     """Make page and pictures of one bundle."""
-    document, problems = build.document([bundle])
-    if problems:
-        sys.exit("; ".join(problems))
+    document = reported([bundle])
     workload = document.parts[0].headlines[0].workload
-    target = out / "reports" / f"{workload}.html"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(html(read(plain(document))), "utf-8")
-    page.goto(target.absolute().as_uri())
+    show(page, document, out / "reports" / f"{workload}.html")
     if first:
         save(page.screenshot(), out / "images" / "report.png")
     save(page.locator(f"section[id^=examples-{workload}]").screenshot(), out / "images" / f"report-{workload}.png")
+
+
+def make_studies(page: Any, studies: Sequence[Path], out: Path) -> None:
+    """Make one page of all studies, and a picture of each."""
+    show(page, reported(studies), out / "reports" / "studies.html")
+    for study in studies:
+        save(page.locator(f"section[id$=study-{study.name}]").screenshot(), out / "images" / f"study-{study.name}.png")
+
+
+def reported(paths: Sequence[Path]) -> Document:
+    """Make the report of these results."""
+    document, problems = build.document(paths)
+    if problems:
+        sys.exit("; ".join(problems))
+    return document
+
+
+def show(page: Any, document: Document, target: Path) -> None:
+    """Write a report as a page and open it."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(html(read(plain(document))), "utf-8")
+    page.goto(target.absolute().as_uri())
 
 
 def save(content: bytes, path: Path) -> None:

@@ -159,14 +159,16 @@ class Group:
             self._store.compare_set(FAILED, "", json.dumps([self.rank, sentence, lost]))
 
     def failure(self) -> Failure | None:
-        """Return which other rank failed and why; a store that does not answer was lost with a rank."""
+        """Return which other rank failed, or was lost, and why; a store that does not answer was lost with a rank."""
         try:
             if not self._store.check([FAILED]):
                 return None
             rank, sentence, lost = json.loads(self._store.get(FAILED))
         except Exception as error:  # torch raises DistNetworkError, DistStoreError and plain RuntimeError
             return Failure(sentence=f"the launcher's store is gone ({error})", lost=True)
-        return None if rank == self.rank else Failure(sentence=sentence if lost else f"rank {rank}: {sentence}", lost=lost)
+        if rank == self.rank and not lost:
+            return None
+        return Failure(sentence=sentence if lost else f"rank {rank}: {sentence}", lost=lost)
 
     def cause(self, error: BaseException) -> Failure | None:
         """Wait for a report of the rank that raised; a collective that fails without a report means a lost rank."""

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import groupby
@@ -20,6 +21,8 @@ from suite.errors import MissingError, RequestError
 from suite.files.cache import cache_folder
 from suite.terms import Precision
 
+START_S: Final = 600.0
+"""House rule: Python and a framework may take minutes to load from a network file system or beside other work; that decides nothing."""
 LIMIT_S: Final = 60.0
 """House rule: a tiny network that takes longer counts as hung."""
 
@@ -90,12 +93,13 @@ def read(attempts: Sequence[Attempt], process: SpawnProcess, receiver: Connectio
     """Read a child's results; if it dies or hangs in a trial, that trial failed, and later ones are left out."""
     found: dict[Attempt, Result] = {}
     with receiver:
-        for attempt in attempts:
+        for attempt, limit_s in ((attempts[0], START_S), *((each, LIMIT_S) for each in attempts)):
             try:
-                if not receiver.poll(LIMIT_S):
-                    found[attempt] = Result(ending=Ending.FAILED, why=f"took longer than {LIMIT_S:.0f} s")
+                if not receiver.poll(limit_s):
+                    found[attempt] = Result(ending=Ending.FAILED, why=f"took longer than {limit_s:.0f} s")
                     break
-                found[attempt] = receiver.recv()
+                if told := receiver.recv():
+                    found[attempt] = told
             except EOFError:
                 process.join()
                 found[attempt] = Result(ending=Ending.FAILED, why=f"the process that tried it {ending(process.exitcode)}")
@@ -110,8 +114,16 @@ def child_main(attempts: Sequence[Attempt], device: str, sender: Connection) -> 
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
     os.environ["OMP_NUM_THREADS"] = "1"  # threads of tiny kernels would only wait for one another
+    load(attempts[0], device)
+    sender.send(None)
     for attempt in attempts:
         sender.send(result(attempt, device))
+
+
+def load(attempt: Attempt, device: str) -> None:
+    """Import the framework of the first trial, which tells what is wrong with it."""
+    with suppress(Exception):
+        registry.trial(registry.workload(attempt.workload), attempt.engine, device)
 
 
 def result(attempt: Attempt, device: str) -> Result:

@@ -36,7 +36,7 @@ from suite.errors import JudgedError, MissingError, RequestError, TemporaryError
 from suite.files.superseded import Moved
 from suite.ledger.steps import challenge_problem
 from suite.process.lock import exclusive
-from suite.process.signals import Interrupted, raised
+from suite.process.signals import Interrupted, Signals, raised
 from suite.rounds import Division, HyperValue, TrainingRow
 from suite.rounds.legality import judge
 from suite.terms import Precision
@@ -65,7 +65,7 @@ def train_set(
     precision = options.precision or Precision(row.precision)
     entry = request.entry(row.division, options.framework, precision)
     system = describe(entry, request.described)
-    with raised() as signals, launched(options.device) as (ranks, watch), telling(ranks, workload, options):
+    with raised() as signals, launched(options.device) as (ranks, watch), telling(ranks, signals, workload, options):
         if ranks.leads:
             note(f"{workload}: preparing, profile {request.profile}: the data survey and the model come before the clock")
             check_training(request, precision)
@@ -177,14 +177,19 @@ def check_legal(request: Request, row: TrainingRow, hyper: Mapping[str, HyperVal
 
 
 @contextmanager
-def telling(ranks: Ranks, workload: str, options: Options) -> Iterator[None]:
-    """Report this rank's failure to the other ranks (they receive signals themselves), and the resume command to the user."""
+def telling(ranks: Ranks, signals: Signals, workload: str, options: Options) -> Iterator[None]:
+    """Report this rank's failure to the other ranks (they receive signals themselves), and the resume command to the user.
+
+    A launcher sends the remaining ranks a signal if one is lost: the sentence names both, the exit code is the signal's.
+    """
     try:
         yield
     except RankFailed:
         raise
     except (Interrupted, TemporaryError) as error:
-        raise type(error)(f"{workload}: {error}; to go on: {resume_command(ranks, workload, options)}") from error
+        ended = signals.received or error
+        told = str(error) if ended is error or isinstance(error, Interrupted) else f"{ended}: {error}"
+        raise type(ended)(f"{workload}: {told}; to go on: {resume_command(ranks, workload, options)}") from error
     except BaseException as error:
         ranks.fail(sentence(error))
         raise

@@ -1,5 +1,6 @@
 """The lock of a results folder: one command at a time, because two would move each other's logs aside."""
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ from suite.terms import Division
 HELD: Final[dict[Path, int]] = {}
 """Lock -> the process that holds it: closing any descriptor of the lock file would release the lock."""
 LOCK: Final = "lock"
+TAKEN: Final = (errno.EACCES, errno.EAGAIN)
+"""fcntl(2), F_SETLK: another process holds the lock. A network file system without locks gives ENOLCK or ENOSYS."""
 DEPTH: Final = 5
 """Folder levels below a division, down to a scenario."""
 
@@ -52,6 +55,8 @@ def locked(path: Path, results: Path) -> IO[str]:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         file.close()
+        if error.errno not in TAKEN:
+            raise RequestError(f"--results {results}: its file system gives no locks ({error.strerror}); use a folder on another one") from error
         raise RequestError(f"--results {results}: another podium command is using it; wait for it, or use another folder") from error
     with suppress(FileNotFoundError):
         if os.path.samestat(os.fstat(file.fileno()), path.stat()):

@@ -237,7 +237,9 @@ class NoiseRules:
     peak_s: float
     steal_share: float
     trend_share: float
-    """Difference between the rates of the two halves of a run."""
+    """Difference between the rates of the two halves of a run ..."""
+    trend_level: float
+    """... and the share of steady runs in which chance alone may cause such a warning."""
     throttle_share: float
     """Share of samples in which heat or a power brake throttled a GPU."""
     clock_share: float

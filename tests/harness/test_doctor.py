@@ -1,9 +1,11 @@
 """`podium doctor`: what this machine can run, and what is missing."""
 
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
+import threading
 from importlib.util import find_spec
 from pathlib import Path
 from platform import machine as platform_machine
@@ -51,6 +53,18 @@ def test_a_format_that_crashes_is_not_ready_and_those_behind_it_are_tried(fault:
     found = {f["precision"]: f for f in looked("fake")["workloads"] if f["half"] == "training"}
     assert {name: f["state"] for name, f in found.items()} == {"fp32": "ready", "fp16": "ready", "bf16": "cannot run here"}
     assert found["bf16"]["why"] == why
+
+
+def test_a_framework_that_loads_for_long_refuses_nothing(monkeypatch: pytest.MonkeyPatch):
+    """From a busy network file system that took more than a trial may: training in bf16 was refused, and the machine said to lack it."""
+    monkeypatch.setattr(dtype_trials, "LIMIT_S", 0.1)
+    attempt = dtype_trials.Attempt(workload="fake", half=report.Half.TRAINING, engine="torch", precision=Precision.BF16)
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    ran = dtype_trials.Result(ending=dtype_trials.Ending.RAN)
+    loading = threading.Timer(0.5, lambda: [sender.send(each) for each in (None, ran)])
+    loading.start()
+    assert dtype_trials.read([attempt], multiprocessing.get_context("spawn").Process(), receiver) == {attempt: ran}
+    loading.join()
 
 
 def test_without_a_network_to_try_nothing_is_called_ready(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):

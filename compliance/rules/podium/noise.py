@@ -1,5 +1,6 @@
 """Noise: what disturbed a run, by its telemetry and its own pace; a lab's only machine may be shared, so all of it is a warning."""
 
+import math
 import statistics
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -7,6 +8,7 @@ from typing import Final
 from compliance.documents.podium.conditions import Conditions
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
+from suite.measurement import student
 
 NS_PER_S: Final = 1e9
 HELD_DOWN: Final = 0x20 | 0x40 | 0x80
@@ -46,16 +48,15 @@ def steal(run: Conditions) -> Iterator[Fault]:
 
 @rule("noise.trend", Conditions, severity=Severity.WARNING)
 def trend(run: Conditions) -> Iterator[Fault]:
-    """A run's second half is as fast as its first: their rates differ by little, or their slices of time by no more than they do among themselves.
+    """A run's second half is as fast as its first: their rates differ by little, or by no more than chance has them differ in a steady run.
 
-    Source: house rule; the round's noise.trend_share. Server's pace follows the arrivals, and is not looked at.
+    Source: house rule; the round's noise.trend_share and noise.trend_level. Server's pace follows the arrivals, and is not looked at.
     Advice: find out whether the machine became hot or busy, and repeat the run.
     """
     if run.noise is None or run.rates is None:
         return
     first, second = map(statistics.fmean, run.rates)
-    apart = max(run.rates[0]) < min(run.rates[1]) or min(run.rates[0]) > max(run.rates[1])
-    if first > 0 and apart and abs(second / first - 1) > run.noise.trend_share:
+    if first > 0 and abs(second / first - 1) > run.noise.trend_share and chance(*run.rates) < run.noise.trend_level:
         yield run.fault(f"{first:.4g} samples/s in the first half, {second:.4g} in the second", f"rates within {run.noise.trend_share:.0%}")
 
 
@@ -131,3 +132,15 @@ def peak_of(told: Sequence[tuple[int, float]], span_s: float) -> float:
         if ns >= span_s * NS_PER_S:
             highest = max(highest, total / ns)
     return highest
+
+
+def chance(first: Sequence[float], second: Sequence[float]) -> float:
+    """Return how often the means of two equally many slices of a steady run differ by as much: Student's t test, both with one variance.
+
+    By ranks, five slices beside five lie wholly apart in one steady run of 126: more than the limit allows.
+    """
+    apart = abs(statistics.fmean(second) - statistics.fmean(first))
+    error = math.sqrt((statistics.variance(first) + statistics.variance(second)) / len(first))
+    if not error:
+        return 0.0 if apart else 1.0
+    return student.two_sided(apart / error, 2 * (len(first) - 1))

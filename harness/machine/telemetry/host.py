@@ -27,6 +27,8 @@ FAMILY_SHARE: Final = 0.003
 CPUFREQ: Final = Path("/sys/devices/system/cpu")
 PRESSURE: Final = Path("/proc/pressure/cpu")
 """Kernel documentation, accounting/psi.rst: `some ... total=` counts microseconds in which at least one task waited for a core."""
+LISTED: Final = Path("/proc/thread-self/children")
+"""proc(5), /proc/pid/task/tid/children: only kernels with CONFIG_PROC_CHILDREN have it."""
 USED: Final = ("user", "nice", "system", "irq", "softirq")
 """psutil's times per core that count as used; `user` includes `guest`. Idle, iowait and steal are read separately, other times not at all."""
 
@@ -109,8 +111,15 @@ class Family:
         self.rss_bytes = 0
 
     def find(self) -> list[psutil.Process]:
-        """Search all processes for descendants."""
-        return [self.root, *self.root.children(recursive=True)]
+        """Search for descendants: from parent to child, or, where the kernel does not list children, among all processes."""
+        if not LISTED.exists():
+            return [self.root, *self.root.children(recursive=True)]
+        found, later = [self.root], children(self.root.pid)
+        while later:
+            with suppress(psutil.Error):
+                found.append(psutil.Process(pid := later.pop()))
+                later += children(pid)
+        return found
 
     def cpu_s(self) -> float:
         """Sum the core seconds of living and ended processes, and update `rss_bytes`."""
@@ -122,6 +131,20 @@ class Family:
                 total_s += times.user + times.system + times.children_user + times.children_system
                 self.rss_bytes += process.memory_info().rss
         return total_s
+
+
+def children(pid: int) -> list[int]:
+    """Read the children of a process, which each of its threads has; none if it has ended.
+
+    The cost is that of its own threads: a large machine runs thousands of processes, and to look through them all takes so long that a run's new
+    processes would count as others' for a minute.
+    """
+    found: list[int] = []
+    with suppress(OSError, ValueError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended
+                found += map(int, (task / "children").read_text("ascii").split())
+    return found
 
 
 class Costly(Generic[T]):

@@ -219,7 +219,9 @@ class Watch:
             raise StuckError
 
     def ended(self) -> bool:
-        """Tell whether the log's last lines have the end of the queries."""
+        """Tell whether the log's last lines have the end of the queries; there is no log while the system under test is being built."""
+        if not self.size:
+            return False
         with self.detail.open("rb") as stream:
             stream.seek(max(0, self.size - TAIL))
             return POWER_END in stream.read()

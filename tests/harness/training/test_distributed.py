@@ -155,6 +155,18 @@ def test_a_rank_whose_pulse_stops_is_gone(monkeypatch: pytest.MonkeyPatch):
     assert caught.value.exit_code == 75
 
 
+def test_the_rank_that_finds_another_gone_says_so_itself(monkeypatch: pytest.MonkeyPatch):
+    """Of two ranks only one is left to say it: waiting in the store, it was ended by its watch, without a word before the clock."""
+    monkeypatch.setattr(distributed, "WATCH_S", 0.01)
+    monkeypatch.setattr(distributed, "PULSE_S", 0.2)
+    monkeypatch.setattr(os, "_exit", lambda _: None)
+    ranks = Group(Store(), 0, 0, 2)
+    watch = Watch(ranks)
+    with pytest.raises(RankLost, match="rank 1 is gone: not heard of for"):
+        ranks.wait()
+    watch.end()
+
+
 def test_a_collective_that_fails_with_nobodys_word_is_a_lost_rank(monkeypatch: pytest.MonkeyPatch):
     """kill -9 leaves no word: the run was called aborted for good, though nothing was wrong with it."""
     monkeypatch.setattr(distributed, "WORD_S", 0.1)

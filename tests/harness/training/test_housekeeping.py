@@ -1,7 +1,9 @@
 """Small duties that results depend on: making room, one command at a time, devices, seeds, requests, the job's identity."""
 
+import errno
 import json
 import multiprocessing
+import os
 import random
 import sys
 from dataclasses import replace
@@ -106,6 +108,18 @@ def test_a_second_command_is_refused_while_the_first_is_at_work(tmp_path: Path):
     with exclusive(tmp_path):
         assert "another podium command is using it" in elsewhere(tmp_path)
     assert elsewhere(tmp_path) == "held"
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS])
+def test_a_file_system_without_locks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int):
+    """Some network file systems have none: "another podium command is using it" sent its user after a command that did not exist."""
+
+    def refuse(*_: Any) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(lock.fcntl, "lockf", refuse)
+    with pytest.raises(RequestError, match=r"its file system gives no locks \(.*\); use a folder on another one"), exclusive(tmp_path):
+        raise AssertionError
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")

@@ -1,6 +1,8 @@
 """`podium train` from the request to the sealed log and checkpoint, with the fake workload."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -13,6 +15,7 @@ import pytest
 from podium_fakes import drive
 from podium_fakes.drive import entry, events, keys, log_path, options, partial
 
+from harness.distributed import RankLost, Ranks
 from harness.machine import cpus
 from harness.training import log_header, run_set
 from harness.training.run_context import Job
@@ -21,6 +24,7 @@ from harness.training.timed_run import check_data
 from suite import registry
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
 from suite.files.layout import folder_sha256
+from suite.process.signals import Terminated, raised
 from suite.rounds import HyperValue
 from suite.terms import Division, Precision, Profile
 
@@ -373,3 +377,12 @@ def test_data_of_another_size_are_told_before_the_clock(
     told = capsys.readouterr().out
     assert [line.split(", and")[0].removeprefix("fake: ") for line in told.splitlines() if "the judge will reject this run" in line] == words
     assert log_path(tmp_path).exists()
+
+
+def test_a_signal_that_follows_a_lost_rank_takes_neither_its_sentence_nor_the_command_along(tmp_path: Path):
+    """A launcher ends the ranks that are left: all they said was "interrupted by SIGTERM"."""
+    ranks = SimpleNamespace(world_size=2)
+    with pytest.raises(Terminated) as told, raised() as signals, run_set.telling(cast(Ranks, ranks), signals, "fake", options(tmp_path)), signals.postponed():
+        os.kill(os.getpid(), signal.SIGTERM)
+        raise RankLost("another rank is gone")
+    assert str(told.value).startswith("fake: interrupted by SIGTERM: another rank is gone; to go on: start 2 ranks again with `-m harness train fake")

@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
+from harness.machine.telemetry import host
 from harness.machine.telemetry.process import Sampler, plan_for, sampling
 from harness.machine.telemetry.sampled import Opening, Plan
 from suite.files.layout import PARTIAL
@@ -64,6 +65,25 @@ def test_own_work_is_told_from_others(tmp_path: Path):
     assert used_s > 0.05
     mine, its = (sum(line["host"]["cpu_own"] or 0 for line in lines(file)[1:-2]) for file in (path, tmp_path / "other.jsonl"))
     assert mine > 0.02 and its > 0.02 and abs(mine - its) < 0.6 * max(mine, its) + 0.1
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_own_processes_are_found_without_a_look_at_all_others(monkeypatch: pytest.MonkeyPatch, listed: bool):
+    """Among thousands of processes that look is so dear that it came once in half a minute, and until then a run's new processes were others'."""
+    if listed and not host.LISTED.exists():
+        pytest.skip("this kernel lists no children (CONFIG_PROC_CHILDREN)")
+    looked: list[int] = []
+    whole = psutil.Process.children
+    monkeypatch.setattr(psutil.Process, "children", lambda self, recursive=False: looked.append(self.pid) or whole(self, recursive))
+    monkeypatch.setattr(host, "LISTED", host.LISTED if listed else Path("/nowhere"))
+    with subprocess.Popen(["sh", "-c", "sleep 60 & echo $!; wait"], stdout=subprocess.PIPE, text=True) as shell:
+        assert shell.stdout is not None
+        grandchild = int(shell.stdout.readline())
+        try:
+            found = {process.pid for process in host.Family(os.getpid()).find()}
+        finally:
+            psutil.Process(grandchild).kill()
+    assert {os.getpid(), shell.pid, grandchild} <= found and bool(looked) is not listed
 
 
 def test_power_channels_are_read_at_their_own_period(tmp_path: Path):
@@ -158,7 +178,8 @@ def test_the_sampler_ends_with_its_parent(tmp_path: Path):
     """A parent that is killed cannot say stop, and a forked worker of its may hold the pipe open: a sampler left behind would run for ever."""
     program = f"""
         import os, time
-        from harness.machine.telemetry.process import Sampler, plan_for
+        from harness.machine.telemetry import host
+from harness.machine.telemetry.process import Sampler, plan_for
         from pathlib import Path
         sampler = Sampler(plan_for(Path({str(tmp_path / "t.jsonl")!r}), "cpu"))
         worker = os.fork()

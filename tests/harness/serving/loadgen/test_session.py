@@ -174,6 +174,14 @@ def test_a_logger_that_never_ends_is_left_and_the_run_done_again(tmp_path: Path,
         watch()
 
 
+def test_a_system_that_is_built_for_long_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine may take minutes to build, and LoadGen has no log before: the run would end with "No such file or directory"."""
+    monkeypatch.setattr(session, "STUCK_S", 0.0)
+    watch = session.Watch(tmp_path, None)
+    for _ in range(3):
+        watch()
+
+
 def test_a_run_is_given_up_after_several_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And each of them leaves an empty folder to the next."""
     seen: list[list[Path]] = []

@@ -61,7 +61,7 @@ class MiniGoTraining:
 
     @cached_property
     def _workers(self) -> Workers:
-        return Workers(self._recipe.workers)
+        return Workers(self._recipe.workers, self._run.device, self._run.precision)
 
     @cached_property
     def _opponent(self) -> Weights | None:

@@ -50,6 +50,15 @@ def test_workers_change_nothing(make_run: MakeRun) -> None:
     assert same(state(alone), state(others)) and alone.evaluate() == others.evaluate()
 
 
+@pytest.mark.slow
+def test_processes_that_play_compute_in_the_run_s_format(make_run: MakeRun) -> None:
+    """On a GPU, cuDNN takes TF32 unless it is told not to: the same games would be others there."""
+    pool = MiniGoTraining(make_run(data__workers=1))._workers._pool
+    assert pool
+    told = [pool.submit(eval, f"__import__('torch').backends.{name}.allow_tf32").result() for name in ("cudnn", "cuda.matmul")]
+    assert told == [False, False]
+
+
 @pytest.mark.parametrize("stop", [1, 2, 3])
 def test_a_resumed_run_is_the_same_run(make_run: MakeRun, tmp_path: Path, stop: int) -> None:
     """Killed after a group, after all groups, or after a step: bit for bit, the window and the finished groups too."""

@@ -16,6 +16,8 @@ import torch
 
 from suite.errors import TemporaryError
 from suite.process.signals import outlive
+from suite.terms import Precision
+from workloads.common.optimisation import mixed_precision
 from workloads.minigo.go.area import Area, PassLast
 from workloads.minigo.go.board import Array, geometry
 from workloads.minigo.go.games import Examples, Habits, Match, Player, SelfPlay, match
@@ -120,8 +122,8 @@ def played(future: Future[T]) -> T:
 class Workers:
     """Processes that play; none of them: this one plays."""
 
-    def __init__(self, count: int) -> None:
-        self._pool = ProcessPoolExecutor(count, get_context("spawn"), _begin, (os.getpid(),)) if count else None
+    def __init__(self, count: int, device: str, precision: Precision) -> None:
+        self._pool = ProcessPoolExecutor(count, get_context("spawn"), _begin, (os.getpid(), device, precision)) if count else None
 
     def selfplay(self, games: Games, groups: Sequence[int]) -> Iterator[Examples]:
         """Play groups, in their order; those that nobody waits for any more are dropped."""
@@ -147,8 +149,9 @@ class Workers:
                 future.cancel()
 
 
-def _begin(parent: int) -> None:
+def _begin(parent: int, device: str, precision: Precision) -> None:
     """Set a worker up: signals are the parent's, taken between groups of games; a worker whose parent is gone ends, however that was killed."""
+    mixed_precision.prepare(device, precision)  # cuDNN would use TF32 here and not in the parent, and games would hang on who plays them
     outlive()  # a signal to the whole process group would otherwise break the parent's generation before it is saved
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 

@@ -1,20 +1,24 @@
 """Surveys a folder of game records and checkpoints: plays every game, so that an illegal move is named before any clock."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from suite.dataset import Survey
+import torch
+
+from suite.dataset import StaleError, Survey
 from suite.errors import RequestError
 from suite.files.layout import folder_sha256
 from suite.rounds import HyperValue
 from suite.workload import Run
 from workloads.minigo import data, model
-from workloads.minigo.positions.records import CALIBRATION, GAMES, LABELS, read_labels, read_records
+from workloads.minigo.positions.records import CALIBRATION, GAMES, LABELS, check_labels, read_labels, read_records
 from workloads.minigo.recipe import board_of
 
 VAL: Final = "val"
 CHECKPOINTS: Final = (data.OPPONENT, data.START)
+SHA256: Final = "sha256"
 
 
 class MiniGoSet:
@@ -34,12 +38,25 @@ class MiniGoSet:
     def survey(self) -> Survey:
         """Play all games, count the positions that are asked for, and look whose checkpoints there are."""
         root = self.root
-        count = len(read_labels(root, read_records(root / GAMES, self._board), self._board))
-        if not count:
+        records = read_records(root / GAMES, self._board)
+        labels = read_labels(root, records, self._board)
+        if not labels:
             raise RequestError(f"{root / LABELS}: no positions")
-        boards = {part: model.load(root / part, self._board).description.board for part in CHECKPOINTS if (root / part).exists()}
+        check_labels(root / LABELS, records, labels, self._board)
+        count = len(labels)
+        players = {part: player(root / part, self._board) for part in CHECKPOINTS if (root / part).exists()}
         folders = [part for part in self.parts if (root / part).is_dir()]
-        return Survey(samples={VAL: count}, sha256={part: folder_sha256(root / part) for part in folders}, found={VAL: count, **boards})
+        return Survey(samples={VAL: count}, sha256={part: folder_sha256(root / part) for part in folders}, found={VAL: count, **players})
 
     def check(self, found: Mapping[str, Any]) -> None:
-        """Nothing hangs on the run's other settings but what training looks at itself (data.check_training)."""
+        """Ask for another survey where an earlier podium's did not note whose checkpoints there are; training looks whether they fit (data.check_training)."""
+        if any(not isinstance(found.get(part, {}), Mapping) for part in CHECKPOINTS):
+            raise StaleError(f"{self.root}: surveyed by an earlier podium, which did not note what its checkpoints are")
+
+
+def player(folder: Path, board: int) -> dict[str, Any]:
+    """Describe a checkpoint that is to play, with its hash; RequestError where it is another board's, or its weights are no numbers."""
+    network = model.load(folder, board)
+    if broken := next((name for name, tensor in network.state_dict().items() if not torch.isfinite(tensor).all()), None):
+        raise RequestError(f"checkpoint {folder}: {broken} has values that are no numbers: this network cannot play")
+    return {**asdict(network.description), SHA256: folder_sha256(folder)}

@@ -50,7 +50,7 @@ class MiniGoTraining:
         torch.set_num_threads(run.threads)
         self._run, self._row, self._recipe = run, training_row(run, model.NAME), Recipe.of(run.settings)
         recipe, self._device = self._recipe, torch.device(run.device)
-        data.check_training(run, recipe)
+        self._checkpoints = data.check_training(run, recipe)
         self._network = start(run.seed, recipe, self._device)
         decayed, plain = model.parameter_groups(self._network)
         groups: list[dict[str, Any]] = [{"params": decayed}, {"params": plain, "weight_decay": 0.0}]
@@ -61,16 +61,16 @@ class MiniGoTraining:
 
     @cached_property
     def _workers(self) -> Workers:
-        return Workers(self._recipe.workers)
+        return Workers(self._recipe.workers, self._run.device, self._run.precision)
 
     @cached_property
     def _opponent(self) -> Weights | None:
         return Weights.of(data.opponent(self._run, self._recipe.board)) if self._recipe.opponent == CHECKPOINT else None
 
     def facts(self) -> Mapping[str, HyperValue]:
-        """Positions that a generation learns from, games of an evaluation, and how the metric is taken."""
+        """Positions that a generation learns from, games of an evaluation, and how the metric is taken: against which checkpoint, by its hash, if one."""
         recipe = self._recipe
-        against = f"{recipe.opponent}:{recipe.against.readouts}"
+        against = f"{recipe.opponent}:{recipe.against.readouts}" + "".join(f"|{part}:{sha256}" for part, sha256 in self._checkpoints.items())
         signature = f"win_rate|{recipe.board}x{recipe.board}|readouts:{recipe.evaluated.readouts}|against:{against}|colours alternate"
         return {"train_samples": recipe.examples, "eval_samples": recipe.eval_games, "metric_signature": signature}
 

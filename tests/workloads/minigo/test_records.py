@@ -7,7 +7,7 @@ import pytest
 from suite.errors import RequestError
 from workloads.minigo.positions import embedded
 from workloads.minigo.positions.moves import action, vertex
-from workloads.minigo.positions.records import positions, read_labels, read_record, read_records
+from workloads.minigo.positions.records import check_labels, positions, read_labels, read_record, read_records
 
 
 def write(folder: Path, name: str, text: str) -> Path:
@@ -70,6 +70,17 @@ def test_a_label_that_fits_no_game_is_refused(tmp_path: Path, line: str) -> None
     write(tmp_path, "labels.csv", f"a.sgf,2,A1,B\n{line}\n")
     with pytest.raises(RequestError, match=r"labels.csv, line 2: "):
         read_labels(tmp_path, read_records(tmp_path / "games", 5), 5)
+
+
+@pytest.mark.parametrize(("line", "told"), [("a.sgf,2,A5,B", "A5"), ("b.sgf,5,B5,B", "B5")])
+def test_a_label_that_is_an_illegal_move_is_refused(tmp_path: Path, line: str, told: str) -> None:
+    """No answer could find it: an occupied point, or suicide."""
+    write(tmp_path / "games", "a.sgf", "(;SZ[5];B[aa];W[ee])")
+    write(tmp_path / "games", "b.sgf", "(;SZ[5];B[aa];W[ee];B[bb];W[ed];B[ca])")
+    write(tmp_path, "labels.csv", f"a.sgf,2,A1,B\n{line}\n")
+    records = read_records(tmp_path / "games", 5)
+    with pytest.raises(RequestError, match=rf"labels.csv: {line[:5]} after . moves: {told} is illegal there"):
+        check_labels(tmp_path / "labels.csv", records, read_labels(tmp_path, records, 5), 5)
 
 
 def test_a_folder_without_records_is_refused(tmp_path: Path) -> None:

@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 import torch
 
+from suite.dataset import StaleError
 from suite.errors import RequestError
+from suite.files.layout import folder_sha256
 from suite.workload import Run
 from workloads.common import weights
 from workloads.minigo import model
+from workloads.minigo.survey import MiniGoSet
 from workloads.minigo.training import MiniGoTraining
 
 MakeRun = Callable[..., Run]
@@ -45,6 +48,15 @@ def test_workers_change_nothing(make_run: MakeRun) -> None:
     alone, _ = trained(make_run())
     others, _ = trained(make_run(data__workers=2))
     assert same(state(alone), state(others)) and alone.evaluate() == others.evaluate()
+
+
+@pytest.mark.slow
+def test_processes_that_play_compute_in_the_run_s_format(make_run: MakeRun) -> None:
+    """On a GPU, cuDNN takes TF32 unless it is told not to: the same games would be others there."""
+    pool = MiniGoTraining(make_run(data__workers=1))._workers._pool
+    assert pool
+    told = [pool.submit(eval, f"__import__('torch').backends.{name}.allow_tf32").result() for name in ("cudnn", "cuda.matmul")]
+    assert told == [False, False]
 
 
 @pytest.mark.parametrize("stop", [1, 2, 3])
@@ -126,14 +138,14 @@ def test_ranks_are_refused(make_run: MakeRun) -> None:
         MiniGoTraining(replace(make_run(), world_size=2))
 
 
-def own_data(folder: Path, board: int = 5) -> Path:
+def own_data(folder: Path, board: int = 5, **changed: Any) -> Path:
     """A record, and an opponent to start from, too."""
     (folder / "games").mkdir(parents=True)
     (folder / "games" / "a.sgf").write_text("(;SZ[5]RE[B+3];B[cc];W[bb])")
     for name in ("opponent", "start"):
         (folder / name).mkdir()
         torch.manual_seed(5)
-        description = model.Description(workload=model.NAME, board=board, planes=13, filters=4, blocks=1, hidden=8)
+        description = replace(model.Description(workload=model.NAME, board=board, planes=13, filters=4, blocks=1, hidden=8), **changed)
         weights.export(model.MiniGo(description), description, folder / name)
     return folder
 
@@ -153,6 +165,57 @@ def test_an_opponent_of_another_board_is_refused(make_run: MakeRun, tmp_path: Pa
     """Before the clock, and by its folder."""
     with pytest.raises(RequestError, match="opponent: it is for a board of 9 x 9, not 5 x 5"):
         MiniGoTraining(make_run(own_data(tmp_path / "own", board=9)))
+
+
+@pytest.mark.parametrize(
+    ("changed", "part", "told"),
+    [
+        ({"planes": 17}, "opponent", r"opponent: its model.planes is 17, and the run's is 13"),
+        ({"planes": 17}, "start", r"start: its model.planes is 17, and the run's is 13"),
+        ({"filters": 8}, "start", r"start: its model.filters is 8, and the run's is 4"),
+        ({"blocks": 2}, "start", r"start: its model.blocks is 2, and the run's is 1"),
+        ({"hidden": 16}, "start", r"start: its model.hidden is 16, and the run's is 8"),
+    ],
+)
+def test_a_checkpoint_of_another_network_is_refused(make_run: MakeRun, tmp_path: Path, changed: dict[str, int], part: str, told: str) -> None:
+    """Before the clock: it would end the run where its weights are taken, or in the first evaluation."""
+    asked = {"opponent": {"eval.opponent": "checkpoint"}, "start": {"model.start": "checkpoint"}}[part]
+    with pytest.raises(RequestError, match=told):
+        MiniGoTraining(with_settings(make_run(own_data(tmp_path / "own", **changed)), asked))
+
+
+def test_an_opponent_may_be_a_larger_network(make_run: MakeRun, tmp_path: Path) -> None:
+    """It only has to see the same planes."""
+    training = MiniGoTraining(with_settings(make_run(own_data(tmp_path / "own", filters=8, blocks=2, hidden=16)), {"eval.opponent": "checkpoint"}))
+    list(training.train_epoch(1))
+    assert 0 <= training.evaluate()["win_rate"] < 1
+
+
+@pytest.mark.parametrize("part", ["opponent", "start"])
+def test_a_checkpoint_without_numbers_is_refused(make_run: MakeRun, tmp_path: Path, part: str) -> None:
+    """Before the clock: the run's own network would be blamed."""
+    own = own_data(tmp_path / "own")
+    network = model.load(own / part)
+    with torch.no_grad():
+        network.value_out.bias.fill_(float("nan"))
+    weights.export(network, network.description, own / part)
+    with pytest.raises(RequestError, match=rf"{part}: value_out.bias has values that are no numbers"):
+        MiniGoTraining(make_run(own))
+
+
+def test_the_metric_names_the_checkpoint_that_is_played_against(make_run: MakeRun, tmp_path: Path) -> None:
+    """Half of the games won says nothing without whom against."""
+    own = own_data(tmp_path / "own")
+    signature = str(MiniGoTraining(with_settings(make_run(own), {"eval.opponent": "checkpoint"})).facts()["metric_signature"])
+    assert f"|opponent:{folder_sha256(own / 'opponent')}|" in signature
+    assert "opponent" not in str(MiniGoTraining(make_run(own)).facts()["metric_signature"])
+
+
+def test_findings_of_an_earlier_podium_are_stale(make_run: MakeRun) -> None:
+    """They had the board's side alone."""
+    with pytest.raises(StaleError, match="by an earlier podium"):
+        MiniGoSet(make_run()).check({"val": 1, "opponent": 5})
+    MiniGoSet(make_run()).check({"val": 1})
 
 
 def test_a_damaged_window_is_refused(make_run: MakeRun, tmp_path: Path) -> None:

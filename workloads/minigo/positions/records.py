@@ -19,7 +19,7 @@ from suite.errors import RequestError
 from suite.files.untrusted_files import UnreadableError, read, read_text
 from workloads.minigo.go.board import BLACK, WHITE, Array, Boards, geometry, legal_with_superko, play
 from workloads.minigo.go.features import SEEN, newest, planes
-from workloads.minigo.positions.moves import action, check_legal
+from workloads.minigo.positions.moves import action, check_legal, vertex
 
 # Legend: N games, A actions, F planes, P points.
 GAMES: Final = "games"
@@ -121,6 +121,14 @@ def _label(path: Path, number: int, row: Sequence[str], lengths: Mapping[str, in
     if name not in lengths or not digits or int(played) > lengths[name] or wanted is None or winner not in COLOURS:
         raise RequestError(f"{path}, line {number}: 'game file, moves before the position, move, B or W' of a game in {GAMES} is wanted")
     return Label(name=name, played=int(played), move=wanted, winner=COLOURS[winner])
+
+
+def check_labels(path: Path, records: Sequence[Record], labels: Sequence[Label], size: int) -> None:
+    """Refuse labels that ask for an illegal move, which no answer has: RequestError."""
+    shown = positions(records, [(label.name, label.played) for label in labels], size, min(SEEN))
+    for label, position in zip(labels, shown, strict=True):
+        if not position.legal_A[label.move]:
+            raise RequestError(f"{path}: {label.name} after {label.played} moves: {vertex(label.move, size)} is illegal there")
 
 
 def positions(records: Sequence[Record], asked: Sequence[tuple[str, int]], size: int, plane_count: int) -> list[Position]:

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +18,6 @@ from compliance.judge import Judge
 from compliance.verdict import Verdict
 from harness.serving import infer
 from harness.serving.audits.command import audit
-from harness.serving.audits.turns import last_reference
 from harness.serving.loadgen.result_files import read_facts
 from submissions.campaign_audits import said
 from suite.audits.names import AuditTest
@@ -140,20 +138,6 @@ def test_an_audit_with_a_run_that_stays_invalid_ends_and_says_so(honest: Path, m
         run(results, Scenario.OFFLINE, "TEST05")
     assert "2 turns, LoadGen calls a run INVALID" in capsys.readouterr().out
     assert len(json.loads((place(results, Scenario.OFFLINE) / "TEST05" / "audit.json").read_text())["found"]) == 2
-
-
-def test_a_reference_run_that_stayed_invalid_is_not_handed_on(honest: Path, tmp_path: Path) -> None:
-    """The next test would fail with it, without a reference run of its own."""
-    folder = tmp_path / "TEST04"
-    shutil.copytree(place(honest, Scenario.OFFLINE) / "TEST04", folder)
-    told = json.loads((folder / "audit.json").read_text())
-    last = folder / "reference" / f"run_{len(told['reference'])}"
-    ran: Any = SimpleNamespace(outcome=object(), reference=told["reference"], beside={})
-    handed = last_reference(ran, folder)
-    assert handed is not None and handed.folder == last
-    record = last / "run.json"
-    record.write_text(record.read_text().replace('"VALID"', '"INVALID"'))
-    assert last_reference(ran, folder) is None
 
 
 def test_a_campaign_is_audited_by_podiums_own_rules(honest: Path, tmp_path: Path) -> None:

@@ -114,10 +114,11 @@ def take_over(ran: Ran, before: ReferenceRun) -> Outcome:
 
 
 def last_reference(ran: Ran, folder: Path) -> ReferenceRun | None:
-    """Return a finished test's last reference run; `folder` is where the test lies now."""
-    if ran.outcome is None:
+    """Return a finished test's last reference run, unless it is INVALID: the next test would fail with it; `folder` is where the test lies now."""
+    last = folder / REFERENCE / f"run_{len(ran.reference)}"
+    if ran.outcome is None or is_invalid(last):
         return None
-    return ReferenceRun(folder=folder / REFERENCE / f"run_{len(ran.reference)}", outcome=ran.outcome, value=ran.reference[-1], beside=ran.beside)
+    return ReferenceRun(folder=last, outcome=ran.outcome, value=ran.reference[-1], beside=ran.beside)
 
 
 def clear(record: AuditRecord) -> bool:

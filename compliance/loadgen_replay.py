@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
-from typing import Final
+from typing import Any, Final
 
 from suite.loadgen.scenario import Scenario
 
@@ -25,6 +25,7 @@ accuracy_log_rng_seed only rotates it by an offset.
 """
 MASK: Final = 0xFFFFFFFF
 BELOW_ONE: Final = math.nextafter(1.0, 0.0)
+REAL_BYTES: Final = 8
 NS_PER_S: Final = 1e9
 GENERATED_AHEAD: Final = 2
 """loadgen.cc, GenerateQueries: all scenarios except Server prepare queries for twice the duration."""
@@ -44,6 +45,13 @@ class Twister:
     def real(self) -> float:
         """Draw from std::uniform_real_distribution<double>(0, 1): two words, the lower one first."""
         return min(self.random.getrandbits(64) / 2.0**64, BELOW_ONE)
+
+    def reals(self, count: int) -> Any:
+        """Draw that many at once: an array (count,) of float64."""
+        import numpy
+
+        words = numpy.frombuffer(self.random.randbytes(count * REAL_BYTES), "<u8")
+        return numpy.minimum(words / 2.0**64, BELOW_ONE)
 
     def below(self, bound: int) -> int:
         """Draw from std::uniform_int_distribution(0, bound - 1), by Lemire's method."""
@@ -140,21 +148,33 @@ class Plan:
 
     def due_ns(self) -> Iterator[int]:
         """Draw when each query is due; Server's gaps are exponential, the others' constant. LoadGen truncates each to whole nanoseconds."""
-        draw, due, period = Twister(self.schedule_seed), 0, int(NS_PER_S / self.rate)
+        draw, due = Twister(self.schedule_seed), 0
         while True:
             yield due
-            due += int(-math.log(1.0 - draw.real()) / self.rate * NS_PER_S) if self.scenario is Scenario.SERVER else period
+            due += int(-math.log(1.0 - draw.real()) / self.rate * NS_PER_S) if self.scenario is Scenario.SERVER else self.period_ns
+
+    @property
+    def period_ns(self) -> int:
+        """Return the gap between two queries of a scenario that draws none."""
+        return int(NS_PER_S / self.rate)
+
+    def last_due_ns(self) -> tuple[int, int, int]:
+        """Return when the last query but one is due, the last one, and one more would be; -1 for a query that is not there."""
+        if self.scenario is Scenario.SERVER:
+            before, last, end = [-1, *first(self.due_ns(), self.queries + 1)][-3:]
+            return before, last, end
+        return (self.queries - 2) * self.period_ns if self.queries > 1 else -1, (self.queries - 1) * self.period_ns, self.queries * self.period_ns
 
     def until_ns(self) -> float:
         """Return the time up to which queries are generated."""
         return self.duration_ms * 1e6 * (1 if self.scenario is Scenario.SERVER else GENERATED_AHEAD)
 
-    def chances(self, count: int) -> Iterator[float]:
-        """Draw, for each of the first `count` samples, the number compared with the share of answers to log."""
-        turn, series = Twister(self.log_seed).real(), Twister(UNSEEDED)
-        for _ in range(count):
-            value = series.real() + turn
-            yield value if value < 1.0 else value - 1.0
+    def chances(self, count: int) -> Any:
+        """Draw, for each of the first `count` samples, the number compared with the share of answers to log: an array (count,)."""
+        import numpy
+
+        values = Twister(UNSEEDED).reals(count) + Twister(self.log_seed).real()
+        return numpy.where(values < 1.0, values, values - 1.0)
 
 
 def first(values: Iterator[int], count: int) -> list[int]:

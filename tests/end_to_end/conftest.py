@@ -10,6 +10,9 @@ import pytest
 
 FAKES = Path(__file__).resolve().parents[1] / "fakes"
 sys.path.insert(0, str(FAKES))
+
+from podium_fakes.kept import keep_ceiling  # noqa: E402
+
 FAKE = ("--framework", "fake", "--engine", "fake", "--device", "cpu", "--precision", "fp32", "--threads", "1")
 RATE = ("--set", "server.target_qps=500")
 """Low enough for any machine, so that no run is done twice."""
@@ -19,9 +22,10 @@ Podium = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture(scope="session")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What the processes see: the fake workload, and a cache of their own."""
+    """What the processes see: the fake workload, and a cache of their own, in which this host's ceiling is known."""
     paths = os.pathsep.join(filter(None, [str(FAKES), os.environ.get("PYTHONPATH")]))
-    return {**os.environ, "PYTHONPATH": paths, "PODIUM_CACHE": str(tmp_path_factory.mktemp("cache"))}
+    keep_ceiling(cache := tmp_path_factory.mktemp("cache"))
+    return {**os.environ, "PYTHONPATH": paths, "PODIUM_CACHE": str(cache), "PODIUM_FAKE_BRIEF": "yes"}
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +46,8 @@ def fake() -> Sequence[str]:
 
 
 @pytest.fixture(scope="session")
-def campaign(podium: Podium, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, "subprocess.CompletedProcess[str]"]:
-    """A results folder after `podium run fake`, and what the command said; tests that change it take a copy."""
-    results = tmp_path_factory.mktemp("campaign") / "results"
-    return results, podium("run", "fake", "--results", results, "--seed", 1, *FAKE, *RATE)
+def campaign(podium: Podium, environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, "subprocess.CompletedProcess[str]"]:
+    """A results folder after `podium run fake` on a host that it does not know, and what the command said; tests that change it take a copy."""
+    folder = tmp_path_factory.mktemp("campaign")
+    unknown = {name: value for name, value in environment.items() if name != "PODIUM_FAKE_BRIEF"} | {"PODIUM_CACHE": str(folder / "cache")}
+    return folder / "results", podium("run", "fake", "--results", folder / "results", "--seed", 1, *FAKE, *RATE, environment=unknown)

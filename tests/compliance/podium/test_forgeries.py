@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from spoiling import put, set_value, swap, value_in
 
 from compliance.documents.podium.inference import POWER_TIME
 from compliance.judge import Judge
-from compliance.loadgen_replay import Twister
+from compliance.loadgen_replay import Twister, first
 from compliance.verdict import Severity
 from suite.files.layout import ACCURACY, DETAIL, SUMMARY, file_sha256
 from suite.loadgen.scenario import Scenario
@@ -421,6 +422,23 @@ def test_the_generator_is_that_of_the_standard() -> None:
     """ISO C++ [rand.predef]: the 10,000th word of a default-seeded mt19937 is 4123659995."""
     draw = Twister(5489)
     assert [draw.random.getrandbits(32) for _ in range(10_000)][-1] == 4_123_659_995
+
+
+@pytest.mark.parametrize("seed", [0, 5489, 2**62 + 12345])
+def test_numbers_drawn_at_once_are_those_drawn_one_by_one(seed: int) -> None:
+    """To the last bit: a chance that is rounded otherwise would call an honest log forged."""
+    one, all_at_once = Twister(seed), Twister(seed)
+    assert [one.real() for _ in range(1000)] == all_at_once.reals(1000).tolist()
+    assert one.real() == all_at_once.real()
+
+
+@pytest.mark.parametrize("scenario", list(Scenario))
+@pytest.mark.parametrize("queries", [1, 2, 300])
+def test_the_last_queries_are_due_as_in_the_whole_schedule(scenario: Scenario, queries: int) -> None:
+    """A stream has millions, of which the last three are looked at."""
+    plan = replace(making.LOADS[scenario].plan(performance=True), queries=queries)
+    due = [-1, *first(plan.due_ns(), queries + 1)]
+    assert plan.last_due_ns() == tuple(due[-3:])
 
 
 @pytest.mark.parametrize(("device", "described"), [("cuda:0-1", 2), ("cuda:0,2", 3), ("cuda:1", 2), ("cuda:0-7", None)])

@@ -111,8 +111,7 @@ def scheduled(run: LoadGenRun, plan: Plan) -> Iterator[Fault]:
     """
     if plan.queries > REPLAYED:
         return
-    due = first(plan.due_ns(), plan.queries + 1)
-    end, last, before = due[-1], due[-2], due[-3] if plan.queries > 1 else -1
+    before, last, end = plan.last_due_ns()
     until, slack = plan.until_ns(), 2 * SIX_DIGITS + plan.rate / NS_PER_S
     if last < until * (1 - slack) or plan.queries < plan.least_queries or (plan.queries > plan.least_queries and before >= until * (1 + slack)):
         required = f"as many as {until / NS_PER_S:g} s at {plan.rate:g} queries/s ask for, at least {plan.least_queries}"
@@ -131,11 +130,12 @@ def logged(run: LoadGenRun, plan: Plan) -> Iterator[Fault]:
     target, planned, count = run.number("effective_accuracy_log_sampling_target"), planned_samples(run), run.number("result_query_count")
     if not target or planned is None or count is None or any(source.has(Kind.MISSING, Kind.UNREADABLE) for source in run.sources):
         return
-    share, told = target / planned, set(run.answers.sequence)
-    wrong = []
-    for number, chance in enumerate(plan.chances(int(min(count * plan.per_query, REPLAYED)))):
-        if (number in told) != (chance <= share) and abs(chance - share) > SIX_DIGITS * share:
-            wrong.append(number)
+    import numpy
+
+    share, chances = target / planned, plan.chances(max(0, int(min(count * plan.per_query, REPLAYED))))
+    told = numpy.zeros(len(chances), bool)
+    told[[number for number in run.answers.sequence if 0 <= number < len(told)]] = True
+    wrong = numpy.flatnonzero((told != (chances <= share)) & (abs(chances - share) > SIX_DIGITS * share)).tolist()
     if wrong:
-        found = f"seq_id {', '.join(map(str, wrong[:SHOWN]))}: {'logged' if wrong[0] in told else 'not logged'}, {len(wrong)} such in all"
+        found = f"seq_id {', '.join(map(str, wrong[:SHOWN]))}: {'logged' if told[wrong[0]] else 'not logged'}, {len(wrong)} such in all"
         yield run.fault(ACCURACY, found, "the answers that accuracy_log_rng_seed and the counts choose")

@@ -150,7 +150,7 @@ def searched(case: Case, seed: int) -> Found:
         count, parts = int(late.sum()), [float(part.sum()) for part in np.array_split(late, WINDOWS)]
         valid = step.full and count <= most_over(step.queries, case.percentile)
         search.took(Seen(rate=step.rate, queries=step.queries, over=count, dispersion=dispersion(parts), full=step.full, valid=valid))
-        queries, seconds = queries + step.queries, seconds + lasted
+        queries, seconds = queries + len(late) + (0 if step.full else aim.skipped(step.rate)), seconds + lasted
     return Found(search.best, search.runs, queries, seconds)
 
 

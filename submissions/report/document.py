@@ -35,7 +35,7 @@ class Axis:
     """Lower end; None: at the smallest value."""
     high: float | None = None
     whole: bool = False
-    """Only integers: epochs."""
+    """Only integers: epochs; on a logarithmic axis, the values that occur: batch sizes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,19 +14,21 @@ from compliance.logs.loadgen import query_times
 from compliance.logs.mllog import mllog_lines
 from compliance.logs.mllog.mllog_lines import Record
 from compliance.logs.source_file import SourceFile, read_document
-from compliance.recognition.tree_path import folders, is_file
+from compliance.recognition.tree_path import folders, homes, is_file, performance_runs
 from compliance.verdict import Fault
 from suite.files.layout import DETAIL, PARTIAL, QUERIES, RUN_RECORD, stays_inside
 from suite.files.untrusted_files import UnreadableError, read
 from suite.records import RunRecord
 from suite.rounds import Round
 from suite.studies.documents import STUDY
-from suite.studies.rates import PEAK, SPEED, TRIAL, Peak, Speed, SpeedRow, Trial, TrialRecord
+from suite.studies.rates import PEAK, SPEED, TRIAL, Peak, Speed, SpeedRow, Stamps, Trial, TrialRecord
 
 D = TypeVar("D", Peak, Speed)
 PEAKS: Final = msgspec.json.Decoder(Peak)
 SPEEDS: Final = msgspec.json.Decoder(Speed)
 TRIALS: Final = msgspec.json.Decoder(TrialRecord)
+STAMPED: Final = ("workload", "profile", "checkpoint_sha256", "engine", "precision", "framework", "device", "threads", "system", "version")
+"""What a run's record says of system and weights too."""
 FIELDS: Final[Mapping[Any, frozenset[str]]] = {kind: frozenset(each.name for each in fields(kind)) for kind in (Peak, Speed, TrialRecord)}
 
 
@@ -76,7 +78,7 @@ class RateStudy(Generic[D]):
     study: D
     runs: Sequence[RateRun]
     folders: Sequence[str]
-    """Folders with the record of a trial, relative to the study's."""
+    """Folders with the record of a trial, or of a performance run of these weights on this system, relative to the study's."""
     round: Round
 
     def fault(self, found: str, required: str) -> Fault:
@@ -111,13 +113,32 @@ def read_rates(folder: Path, round: Round, sources: list[SourceFile]) -> AnyRate
         peak = read_document(table, PEAKS, FIELDS[Peak])
         return None if peak is None else PeakFile(folder=folder, study=peak, runs=runs_of(folder, peak.trials, sources), folders=trials_in(folder), round=round)
     speed = read_document(table, SPEEDS, FIELDS[Speed])
-    return None if speed is None else SpeedFile(folder=folder, study=speed, runs=runs_of(folder, speed.rows, sources), folders=(), round=round)
+    if speed is None:
+        return None
+    served = served_in(folder, speed.stamps)
+    return SpeedFile(folder=folder, study=speed, runs=runs_of(folder, speed.rows, sources), folders=served, round=round)
 
 
 def trials_in(folder: Path) -> tuple[str, ...]:
     """Return the folders of a study that hold a trial; what is unfinished is none."""
     below = [each for system in folders(folder) for each in folders(system)]
     return tuple(each.relative_to(folder).as_posix() for each in below if is_file(each / TRIAL) and not each.name.endswith(PARTIAL))
+
+
+def served_in(folder: Path, stamps: Stamps) -> tuple[str, ...]:
+    """Return the performance runs in a study's folder that are of its system and weights."""
+    scenarios = (each for home in homes(folder) for system in folders(home / "results") for bench in folders(system) for each in folders(bench))
+    runs = (run for scenario in scenarios for run in performance_runs(scenario))
+    return tuple(run.relative_to(folder).as_posix() for run in runs if is_of(run, stamps))
+
+
+def is_of(run: Path, stamps: Stamps) -> bool:
+    """Tell whether a run's record has these stamps; of one that cannot be read nothing is known."""
+    try:
+        record = read(run / RUN_RECORD, RECORD.decode)
+    except UnreadableError:
+        return False
+    return all(getattr(record, name) == getattr(stamps, name) for name in STAMPED)
 
 
 def runs_of(folder: Path, rows: Sequence[SpeedRow | Trial], sources: list[SourceFile]) -> tuple[RateRun, ...]:

@@ -17,11 +17,12 @@ from compliance.recognition.tree_path import is_file, is_folder
 from compliance.verdict import Fault, Severity
 from suite import registry
 from suite.errors import PodiumError
-from suite.files.layout import ACCURACY, DETAIL, QUERIES, SUMMARY, TELEMETRY, stays_inside
-from suite.files.untrusted_files import UnreadableError
+from suite.files.layout import ACCURACY, CHECKPOINT_RECORD, CHECKPOINTS, DETAIL, QUERIES, SUMMARY, TELEMETRY, stays_inside
+from suite.files.untrusted_files import UnreadableError, read
 from suite.loadgen import power_window
 from suite.measurement import power_readings
 from suite.measurement.power_readings import Work
+from suite.records import CheckpointRecord
 from suite.rounds import Round
 from suite.studies.documents import ACCURACY as SCORED
 from suite.studies.documents import POINT, STUDY, TRUTH, Drift, Point, Row, Study, parts_of
@@ -29,6 +30,7 @@ from suite.workload import Scores
 
 STUDY_DECODER: Final = msgspec.json.Decoder(Study)
 POINT_DECODER: Final = msgspec.json.Decoder(Point)
+CHECKPOINT_DECODER: Final = msgspec.json.Decoder(CheckpointRecord)
 STUDY_FIELDS: Final = frozenset(field.name for field in fields(Study))
 POINT_FIELDS: Final = frozenset(field.name for field in fields(Point))
 DAMAGE: Final = (ValueError, LookupError, OSError, ArithmeticError, TypeError, MemoryError, RecursionError)
@@ -83,6 +85,8 @@ class StudyFile:
     """Folder of an engine and number format -> scores recomputed from its accuracy run, or why there are none."""
     entries: Sequence[str]
     """Files and folders of the study and of its systems, as paths relative to it; a folder's ends with a slash."""
+    reference: Mapping[str, float] | None
+    """Reference accuracy in the record of the study's checkpoint; None where the record is not in the results folder."""
     round: Round
 
     @property
@@ -111,8 +115,20 @@ def read_study(folder: Path, round: Round, sources: list[SourceFile]) -> StudyFi
         points=tuple(read_point(row, folder / row.folder, sources) for row in told),
         scores={system: scored(folder, system, study.subject, sources) for system in systems if is_folder(folder / system / SCORED)},
         entries=tuple(entries(folder)),
+        reference=reference(folder, study),
         round=round,
     )
+
+
+def reference(folder: Path, study: Study) -> Mapping[str, float] | None:
+    """Read the reference accuracy of a workload's checkpoint from the results folder in which the study lies; None if it is not there."""
+    if study.bare or not stays_inside(place := f"{study.subject}/{study.weights}"):
+        return None
+    record = folder.absolute().parent.parent / CHECKPOINTS / place / CHECKPOINT_RECORD
+    try:
+        return read(record, CHECKPOINT_DECODER.decode).reference_accuracy
+    except UnreadableError:
+        return None
 
 
 def entries(folder: Path) -> Iterator[str]:

@@ -6,7 +6,7 @@ from dataclasses import asdict, fields
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from compliance.documents.podium.rates import PeakFile, RateRun, SpeedFile
+from compliance.documents.podium.rates import STAMPED, PeakFile, RateRun, SpeedFile
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite.files.layout import QUERIES, RUN_RECORD, stays_inside
@@ -15,7 +15,7 @@ from suite.loadgen.headline import METRICS
 from suite.loadgen.percentiles import fraction
 from suite.loadgen.scenario import Scenario
 from suite.rounds import ScenarioRow
-from suite.studies.rates import RUN, TRIAL, VALID, Sought, SpeedRow, Stamps, Trial, aim_of, answer_of, counted, replayed, seen_of
+from suite.studies.rates import NOT_SUBMITTABLE, RUN, TRIAL, VALID, Sought, SpeedRow, Stamps, Trial, aim_of, answer_of, counted, replayed, seen_of
 
 RELATIVE: Final = 1e-9
 """Of figures and of what they are recomputed from: the same arithmetic on the same numbers."""
@@ -29,7 +29,6 @@ PROBE_MS: Final = 1
 """harness.serving.peak.trials: a probe is as long as its queries."""
 EVERY: Final = 100.0
 """The percentile that no number of queries proves."""
-STAMPED: Final = ("workload", "profile", "checkpoint_sha256", "engine", "precision", "framework", "device", "threads", "system", "version")
 
 
 def scenario_of(label: str) -> Scenario | None:
@@ -51,6 +50,12 @@ def misplaced(study: PeakFile | SpeedFile, rows: Sequence[SpeedRow | Trial]) -> 
         yield study.fault(f"the run {folder!r} stands behind {named.count(folder)} rows", "a folder of the study for each row")
 
 
+def left_out(study: PeakFile | SpeedFile, rows: Sequence[SpeedRow | Trial]) -> Iterator[Fault]:
+    """Yield runs of a study that its table does not name."""
+    for folder in sorted(set(study.folders) - {row.folder for row in rows}):
+        yield study.fault(f"the run {folder!r} in the study's folder", "only runs that the table names")
+
+
 def unstamped(run: RateRun, stamps: Stamps) -> Iterator[Fault]:
     """Yield what a run's record says otherwise than the study."""
     for name in STAMPED if run.record else ():
@@ -69,9 +74,7 @@ def trials(study: PeakFile) -> Iterator[Fault]:
     names = [PurePosixPath(trial.folder).name for trial in study.study.trials]
     if names != (wanted := [NAME.format(number) for number in range(1, len(names) + 1)]):
         yield study.fault(f"the runs {', '.join(names)}", f"{wanted[0]} to {wanted[-1]}, in their order")
-    named = {trial.folder for trial in study.study.trials}
-    for folder in sorted(set(study.folders) - named):
-        yield study.fault(f"the run {folder!r} in the study's folder", "only runs that the table names")
+    yield from left_out(study, study.study.trials)
     for run in study.runs:
         if run.latencies_ns is None:
             yield run.fault(f"no {QUERIES}", f"{QUERIES}, in which late queries are counted", QUERIES)
@@ -209,12 +212,15 @@ def steps(study: PeakFile) -> Iterator[Fault]:
 
 @rule("speed.rows", SpeedFile)
 def speed(study: SpeedFile) -> Iterator[Fault]:
-    """Each row of speed alone is what one LoadGen performance run of these weights has.
+    """Each row of speed alone is what one LoadGen performance run of these weights has, each run has a row, and the table says that it is no result.
 
     Source: docs/STUDIES.md.
     Advice: run podium infer --weights again: it writes the table anew.
     """
     yield from misplaced(study, study.study.rows)
+    yield from left_out(study, study.study.rows)
+    if study.study.note != NOT_SUBMITTABLE:
+        yield study.fault(f"note {study.study.note!r}", repr(NOT_SUBMITTABLE))
     for run in study.runs:
         yield from unstamped(run, study.study.stamps)
         scenario = scenario_of(run.told.scenario) if isinstance(run.told, SpeedRow) else None

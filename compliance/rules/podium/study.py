@@ -112,8 +112,11 @@ def figures(study: StudyFile) -> Iterator[Fault]:
     Advice: run podium sweep again: it writes the table anew from the runs that are there.
     """
     for point in study.points:
-        if any(point.number(key) is None for key in (QUERIES, MEAN, *(share_key(share) for _, share in SHARES.values()))):
+        if point.number(QUERIES) is None or point.number(MEAN) is None:
             continue  # study.loop says so
+        for key in (share_key(share) for least, share in SHARES.values() if (point.number(QUERIES) or 0) >= least):
+            if point.number(key) is None:
+                yield point.fault(f"{key} {point.value(key)!r}", "a latency, as LoadGen logs it", key=key)
         made = cells(lambda key, of=point: of.number(key) or 0.0, point.told.batch)  # type: ignore[misc]
         if isinstance(point.told, Row):
             low, high = interval(point.parts_ns, point.told.batch)
@@ -188,6 +191,8 @@ def accuracy(study: StudyFile) -> Iterator[Fault]:
     Advice: run podium sweep again: it scores each engine and number format once.
     """
     whole = study.study
+    if whole.command is not None and study.reference is not None and not close(whole.reference, study.reference):
+        yield study.fault(f"reference accuracy {whole.reference}", f"{dict(study.reference)}, as the checkpoint's record has it")
     for row in whole.rows:
         made = study.scores.get(row.folder.partition("/")[0]) if row.folder else {}
         differs = {name: value - whole.reference[name] for name, value in row.scores.items() if name in whole.reference}

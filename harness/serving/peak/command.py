@@ -1,15 +1,17 @@
 """`podium peak`: drives a search, keeps every probe and run, and says what they prove."""
 
 import json
+import shlex
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import click
+from click.core import ParameterSource
 
 from harness.child_process import in_child
 from harness.distributed import Alone
@@ -17,7 +19,7 @@ from harness.doctor.dtype_trials import Attempt, Half, check
 from harness.machine.system_description import describe
 from harness.serving.loadgen.probe import Look, LookJob, look
 from harness.serving.peak.multi_stream import next_step
-from harness.serving.peak.trials import Session, kept, record_in, run_step, worded
+from harness.serving.peak.trials import Session, kept, record_in, run_step, same, worded
 from harness.serving.setup import Bench, Searched, set_up
 from harness.serving.weights.speed import stamps_of
 from harness.thread_count import beside_others
@@ -55,6 +57,10 @@ class Ask:
     tolerance: float
 
 
+ROUNDS: Final = Ask(scenario=Scenario.SERVER, within_ms=None, percentile=None, budget_s=BUDGET_S, tolerance=TOLERANCE)
+"""The search whose best run `podium infer --peak` takes."""
+
+
 def peak(workload: str, options: Options, ask: Ask, checkpoint: Path | None, form: str) -> None:
     """Search, print and save; JudgedError if no full run was VALID, RequestError for a budget below one full run."""
     bench = set_up(workload, options, checkpoint)
@@ -73,21 +79,30 @@ def peak(workload: str, options: Options, ask: Ask, checkpoint: Path | None, for
         click.echo(f"{sentence(found)}\nsaved in {home}")
     if found.answer.valid is None:
         raise JudgedError("no full run was VALID" if found.answer.runs else "the budget ended before a full run")
-    if form != "json" and found.sought.of_round:
-        note(f"next: podium infer {workload} --scenario server --peak")
+    if form != "json" and found.sought.of_round and home == home_of(bench, ROUNDS) and ask.tolerance == ROUNDS.tolerance:
+        note(f"next: {shlex.join(('podium', 'infer', workload, '--scenario', 'server', '--peak', *given()))}")
+
+
+def given() -> Iterator[str]:
+    """Yield the options of this command that `podium infer` has too: with others it would search another system."""
+    context = click.get_current_context()
+    for each in context.command.params:
+        if each.name in (*Options.__dataclass_fields__, "checkpoint") and context.get_parameter_source(each.name) is ParameterSource.COMMANDLINE:
+            values = context.params[each.name]
+            for value in values if each.multiple else (values,):
+                yield from (each.opts[0], str(value))
 
 
 def best_run(bench: Bench, seen: Look) -> Searched:
     """Search the round's own peak rate, and return its best run; JudgedError if no full run was VALID."""
-    ask = Ask(scenario=Scenario.SERVER, within_ms=None, percentile=None, budget_s=BUDGET_S, tolerance=TOLERANCE)
-    session = session_of(bench, ask, seen, home_of(bench, ask))
+    session = session_of(bench, ROUNDS, seen, home_of(bench, ROUNDS))
     whole_s = lasts_s(session, Step(rate=session.sought.seen / 2, queries=session.aim.full(session.sought.seen / 2), full=True))
-    found = search(session, replace(ask, budget_s=max(BUDGET_S, BUDGET_RUNS * whole_s)))
+    found = search(session, replace(ROUNDS, budget_s=max(BUDGET_S, BUDGET_RUNS * whole_s)))
     click.echo(sentence(found))
     answer = found.answer
     if answer.valid is None:
         raise JudgedError("no full run of the search was VALID")
-    proven = SearchRecord(invalid_qps=answer.invalid, runs=answer.runs, probes=answer.probes, tolerance=ask.tolerance)
+    proven = SearchRecord(invalid_qps=answer.invalid, runs=answer.runs, probes=answer.probes, tolerance=ROUNDS.tolerance)
     return Searched(folder=session.home / answer.folder, rate=answer.valid, search=proven)
 
 
@@ -123,7 +138,7 @@ def session_of(bench: Bench, ask: Ask, seen: Look, home: Path) -> Session:
         raise JudgedError(f"{bench.request.name}: one sample alone takes {seen.probe.latency_ns / NS_PER_MS:.2f} ms; no rate keeps {bound}")
     session = Session(bench=bench, look=seen, stamps=stamps_of(bench), sought=sought, home=home)
     first = record_in(home / session.stamps.system / "trial-01")
-    return replace(session, sought=replace(sought, seen=first.sought.seen)) if first else session
+    return replace(session, sought=replace(sought, seen=first.sought.seen)) if first and same(first, session) else session
 
 
 def sought_of(bench: Bench, ask: Ask, seen: Look) -> Sought:

@@ -19,12 +19,14 @@ from harness.serving.loadgen.test_settings import Schedule
 from harness.serving.run_record import Result, write_run_record
 from harness.serving.setup import Bench
 from suite.errors import JudgedError
-from suite.files.layout import DETAIL, QUERIES
+from suite.files.layout import DETAIL, PARTIAL, QUERIES
+from suite.files.superseded import supersede
 from suite.files.untrusted_files import UnreadableError, read
 from suite.loadgen.advice import LATENCY_SHARE
 from suite.loadgen.headline import METRICS
 from suite.loadgen.scenario import Scenario
 from suite.records import write_json
+from suite.studies.documents import STUDY
 from suite.studies.peak_search import Aim, Step
 from suite.studies.rates import PROBE, RUN, TRIAL, VALID, Sought, Stamps, Trial, TrialRecord, aim_of, counted
 from suite.workload import Mode
@@ -63,16 +65,19 @@ class Session:
 
 
 def kept(session: Session) -> list[Trial]:
-    """Read the runs that an earlier command kept, in their order; runs of another system or request, and what follows a gap, are deleted."""
+    """Read the runs that an earlier command kept, in their order; runs of another system or request, and what follows a gap, are moved aside."""
     trials: list[Trial] = []
-    folders = sorted((session.home / session.stamps.system).glob("trial-*"))
-    for folder in folders:
-        record = record_in(folder)
-        wanted = place(session, len(trials))
-        if record is None or folder != wanted or not same(record, session):
-            shutil.rmtree(folder, ignore_errors=True)
+    strange: list[Path] = []
+    for folder in sorted(session.home.glob("*/trial-*")):
+        record = None if folder.name.endswith(PARTIAL) else record_in(folder)
+        if record is None:
+            shutil.rmtree(folder, ignore_errors=True)  # of a killed run
+        elif folder != place(session, len(trials)) or not same(record, session):
+            strange.append(folder)
         else:
             trials.append(record.trial)
+    table = [] if trials else [session.home / STUDY]
+    supersede(session.home.parents[1], [*strange, *table])
     return trials
 
 

@@ -39,12 +39,11 @@ AGAIN: Final = "again"
 
 def sweep(request: Request, options: Options, form: str) -> None:
     """Measure, print and save; JudgedError if no point could be measured."""
-    with raised(), exclusive(options.results.absolute()):
+    with raised(), exclusive(options.results.absolute()), redirect_stdout(sys.stderr if form != "text" else sys.stdout):
         every = [Series(swept) for swept in subjects(options, request)]
-        with redirect_stdout(sys.stderr if form != "text" else sys.stdout):
-            begun = sheets(every, request, options.results)
-            measure_idle([sheet.home for sheet in begun], every[0].swept.subject.power, every[0].identity.device)
-            studies = measure(begun, every)
+        begun = sheets(every, request, options.results)
+        measure_idle([sheet.home for sheet in begun], every[0].swept.subject.power, every[0].identity.device)
+        studies = measure(begun, every)
     show(studies, options, form)
     if not any(row.samples_per_second for study in studies for row in study.rows):
         raise JudgedError("no point could be measured")

@@ -4,22 +4,18 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
 
 import click
-import msgspec
 
 from harness.serving.sweep.idle import idle_in
 from harness.serving.sweep.points import plain
-from harness.serving.sweep.study_files import point_in, save
+from harness.serving.sweep.study_files import point_in, save, study_in
 from harness.serving.sweep.subjects import Request, Swept, home
 from suite.files.layout import PARTIAL
 from suite.files.superseded import supersede
-from suite.files.untrusted_files import UnreadableError, read
 from suite.studies.documents import ACCURACY, IDLE, NS_PER_S, STUDY, TRUTH, Asked, Command, Drift, Point, Row, Study, best_within, ordered, own_settings
 from suite.workload import Scores
 
-STUDIES: Final = msgspec.json.Decoder(Study)
 Place = tuple[str, str, int]
 """Engine, precision, batch."""
 
@@ -171,9 +167,8 @@ def sheets(every: Sequence[Series], request: Request, results: Path) -> list[She
 
 def kept(place: Path, series: Sequence[Series], request: Request) -> Earlier:
     """Read what an earlier sweep measured of the same system, and say which rows stay though this one does not ask for them."""
-    try:
-        study = read(place / STUDY, STUDIES.decode)
-    except UnreadableError:
+    study = study_in(place)
+    if study is None:
         return Earlier()
     first = series[0].identity
     alike = ("subject", "bare", "weights", "profile", "system", "device", "threads", "seconds", "version")

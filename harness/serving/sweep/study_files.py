@@ -8,15 +8,24 @@ import msgspec
 
 from suite.files.untrusted_files import UnreadableError, read
 from suite.records import write_json
-from suite.studies.documents import POINT, Point, Study
+from suite.studies.documents import POINT, STUDY, Point, Study
 
 POINTS: Final = msgspec.json.Decoder(Point)
+TABLES: Final = msgspec.json.Decoder(Study)
 
 
 def point_in(folder: Path) -> Point | None:
     """Read a point's identity; None if it is missing or unreadable."""
     try:
         return read(folder / POINT, POINTS.decode)
+    except UnreadableError:
+        return None
+
+
+def study_in(home: Path) -> Study | None:
+    """Read a study's table; None if it is missing or unreadable."""
+    try:
+        return read(home / STUDY, TABLES.decode)
     except UnreadableError:
         return None
 

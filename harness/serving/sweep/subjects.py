@@ -14,8 +14,10 @@ from harness.serving.loadgen.batching import Batching
 from harness.serving.loadgen.session import System
 from harness.serving.setup import set_up
 from harness.serving.sweep.points import PERCENTILE, Subject
+from harness.serving.sweep.study_files import study_in
 from suite import __version__, registry
 from suite.cli import Options
+from suite.console.screen import note
 from suite.engine import Engine
 from suite.errors import MissingError, RequestError
 from suite.files.layout import file_sha256, slug
@@ -215,11 +217,26 @@ def network_settings(round: Round, options: Options) -> dict[str, Any]:
     return defaults | choose(round.settings, options.config, options.assignments)
 
 
+def begun(options: Options, request: Request) -> int:
+    """Return the CPU threads of a study that this sweep goes on with, if the machine still has them, and say so where they are few; 0 if there is none.
+
+    What others use now decides the threads of a new study; points with others than the first ones would be of another system.
+    """
+    tables = (study_in(home(options.results, name)) for name in (*request.workloads, *request.networks))
+    alike = {"system": host_name(resolve(options.device)), "seconds": request.seconds, "version": __version__}
+    for study in filter(None, tables):
+        if all(getattr(study, name) == value for name, value in alike.items()) and study.threads <= cpus.available():
+            if study.threads < cpus.available():
+                note(f"CPU threads, as in the study of {study.subject} that is there: {study.threads} of {cpus.available()} (--threads takes another number)")
+            return study.threads
+    return 0
+
+
 def subjects(options: Options, request: Request) -> Iterator[Swept]:
     """Set up all subjects before the first point, so that an invalid request is refused at once."""
     check_folders(options)
     resolve(options.device)  # one: a batch is measured on it
-    options = replace(options, threads=options.threads or cpus.left(cpus.busy_share()))  # the same for all points
+    options = replace(options, threads=options.threads or begun(options, request) or cpus.left(cpus.busy_share()))  # the same for all points
     if options.data and request.workloads and request.networks:
         raise RequestError("--data belongs to workloads or to networks: sweep them by commands of their own, in studies of two names")
     for engine in request.engines:

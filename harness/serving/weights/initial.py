@@ -7,10 +7,13 @@ from typing import Any, Final
 
 from harness.data_survey import informed
 from harness.request import Request, prepare
+from harness.serving.checkpoint_selection import DECODER
 from suite import __version__
 from suite.cli import Options
 from suite.engine import Precision
+from suite.errors import RequestError
 from suite.files.layout import CHECKPOINT_RECORD, PARTIAL, checkpoint_folder, folder_sha256, sync
+from suite.files.untrusted_files import UnreadableError, read
 from suite.records import CheckpointRecord, write_record
 
 SEED: Final = 0
@@ -32,12 +35,14 @@ def export_initial(workload: str, options: Options, folder: Path) -> Request:
 
 
 def keep(request: Request, made: Path, origin: str) -> Path:
-    """Give exported weights their record and their place among the checkpoints; return the place."""
+    """Give exported weights their record and their place among the checkpoints; RequestError if a training here made the same; return the place."""
     sha256 = folder_sha256(made)
+    folder = checkpoint_folder(request.options.results.absolute(), request.name, sha256)
+    if trained_here(folder):
+        raise RequestError(f"{folder}: these weights were trained here, and their record stays; serve them without importing")
     write_record(made / CHECKPOINT_RECORD, record_of(request, sha256, origin))
     for path in made.iterdir():
         sync(path)
-    folder = checkpoint_folder(request.options.results.absolute(), request.name, sha256)
     folder.parent.mkdir(parents=True, exist_ok=True)
     if folder.exists():
         write_record(folder / CHECKPOINT_RECORD, record_of(request, sha256, origin))
@@ -46,6 +51,14 @@ def keep(request: Request, made: Path, origin: str) -> Path:
         made.rename(folder)
         sync(folder.parent)
     return folder
+
+
+def trained_here(folder: Path) -> bool:
+    """Tell whether a checkpoint has the record of a training."""
+    try:
+        return not read(folder / CHECKPOINT_RECORD, DECODER.decode).origin
+    except UnreadableError:
+        return False
 
 
 def record_of(request: Request, sha256: str, origin: str) -> CheckpointRecord:

@@ -24,6 +24,13 @@ COLOURS: Final = 6
 """Classes s0 to s5 of the style sheet."""
 THOUSANDS_FROM: Final = 10_000
 """Values from which thousands are written as k and millions as M: longer numbers do not fit beside the axis of a narrow screen."""
+NARROW_LETTER: Final = 8.4
+"""Mean width of a letter on a narrow screen, where the style sheet makes text larger."""
+KEY: Final = 34
+"""Width of a line beside its name in the legend, with the gap behind the name."""
+LEGEND_ROW: Final = 20
+APART: Final = 30
+"""Least distance of the values that an axis of whole numbers names."""
 DOTS_MOST: Final = 60
 """Maximum number of points in a line with individual markers."""
 
@@ -38,6 +45,8 @@ class Scale:
     end: float
     log: bool
     whole: bool = False
+    values: tuple[float, ...] = ()
+    """What lies on the axis: a logarithmic one of whole numbers names these and no others."""
 
     def at(self, value: float) -> float:
         """Map a value to a position, clamped to the axis."""
@@ -49,16 +58,31 @@ class Scale:
 
     def ticks(self) -> list[float]:
         """Return round values on the axis."""
+        if self.log and self.whole:
+            return self.known()
         return log_ticks(self.low, self.high) if self.log else even_ticks(self.low, self.high, least=1.0 if self.whole else 0.0)
+
+    def known(self) -> list[float]:
+        """Return the values on the axis, without those too close to one before them."""
+        kept: list[float] = []
+        for value in sorted(set(self.values)):
+            if not kept or abs(self.at(value) - self.at(kept[-1])) >= APART:
+                kept.append(value)
+        return kept
 
 
 def draw(chart: Chart, prefix: str = "") -> Markup:
     """Draw a chart; its title and description convey its content too. `prefix` tells its ids from those of another part of the page."""
+    rows = legend_rows(chart)
+    above = LEGEND_ROW * len(rows) if len(rows) > 1 or rows and not beside_name(chart, rows[0]) else 0
     body = Markup("\n").join(pieces(chart))
+    if above:
+        body = Markup('<g transform="translate(0 {})">\n{}</g>').format(above, body)
+    names = Markup("\n").join(legend(chart, rows, right=not above))
     return Markup(
         '<svg class="chart" role="img" viewBox="0 0 {w} {h}" width="{w}" height="{h}" font-size="{f}" font-family="system-ui, sans-serif"'
-        ' aria-labelledby="{id}-t {id}-d"><title id="{id}-t">{title}</title><desc id="{id}-d">{description}</desc>\n{body}</svg>'
-    ).format(w=WIDTH, h=HEIGHT, f=FONT, id=prefix + chart.id, title=chart.title, description=chart.description, body=body)
+        ' aria-labelledby="{id}-t {id}-d"><title id="{id}-t">{title}</title><desc id="{id}-d">{description}</desc>\n{body}\n{names}</svg>'
+    ).format(w=WIDTH, h=HEIGHT + above, f=FONT, id=prefix + chart.id, title=chart.title, description=chart.description, body=body, names=names)
 
 
 def pieces(chart: Chart) -> Iterator[Markup]:
@@ -70,8 +94,6 @@ def pieces(chart: Chart) -> Iterator[Markup]:
     for number, line in enumerate(chart.lines):
         yield from drawn(line, number, across, up)
     yield from marked(chart.marks, across, up)
-    if len(chart.lines) > 1:
-        yield from legend(chart.lines)
 
 
 def scale(axis: Axis, values: Sequence[float], begin: float, end: float, room: bool = False) -> Scale:
@@ -80,7 +102,9 @@ def scale(axis: Axis, values: Sequence[float], begin: float, end: float, room: b
     high = max(values, default=1.0) if axis.high is None else max(axis.high, *values, axis.high)
     if axis.log:
         low, high = max(low, 1e-12), max(high, 1e-12)
-        return Scale(low=low, high=high if high > low else low * 2, begin=begin, end=end, log=True)
+        spread = (high / low) ** 0.06 if room else 1.0
+        high = high * spread if high > low else low * 2
+        return Scale(low=low / spread, high=high, begin=begin, end=end, log=True, whole=axis.whole, values=tuple(values))
     if high <= low:
         low, high = low - (abs(low) * 0.1 or 0.5), high + (abs(high) * 0.1 or 0.5)
     spread = 0.06 * (high - low) if room else 0.0
@@ -183,17 +207,38 @@ def marked(marks: Sequence[Mark], across: Scale, up: Scale) -> Iterator[Markup]:
             yield text(LEFT + 4, up.at(mark.value) - 5, mark.name, "start", "mark")
 
 
-def legend(lines: Sequence[Line]) -> Iterator[Markup]:
-    """Draw the legend, at the top right."""
-    shown = lines[:COLOURS]
-    widths = [len(line.name) * FONT * 0.56 + 34 for line in shown]
-    x = RIGHT - sum(widths)
-    for number, (line, width) in enumerate(zip(shown, widths, strict=True)):
-        name = f"s{number % COLOURS}"
-        dash = DASHES[number % len(DASHES)]
-        yield straight(x, 12, x + 18, 12, name, dash=dash, width=2.2)
-        yield text(x + 23, 16, line.name, "start")
-        x += width
+def named(line: Line) -> float:
+    """Return the width of a line's name in the legend, with its line."""
+    return len(line.name) * NARROW_LETTER + KEY
+
+
+def legend_rows(chart: Chart) -> list[list[int]]:
+    """Distribute the lines of a chart over the rows of its legend; a single line needs none."""
+    rows: list[list[int]] = []
+    used = math.inf
+    for number, line in enumerate(chart.lines if len(chart.lines) > 1 else ()):
+        if used + named(line) > RIGHT:
+            rows.append([])
+            used = 0.0
+        rows[-1].append(number)
+        used += named(line)
+    return rows
+
+
+def beside_name(chart: Chart, row: Sequence[int]) -> bool:
+    """Tell whether a legend fits beside the name of the upright axis."""
+    return (len(titled(chart.y)) + 1) * NARROW_LETTER + sum(named(chart.lines[number]) for number in row) <= RIGHT
+
+
+def legend(chart: Chart, rows: Sequence[Sequence[int]], *, right: bool) -> Iterator[Markup]:
+    """Draw the legend: at the top right, or in rows above the chart."""
+    for place, row in enumerate(rows):
+        x, y = RIGHT - sum(named(chart.lines[number]) for number in row) if right else 8.0, 12 + LEGEND_ROW * place
+        for number in row:
+            line = chart.lines[number]
+            yield straight(x, y, x + 18, y, f"s{number % COLOURS}", dash=DASHES[number % len(DASHES)], width=2.2)
+            yield text(x + 23, y + 4, line.name, "start")
+            x += named(line)
 
 
 def straight(x1: float, y1: float, x2: float, y2: float, name: str, *, dash: str = "", opacity: float = 1.0, width: float = 1.0) -> Markup:

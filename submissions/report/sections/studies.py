@@ -6,17 +6,21 @@ from typing import Any, Final
 
 import msgspec
 
-from submissions.report.document import Axis, Chart, Line, Mark, Note, Section, Table
+from submissions.report.document import Axis, Chart, Line, Mark, Note, Section, Table, Tone
 from suite.errors import JudgedError
 from suite.files.untrusted_files import UnreadableError, read
 from suite.loadgen.scenario import Scenario
 from suite.studies.documents import NS_PER_MS, STUDY, Row, Study, most_direct
 from suite.studies.rates import PEAK, RUN, SPEED, VALID, Peak, Speed, Trial
 
-BATCH: Final = Axis(name="batch", unit="samples", log=True)
+BATCH: Final = Axis(name="batch", unit="samples", log=True, whole=True)
 RATE: Final = Axis(name="throughput", unit="samples/s", low=0.0)
-LATENCY: Final = Axis(name="mean latency", unit="ms", low=0.0)
+LATENCY: Final = Axis(name="mean latency", unit="ms", log=True)
+TAIL: Final = Axis(name="latency", unit="ms", log=True)
+"""Of a chart with a budget, which is held against p99 where it is known."""
 EFFICIENCY: Final = Axis(name="efficiency", unit="samples/s/W", low=0.0)
+FIGURES: Final = ("samples/s", "95 % interval", "mean ms", "p50 ms", "p90 ms", "p99 ms")
+WATTS: Final = ("W", "grade, scope", "samples/s/W")
 NO_RESULT: Final = "A study is no MLPerf result and no part of a score; every figure comes from a LoadGen run that is kept."
 
 
@@ -45,28 +49,37 @@ def decoded(folder: Path, kind: type[Any]) -> Any:
 def of_sweep(study: Study, name: str) -> Section:
     """Draw a sweep."""
     charts = [chart for chart in (against_batch(study, name), efficiency(study, name), trade(study, name), accuracy(study, name)) if chart.lines]
-    columns = ("engine", "precision", "batch", "samples/s", "p99 ms", "mean ms", "score")
-    rows = tuple((row.engine, row.precision, str(row.batch), number(row.samples_per_second), ms(row.p99_ns), ms(row.mean_latency_ns), scores(row))
+    powered, scored = any(row.energy for row in study.rows), any(row.scores for row in study.rows)
+    columns = ("engine", "precision", "batch", *FIGURES, *(WATTS if powered else ()), *(("score",) if scored else ()))
+    rows = tuple((row.engine, row.precision, str(row.batch), *figures(row), *(watts(row) if powered else ()), *((scores(row),) if scored else ()))
                  for row in study.rows)  # fmt: skip
+    numeric = (2, *range(3, 3 + len(FIGURES)), *((3 + len(FIGURES), 5 + len(FIGURES)) if powered else ()))
     intro = f"{study.subject} on {study.system}, {study.device}, {study.threads} threads, by batch size. {NO_RESULT}"
-    table = Table(title="Points", columns=columns, rows=rows, numeric=(2, 3, 4, 5))
+    table = Table(title="Points", columns=columns, rows=rows, numeric=numeric)
     return Section(id=f"study-{name}", title=f"Sweep of {study.subject}", intro=intro, charts=tuple(charts), tables=(table,), notes=tuple(notes(study)))
 
 
 def notes(study: Study) -> Iterator[Note]:
     """Yield what the table does not show."""
+    if not study.finished:
+        yield Note(text="The sweep is unfinished: points may be missing.", tone=Tone.CAUTION)
+    if study.within_ms is not None:
+        found = [f"{best.batch} in {best.engine} {best.precision}, by its {best.by} of {ms(best.latency_ns)} ms" for best in study.best]
+        yield Note(text=f"Largest batch within {study.within_ms:g} ms: {'; '.join(found) or 'none of those measured'}.")
+    if idle := most_direct(study.idle):
+        yield Note(text=f"Idle: {idle.average_w:,.1f} W ({idle.name}, {idle.graded}), not subtracted.")
     yield from (Note(text=f"{row.engine} {row.precision}, batch {row.batch}: {row.why}") for row in study.rows if row.why)
     for drift in study.drift:
         yield Note(text=f"Drift of {drift.engine} {drift.precision}: batch {drift.batch} again at the end, {100 * drift.change:+.1f} %.")
 
 
-def series(study: Study, x: Callable[[Row], float | None], y: Callable[[Row], float | None]) -> tuple[Line, ...]:
-    """Build a line for each engine and number format, of the points that have both figures."""
+def series(study: Study, x: Callable[[Row], float | None], y: Callable[[Row], float | None], name: str = "") -> tuple[Line, ...]:
+    """Build a line for each engine and number format, of the points that have both figures; `name` tells the figure."""
     lines: dict[str, list[tuple[float, float]]] = {}
     for row in sorted(study.rows, key=lambda row: row.batch):
         across, up = x(row), y(row)
         if across is not None and up is not None:
-            lines.setdefault(f"{row.engine} {row.precision}", []).append((across, up))
+            lines.setdefault(f"{row.engine} {row.precision}{name and f' {name}'}", []).append((across, up))
     return tuple(Line(name=name, points=tuple(points), dots=True) for name, points in lines.items())
 
 
@@ -83,6 +96,11 @@ def rate_of(row: Row) -> float | None:
 def latency_of(row: Row) -> float | None:
     """Return the mean latency, ms."""
     return None if row.mean_latency_ns is None else row.mean_latency_ns / NS_PER_MS
+
+
+def tail_of(row: Row) -> float | None:
+    """Return p99, ms; None of a point with too few queries."""
+    return None if row.p99_ns is None else row.p99_ns / NS_PER_MS
 
 
 def efficiency_of(row: Row) -> float | None:
@@ -109,11 +127,14 @@ def efficiency(study: Study, name: str) -> Chart:
 
 
 def trade(study: Study, name: str) -> Chart:
-    """Draw latency against throughput, with the budget."""
-    lines = series(study, rate_of, latency_of)
-    marks = () if study.within_ms is None else (Mark(name=f"budget {study.within_ms:g} ms", value=study.within_ms, upright=False),)
-    told = f"{best(lines, 'ms', 'samples/s')}{f' The budget is {study.within_ms:g} ms.' if marks else ''}"
-    return Chart(id=f"study-{name}-trade", title="Latency against throughput", description=told, x=RATE, y=LATENCY, lines=lines, marks=marks)
+    """Draw latency against throughput; with a budget p99 too, since it is that which has to be within."""
+    budget = study.within_ms
+    tails = series(study, rate_of, tail_of, "p99") if budget is not None else ()
+    lines = (*series(study, rate_of, latency_of, "mean" if tails else ""), *tails)
+    marks = () if budget is None else (Mark(name=f"budget {budget:g} ms", value=budget, upright=False),)
+    told = f"{best(lines, 'ms', 'samples/s')}{'' if budget is None else f' The budget is {budget:g} ms.'}"
+    y = TAIL if tails else LATENCY
+    return Chart(id=f"study-{name}-trade", title="Latency against throughput", description=told, x=RATE, y=y, lines=lines, marks=marks)
 
 
 def accuracy(study: Study, name: str) -> Chart:
@@ -163,6 +184,21 @@ def of_speed(study: Speed, name: str) -> Section:
     table = Table(title="Runs", columns=("scenario", "verdict", "metric", "value"), rows=rows, numeric=(3,))
     intro = f"{study.stamps.workload}, weights {study.stamps.origin or study.stamps.checkpoint_sha256[:12]}: {study.note}."
     return Section(id=f"study-{name}", title=f"Speed of {study.stamps.workload}", intro=intro, tables=(table,))
+
+
+def figures(row: Row) -> tuple[str, ...]:
+    """Format the rate with its interval, and the latencies."""
+    ends = f"{number(row.low)} to {number(row.high)}" if row.low and row.high else "-"
+    return number(row.samples_per_second), ends, *map(ms, (row.mean_latency_ns, row.p50_ns, row.p90_ns, row.p99_ns))
+
+
+def watts(row: Row) -> tuple[str, str, str]:
+    """Format power with its grade, and efficiency; dashes where nothing was read."""
+    drawn = most_direct(row.energy)
+    if drawn is None:
+        return "-", "-", "-"
+    efficiency = "-" if drawn.samples_per_s_per_w is None else f"{drawn.samples_per_s_per_w:,.3g}"
+    return f"{drawn.average_w:,.1f}", f"{drawn.grade}, {'+'.join(drawn.scope)}", efficiency
 
 
 def number(value: float | None) -> str:

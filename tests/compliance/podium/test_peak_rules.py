@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from examples import result_of
-from kinds.rates import peak
+from kinds.rates import peak, speed
 from spoiling import put, setting
 
 from compliance.verdict import Severity
@@ -106,6 +106,22 @@ def test_a_search_that_was_edited_is_found(edit: Edit, rule: str, tmp_path: Path
     peak(tmp_path)
     edit(tmp_path)
     assert rule in found(tmp_path, Severity.ERROR)
+
+
+@pytest.mark.parametrize(
+    ("edit", "found_words"),
+    [
+        (put(rows=[]), "the run 'open/org/results/box/resnet50/Server/performance/run_1' in the study's folder"),
+        (put(note="closed division"), "note 'closed division'"),
+    ],
+)
+def test_speed_alone_tells_all_its_runs_and_that_it_is_no_result(edit: Edit, found_words: str, tmp_path: Path) -> None:
+    """An INVALID run that is left out, or the sentence that is, would make a result of it."""
+    speed(tmp_path)
+    assert not result_of(tmp_path).findings
+    edit(next(tmp_path.rglob(STUDY)))
+    (finding,) = result_of(tmp_path).findings
+    assert (finding.rule, finding.severity, finding.found) == ("speed.rows", Severity.ERROR, found_words)
 
 
 @pytest.mark.parametrize("edit", [sought(tolerance=0.5), sought(tolerance=0.001), sought(seen=60.0)])

@@ -51,6 +51,22 @@ def test_a_percentile_that_was_edited_in_log_and_table_alike_is_found(factor: fl
     assert found(tmp_path) == {"study.queries"}
 
 
+@pytest.mark.parametrize("share", ["50.00", "90.00"])
+def test_a_table_is_held_against_a_log_that_lost_a_latency(share: str, tmp_path: Path) -> None:
+    """One line less in the log, and any rate passed."""
+    study(tmp_path)
+    (path,) = tmp_path.rglob(STUDY)
+    first = study_in(path)["rows"][0]
+    made = {"samples_per_second": 2 * first["samples_per_second"], "p50_ns": None if share == "50.00" else first["p50_ns"], "p90_ns": None}
+    row(**made)(path)
+    changed = study_in(path)
+    put(drift=[{**each, "change": each["samples_per_second"] / made["samples_per_second"] - 1} for each in changed["drift"]],
+        best=[{**each, "samples_per_second": made["samples_per_second"]} for each in changed["best"]])(path)  # fmt: skip
+    for log in tmp_path.rglob(DETAIL):
+        log.write_text("".join(line for line in log.read_text().splitlines(keepends=True) if share_key(share) not in line))
+    assert "study.figures" in errors(tmp_path)
+
+
 def without(name: str) -> Edit:
     """Remove a file or folder of every run."""
     return lambda folder: [path.unlink() for path in folder.rglob(name)]

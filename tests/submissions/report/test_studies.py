@@ -10,8 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from submissions.cli import report
+from submissions.report.document import Tone
 from submissions.report.sections import studies
-from suite.studies.documents import Row, Study
+from suite.studies.documents import Row, Study, best_within
 
 BASE = Path(__file__).parents[2] / "examples" / "base"
 WATTS = {
@@ -61,3 +62,30 @@ def test_curves_have_a_line_for_each_engine_and_number_format() -> None:
     assert [len(line.points) for line in charts["Throughput against batch"].lines] == [3, 3]
     assert [mark.value for mark in charts["Latency against throughput"].marks] == [7.0]
     assert {point[1] for line in charts["Efficiency against batch"].lines for point in line.points} == {2.0}
+
+
+def test_the_budget_is_drawn_beside_the_latency_that_is_held_against_it() -> None:
+    """A point whose mean is below the budget and whose p99 is above would look like one that keeps it."""
+    made = sweep()
+    rows = tuple(replace(row, mean_latency_ns=6e6, p99_ns=9e6 if row.batch == 1 else None) for row in made.rows)
+    study = replace(made, rows=rows, best=best_within(rows, 7.0))
+    section = studies.of_sweep(study, "toy")
+    chart = next(chart for chart in section.charts if chart.title == "Latency against throughput")
+    assert [line.name for line in chart.lines] == ["torch fp32 mean", "torch int8 mean", "torch fp32 p99", "torch int8 p99"]
+    assert [len(line.points) for line in chart.lines] == [3, 3, 1, 1] and chart.y.name == "latency" and chart.y.log
+    said = " ".join(note.text for note in section.notes)
+    assert "Largest batch within 7 ms: 4 in torch fp32, by its mean of 6.00 ms; 4 in torch int8, by its mean of 6.00 ms." in said
+
+
+def test_the_page_tells_intervals_watts_with_their_grade_and_an_unfinished_sweep() -> None:
+    """An efficiency without the grade of its watts could be taken for a meter's."""
+    made = sweep()
+    section = studies.of_sweep(replace(made, finished=False, idle=made.rows[0].energy), "toy")
+    (table,) = section.tables
+    first = dict(zip(table.columns, table.rows[0], strict=True))
+    assert first["W"] == "50.0" and first["grade, scope"] == "meter, system" and first["samples/s/W"] == "2" and first["95 % interval"] == "950.4 to 954.8"
+    assert {table.columns[place] for place in table.numeric} == {"batch", *studies.FIGURES, "W", "samples/s/W"}
+    assert section.notes[0].tone is Tone.CAUTION and "unfinished" in section.notes[0].text
+    assert "Idle: 50.0 W (meter, grade meter), not subtracted." in [note.text for note in section.notes]
+    bare = replace(made, rows=tuple(replace(row, energy=(), scores={}) for row in made.rows))
+    assert not {"W", "score"} & set(studies.of_sweep(bare, "toy").tables[0].columns)

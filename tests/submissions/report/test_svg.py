@@ -7,7 +7,7 @@ import pytest
 
 from submissions.report.document import Axis, Chart, Line, Mark
 from submissions.report.drawing.pictures import draw as picture
-from submissions.report.drawing.svg import BOTTOM, LEFT, RIGHT, TICKS, TOP, WIDTH, Scale, draw, even_ticks, log_ticks
+from submissions.report.drawing.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TICKS, TOP, WIDTH, Scale, draw, even_ticks, log_ticks
 from suite.examples import Example, Outline
 
 HOSTILE = '<img src=x onerror=alert(1)>"\''
@@ -117,3 +117,25 @@ def test_names_of_marks_are_drawn_over_every_line_and_clear_of_the_legend() -> N
     assert max(lines) < min(names)
     bound = drawn[names[1]]
     assert bound.text == "bound" and bound.get("text-anchor") == "start" and float(str(bound.get("x"))) < LEFT + 10
+
+
+def test_a_legend_that_does_not_fit_beside_the_axis_has_rows_of_its_own() -> None:
+    """Four engines and number formats ran into the name of the axis, and six beyond the drawing."""
+    lines = tuple(Line(name=f"onnxruntime fp{number}", points=((0.0, 1.0), (1.0, 2.0))) for number in range(7))
+    root = ElementTree.fromstring(draw(chart(lines=lines)))
+    names = [each for each in root if each.tag == "text"]
+    (moved,) = (each for each in root if each.tag == "g")
+    below = float(str(moved.get("transform")).removeprefix("translate(0 ").removesuffix(")"))
+    assert [each.text for each in names] == [line.name for line in lines] and float(str(root.get("height"))) == HEIGHT + below
+    assert all(float(str(each.get("x"))) + len(str(each.text)) * PX_PER_LETTER <= WIDTH for each in names)
+    assert max(float(str(each.get("y"))) for each in names) < below + 16 - 8
+    assert "<g" not in draw(chart()), "two short names fit"
+
+
+def test_an_axis_of_batches_names_batches() -> None:
+    """Nobody measured a batch of 3 or 100 in a sweep of powers of two; neighbours that would touch are left out."""
+    lines = (Line(name="a", points=tuple((2.0**power, 1.0) for power in range(8))),)
+    ticks = [each.text for each in elements(draw(chart(lines=lines, x=Axis(name="batch", log=True, whole=True), marks=())))
+             if each.tag == "text" and each.get("text-anchor") == "middle"]  # fmt: skip
+    assert ticks == ["1", "2", "4", "8", "16", "32", "64", "128", "batch"]
+    assert Scale(low=1, high=128, begin=LEFT, end=RIGHT, log=True, whole=True, values=(1, 127, 128)).ticks() == [1, 127]

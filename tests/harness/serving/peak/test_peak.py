@@ -14,6 +14,7 @@ from harness.serving.peak import command as driven
 from harness.serving.peak.multi_stream import next_step
 from harness.weights_and_peak_cli import peak
 from suite.errors import JudgedError, RequestError
+from suite.files.layout import STATE
 from suite.studies.documents import STUDIES, STUDY
 from suite.studies.rates import RUN, TRIAL, Sought, Trial
 
@@ -113,11 +114,35 @@ def test_an_interrupted_search_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
     assert errors(study(tmp_path)) == []
 
 
+def test_a_search_with_other_settings_starts_from_what_it_sees_and_keeps_the_earlier_runs_aside(tmp_path: Path) -> None:
+    """The rate of a slower system would bound the search; hours of LoadGen runs are not deleted."""
+    invoked(tmp_path, "--within-ms", "400", "--tolerance", "0.5", "--set", "fake.sleep_ms=20")
+    before = json.loads((study(tmp_path) / STUDY).read_text())
+    invoked(tmp_path, "--within-ms", "400", "--tolerance", "0.5")
+    found = json.loads((study(tmp_path) / STUDY).read_text())
+    assert found["sought"]["seen"] > 4 * before["sought"]["seen"] and found["answer"]["valid"] > 4 * before["answer"]["valid"]
+    (aside,) = (tmp_path / "r" / STATE).glob(f"superseded/*/{STUDIES}/*")
+    assert json.loads((aside / STUDY).read_text()) == before
+    assert sorted(path.parent.name for path in aside.rglob(TRIAL)) == [f"trial-{number + 1:02}" for number in range(len(before["trials"]))]
+    assert errors(study(tmp_path)) == []
+
+
 def test_the_rounds_bound_is_the_default(tmp_path: Path) -> None:
     """Without --within-ms a run of the search may be a result."""
-    invoked(tmp_path, "--tolerance", "0.5")
+    told = invoked(tmp_path, "--tolerance", "0.5").stdout
     found = json.loads((study(tmp_path) / STUDY).read_text())
+    assert "--peak" not in told, "podium infer --peak would search anew, to its own tolerance"
     assert found["sought"]["of_round"] and found["sought"]["bound_ns"] == 500_000_000 and errors(study(tmp_path)) == []
+
+
+def test_the_next_command_has_the_options_of_this_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without them it would search another system from the beginning."""
+    kept = Trial(folder="box/trial-01", purpose=RUN, rate=90.0, queries=9, over=0, dispersion=1.0, latency_ns=1.0, verdict="VALID", seconds=1.0)
+    monkeypatch.setattr(driven, "search", lambda session, _: driven.save(session, [kept]))
+    (line,) = [line for line in invoked(tmp_path).stdout.splitlines() if line.startswith("next: ")]
+    words = f"--framework fake --engine fake --results {tmp_path / 'r'} --threads 1 --set batching.max_batch=1 --set fake.sleep_ms=2"
+    assert line == f"next: podium infer fake --scenario server --peak {words}"
+    assert "--peak" not in invoked(tmp_path, "--within-ms", "500").stdout, "a study of its own"
 
 
 def test_multi_stream_searches_samples_per_query(tmp_path: Path) -> None:

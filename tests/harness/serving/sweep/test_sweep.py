@@ -16,6 +16,7 @@ from safetensors.torch import save_file
 from compliance.judge import Judge
 from compliance.verdict import Severity
 from harness.cli import sweep
+from harness.machine import cpus
 from harness.serving.sweep import command as driven
 from harness.serving.sweep import idle, points
 from suite.errors import JudgedError, RequestError
@@ -74,6 +75,10 @@ def test_a_changed_cell_and_a_changed_run_are_found(tmp_path: Path) -> None:
     study["rows"][1]["samples_per_second"] *= 1.001
     path.write_text(json.dumps(study))
     assert errors(path.parent) == ["study.figures"]
+    path.write_text(text)
+    study["rows"] = [row | {"difference": {"top1": 0.1}} for row in json.loads(text)["rows"]]
+    path.write_text(json.dumps(study | {"reference": {"top1": 0.7}}))
+    assert errors(path.parent) == ["study.accuracy"], "the reference accuracy is the checkpoint's"
     path.write_text(text)
     record = next(path.parent.glob(f"*/batch-2/{POINT}"))
     record.write_text(record.read_text().replace('"threads": 1', '"threads": 2'))
@@ -151,6 +156,20 @@ def row_of(**changes: Any) -> Row:
 def test_how_long_a_wide_point_is_measured(changes: dict[str, Any], times: int | None) -> None:
     """Twice, then four times one second; ten slow queries that took as long already are not repeated."""
     assert documents.longer(row_of(**changes), 1.0) == times
+
+
+def test_a_sweep_goes_on_with_the_threads_that_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that is busy when it goes on would otherwise make another system of it, and set aside what was measured."""
+    keep_checkpoint(tmp_path)
+    monkeypatch.setattr(cpus, "available", lambda: 2)
+    monkeypatch.setattr(cpus, "busy_share", lambda: 0.5)
+    command = ("fake", "--seconds", "0.2", "--engine", "fake", "--framework", "fake", "--results", tmp_path, "--batches")
+    invoked(*command, "1")
+    monkeypatch.setattr(cpus, "busy_share", lambda: 0.0)
+    again = invoked(*command, "1,2", "--format", "csv")
+    assert [line["batch"] for line in csv.DictReader(io.StringIO(again.stdout))] == ["1", "2"]
+    assert "CPU threads, as in the study of fake that is there: 1 of 2" in again.stderr
+    assert table(tmp_path)["threads"] == 1 and not list((tmp_path / STATE).glob("superseded/*"))
 
 
 def test_a_sweep_that_ends_early_leaves_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

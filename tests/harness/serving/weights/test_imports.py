@@ -86,3 +86,15 @@ def test_imported_weights_are_those_of_the_file(tmp_path: Path) -> None:
     save_file({f"module.{name}": tensor for name, tensor in state.items()}, tmp_path / "w.safetensors")
     found = load_file(imported(tmp_path / "r", tmp_path / "w.safetensors") / "model.safetensors")
     assert all(torch.equal(found[name], tensor) for name, tensor in state.items())
+
+
+def test_the_record_of_a_training_is_not_replaced(tmp_path: Path) -> None:
+    """ResNet-50 has torchvision's names here too: a checkpoint of one's own, imported, would lose its scores and the proof that it was trained."""
+    file = tmp_path / "w.safetensors"
+    save_file(torchvision.models.resnet50(num_classes=12).state_dict(), file)
+    record = imported(tmp_path / "r", file) / "record.json"
+    trained = json.dumps(json.loads(record.read_text()) | {"origin": "", "target_reached": True})
+    record.write_text(trained)
+    with pytest.raises(RequestError, match="these weights were trained here, and their record stays"):
+        imported(tmp_path / "r", file)
+    assert record.read_text() == trained and not list((tmp_path / "r").rglob("*.partial"))

@@ -116,13 +116,13 @@ def score_of(row: Row) -> float | None:
 def against_batch(study: Study, name: str) -> Chart:
     """Draw throughput against the batch."""
     lines = series(study, batch_of, rate_of)
-    return Chart(id=f"study-{name}-rate", title="Throughput against batch", description=best(lines, "samples/s", "batch"), x=BATCH, y=RATE, lines=lines)
+    return Chart(id=f"study-{name}-rate", title="Throughput against batch", description=best(lines, "samples/s", "batch {}"), x=BATCH, y=RATE, lines=lines)
 
 
 def efficiency(study: Study, name: str) -> Chart:
     """Draw efficiency against the batch, where power was read."""
     lines = series(study, batch_of, efficiency_of)
-    told = best(lines, "samples/s/W", "batch")
+    told = best(lines, "samples/s/W", "batch {}")
     return Chart(id=f"study-{name}-watts", title="Efficiency against batch", description=told, x=BATCH, y=EFFICIENCY, lines=lines)
 
 
@@ -132,7 +132,7 @@ def trade(study: Study, name: str) -> Chart:
     tails = series(study, rate_of, tail_of, "p99") if budget is not None else ()
     lines = (*series(study, rate_of, latency_of, "mean" if tails else ""), *tails)
     marks = () if budget is None else (Mark(name=f"budget {budget:g} ms", value=budget, upright=False),)
-    told = f"{best(lines, 'ms', 'samples/s')}{'' if budget is None else f' The budget is {budget:g} ms.'}"
+    told = f"{best(lines, 'ms', '{} samples/s')}{'' if budget is None else f' The budget is {budget:g} ms.'}"
     y = TAIL if tails else LATENCY
     return Chart(id=f"study-{name}-trade", title="Latency against throughput", description=told, x=RATE, y=y, lines=lines, marks=marks)
 
@@ -142,13 +142,18 @@ def accuracy(study: Study, name: str) -> Chart:
     lines = series(study, rate_of, score_of)
     axis = Axis(name=next((metric for row in study.rows for metric in row.scores), "score"))
     lines = lines if len(lines) > 1 else ()
-    return Chart(id=f"study-{name}-score", title="Accuracy against speed", description=best(lines, axis.name, "samples/s"), x=RATE, y=axis, lines=lines)
+    return Chart(id=f"study-{name}-score", title="Accuracy against speed", description=best(lines, axis.name, "{} samples/s"), x=RATE, y=axis, lines=lines)
 
 
-def best(lines: Sequence[Line], unit: str, across: str) -> str:
-    """Say the highest value of each line."""
+def best(lines: Sequence[Line], unit: str, place: str) -> str:
+    """Say the highest value of each line; `place` words where it lies: `batch {}`."""
     tops = [(line.name, *max(line.points, key=lambda point: point[1])) for line in lines]
-    return " ".join(f"{name}: at most {y:,.4g} {unit}, at {x:,.4g} {across}." for name, x, y in tops)
+    return " ".join(f"{name}: at most {plainly(y)} {unit}, at {place.format(plainly(x))}." for name, x, y in tops)
+
+
+def plainly(value: float) -> str:
+    """Write a number with four digits or more, never with an exponent."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def of_peak(study: Peak, name: str) -> Section:

@@ -89,3 +89,11 @@ def test_the_page_tells_intervals_watts_with_their_grade_and_an_unfinished_sweep
     assert "Idle: 50.0 W (meter, grade meter), not subtracted." in [note.text for note in section.notes]
     bare = replace(made, rows=tuple(replace(row, energy=(), scores={}) for row in made.rows))
     assert not {"W", "score"} & set(studies.of_sweep(bare, "toy").tables[0].columns)
+
+
+def test_a_figure_s_words_have_no_exponents() -> None:
+    """24.67 s are 24,673 ms for whoever reads the page, and a batch is no unit."""
+    rows = tuple(replace(row, mean_latency_ns=24_673.17e6, samples_per_second=5.188) for row in sweep().rows if row.precision == "fp32")
+    told = {chart.title: chart.description for chart in studies.of_sweep(replace(sweep(), rows=rows), "toy").charts}
+    assert told["Throughput against batch"] == "torch fp32: at most 5.188 samples/s, at batch 1."
+    assert "at most 24,673 ms, at 5.188 samples/s." in told["Latency against throughput"]

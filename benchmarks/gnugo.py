@@ -20,9 +20,9 @@ import numpy as np
 from workloads.minigo import model
 from workloads.minigo.go.area import PassLast
 from workloads.minigo.go.board import geometry, play
+from workloads.minigo.go.ending import Rules, outcome, over
 from workloads.minigo.go.features import newest
 from workloads.minigo.go.games import Habits, Player, answers, start
-from workloads.minigo.go.search import Rules, outcome, over
 from workloads.minigo.player import NetworkPlayer
 from workloads.minigo.positions.moves import action, check_legal, vertex
 

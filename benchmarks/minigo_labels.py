@@ -19,8 +19,8 @@ import pyspiel
 
 from workloads.minigo.go.area import Area
 from workloads.minigo.go.board import Array, Boards, geometry
+from workloads.minigo.go.ending import Rules
 from workloads.minigo.go.games import Habits, Player, match
-from workloads.minigo.go.search import Rules
 
 SIZE, KOMI, LIMIT = 5, 7.5, 35
 SEED = 31

@@ -18,8 +18,8 @@ from figures import arguments, compare, show
 from open_spiel.python.algorithms import mcts
 
 from workloads.minigo.go.board import geometry
+from workloads.minigo.go.ending import Rules
 from workloads.minigo.go.games import Habits, SelfPlay
-from workloads.minigo.go.search import Rules
 from workloads.minigo.model import Description, MiniGo, fused
 from workloads.minigo.player import NetworkPlayer
 

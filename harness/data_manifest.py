@@ -15,8 +15,8 @@ import msgspec
 
 from suite.dataset import DataSet, StaleError, Survey
 from suite.errors import RequestError
+from suite.files.json_files import write_json
 from suite.files.untrusted_files import UnreadableError, read
-from suite.records import write_json
 
 FOLDER: Final = "data"
 KEY_LETTERS: Final = 16

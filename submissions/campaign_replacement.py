@@ -20,11 +20,11 @@ from submissions.result_index import BUNDLES, Result, find
 from submissions.score import log_values
 from suite.errors import JudgedError
 from suite.events import NONCE
+from suite.files.json_files import write_json
 from suite.files.layout import CHECKPOINT_RECORD, CHECKPOINTS, PARTIAL, STATE, folder_sha256, staged_campaign, state_folder, stays_inside, sync
 from suite.files.superseded import supersede
 from suite.files.untrusted_files import UnreadableError, read
 from suite.process.signals import raised
-from suite.records import write_json
 
 WHOLE: Final = "whole.json"
 UNFINISHED: Final = (f"result_*.txt{PARTIAL}", f"telemetry_*.jsonl{PARTIAL}")

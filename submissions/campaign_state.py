@@ -17,9 +17,10 @@ from suite import registry
 from suite.cli import Options
 from suite.errors import JudgedError, RequestError
 from suite.events import NONCE
+from suite.files.json_files import write_json
 from suite.files.layout import STATE, slug, staged_campaign, staged_results, state_folder
 from suite.files.untrusted_files import UnreadableError, read
-from suite.records import RunRecord, write_json
+from suite.records import RunRecord
 from suite.rounds.settings import matters
 
 LEFT_OPEN: Final = ("device", "precision", "threads", "system", "seed")

@@ -3,7 +3,6 @@
 Written by the harness, read by the judge and by bundles.
 """
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from suite.audits.names import AuditTest
-from suite.files.layout import written
+from suite.files.json_files import write_json
 from suite.loadgen.advice import Hint
 from suite.rounds import HyperValue
 
@@ -286,12 +285,6 @@ class AuditRecord:
 
 RARE: Final = ("origin", "searched", "lost", "network", "instances", "loadgen_cores", "device", "call", "idle")
 """Left out where empty: most records have none of them."""
-
-
-def write_json(path: Path, document: Mapping[str, object]) -> None:
-    """Write a JSON document atomically: sorted keys, synced, renamed."""
-    with written(path) as partial:
-        partial.write_text(json.dumps(document, indent=2, sort_keys=True, allow_nan=False) + "\n", "utf-8")
 
 
 def plain(record: CheckpointRecord | RunRecord | AuditRecord | EnergyRecord) -> dict[str, object]:

@@ -28,10 +28,10 @@ from harness.serving.loadgen.session import Job, System, run_loadgen
 from harness.serving.loadgen.test_settings import Schedule
 from suite import registry
 from suite.files import untrusted_files
+from suite.files.json_files import write_json
 from suite.files.layout import slug
 from suite.files.untrusted_files import UnreadableError
 from suite.loadgen.scenario import Scenario
-from suite.records import write_json
 from suite.terms import Precision, Profile
 from suite.workload import Mode, Run
 

@@ -34,6 +34,7 @@ from suite.cli import Options
 from suite.console.screen import as_given, note, screen
 from suite.errors import JudgedError, PodiumError
 from suite.files.cache import cache_folder
+from suite.files.json_files import write_json
 from suite.files.layout import STATE, Entry, folder_sha256
 from suite.files.superseded import supersede
 from suite.ledger.steps import What
@@ -41,7 +42,6 @@ from suite.loadgen.advice import BOUND, EARLY_STOPPING, RATE_KNOB, Hint, plain, 
 from suite.loadgen.scenario import Scenario
 from suite.process.lock import exclusive
 from suite.process.signals import Interrupted, raised
-from suite.records import write_json
 from suite.rounds import HyperValue, ScenarioRow
 from suite.workload import Mode
 

@@ -26,8 +26,9 @@ from harness.serving.setup import Bench, set_up
 from suite import __version__, registry
 from suite.cli import Options
 from suite.errors import JudgedError, MissingError, RequestError
+from suite.files.json_files import write_json
 from suite.loadgen.scenario import Scenario
-from suite.records import RunRecord, write_json
+from suite.records import RunRecord
 from suite.rounds import HyperValue, ScenarioRow
 from suite.rounds.settings import TIMED
 from suite.terms import Precision

@@ -15,12 +15,13 @@ import msgspec
 
 from harness.serving.run_record import record_in
 from harness.serving.setup import Bench
+from suite.files.json_files import write_json
 from suite.files.layout import AUDITS, PARTIAL, RUN_RECORD, Entry, folder_sha256, staged_runs, stays_inside, sync
 from suite.files.superseded import supersede
 from suite.files.untrusted_files import UnreadableError, read
 from suite.loadgen.scenario import Scenario
 from suite.process.signals import raised
-from suite.records import RunRecord, write_json
+from suite.records import RunRecord
 from suite.workload import Mode
 
 WHOLE: Final = "whole.json"

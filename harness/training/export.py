@@ -19,9 +19,10 @@ from harness.training.state import attempts
 from harness.training.state.set_state import Campaign, state_of
 from suite import __version__, events
 from suite.errors import JudgedError, PodiumError, RequestError
+from suite.files.json_files import write_json
 from suite.files.layout import CHECKPOINT_RECORD, checkpoint_folder, folder_sha256, sync
 from suite.files.untrusted_files import UnreadableError, read
-from suite.records import CheckpointRecord, write_json, write_record
+from suite.records import CheckpointRecord, write_record
 from suite.workload import Scores, Training
 
 STOPPED: Final = "stopped.json"

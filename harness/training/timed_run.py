@@ -24,10 +24,10 @@ from harness.training.state.set_state import Campaign, end_run
 from suite import events
 from suite.console.screen import note
 from suite.errors import JudgedError, PodiumError, RequestError, TemporaryError
+from suite.files.json_files import write_json
 from suite.files.layout import PARTIAL, STATE
 from suite.files.superseded import supersede
 from suite.process.signals import Interrupted
-from suite.records import write_json
 from suite.rounds import Division, HyperValue
 from suite.workload import Run, Training
 

@@ -10,9 +10,10 @@ import pytest
 
 from compliance.verdict import Finding, Severity
 from submissions import compliance_check
+from suite.files.json_files import write_json
 from suite.files.layout import CHECKPOINT_RECORD, Entry, checkpoint_folder
 from suite.loadgen.scenario import Scenario
-from suite.records import CheckpointRecord, RunRecord, write_json, write_record
+from suite.records import CheckpointRecord, RunRecord, write_record
 from suite.terms import Division
 
 for beside in (str(Path(__file__).parent), str(Path(__file__).parents[1] / "compliance")):  # browser.py and corpus.py lie there

@@ -19,9 +19,9 @@ from submissions.result_index import BUNDLES, find
 from submissions.score import log_values
 from suite.cli import Options
 from suite.errors import JudgedError, RequestError
+from suite.files.json_files import write_json
 from suite.files.layout import STATE, staged_campaign
 from suite.process.signals import Interrupted
-from suite.records import write_json
 from suite.terms import Profile
 
 OLD, NEW = "0123456789abcdef" * 2, "fedcba9876543210" * 2

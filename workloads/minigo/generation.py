@@ -20,8 +20,9 @@ from suite.terms import Precision
 from workloads.common.optimisation import mixed_precision
 from workloads.minigo.go.area import Area, PassLast
 from workloads.minigo.go.board import Array, geometry
+from workloads.minigo.go.ending import Rules
 from workloads.minigo.go.games import Examples, Habits, Match, Player, SelfPlay, match
-from workloads.minigo.go.search import Evaluator, Rules
+from workloads.minigo.go.search import Evaluator
 from workloads.minigo.model import Description, MiniGo
 from workloads.minigo.player import NetworkPlayer, Noise
 

@@ -8,9 +8,9 @@ from suite.errors import RequestError
 from suite.rounds import HyperValue
 from workloads.common.setting_values import Settings, flag, number, numbers, positive, text, whole
 from workloads.minigo.go.board import FEWEST_SIDE, MOST_SIDE
+from workloads.minigo.go.ending import Rules
 from workloads.minigo.go.features import SEEN
 from workloads.minigo.go.games import Habits
-from workloads.minigo.go.search import Rules
 
 AREA, CHECKPOINT, NOISE = "area", "checkpoint", "noise"
 ALPHA_POINTS: Final = 0.03 * 361  # mlcommons/training v0.6, minigo, cc/mcts_player.cc: Dirichlet alpha 0.03 * 361 / points

@@ -44,8 +44,7 @@ class Servable(Protocol):
 
 
 STUCK_S: Final = 120.0
-"""LoadGen's logger sometimes waits for ever in its last flush (loadgen/logging.cc, Logger::StopLogging), about once in some thousand runs. Its own
-results of ten million queries take it 80 s."""
+"""Once in some thousand runs LoadGen's last flush never ends (logging.cc, Logger::StopLogging); results of ten million queries take it 80 s."""
 TRIES: Final = 3
 TAIL: Final = 1 << 16
 BATCHES_AHEAD: Final = 2

@@ -26,12 +26,13 @@ from harness.thread_count import beside_others
 from suite.cli import Options
 from suite.console.screen import note
 from suite.errors import JudgedError, RequestError
+from suite.files.json_files import write_json
 from suite.files.layout import own_results, slug
 from suite.loadgen.early_stopping import queries_needed
 from suite.loadgen.scenario import Scenario
 from suite.process.lock import exclusive
 from suite.process.signals import Interrupted, raised
-from suite.records import SearchRecord, write_json
+from suite.records import SearchRecord
 from suite.studies.documents import NS_PER_MS, STUDIES, STUDY
 from suite.studies.peak_search import Step
 from suite.studies.rates import PEAK, RUN, Peak, Sought, Trial, answer_of, replayed, seen_of

@@ -19,13 +19,13 @@ from harness.serving.loadgen.test_settings import Schedule
 from harness.serving.run_record import Result, write_run_record
 from harness.serving.setup import Bench
 from suite.errors import JudgedError
+from suite.files.json_files import write_json
 from suite.files.layout import DETAIL, PARTIAL, QUERIES
 from suite.files.superseded import supersede
 from suite.files.untrusted_files import UnreadableError, read
 from suite.loadgen.advice import LATENCY_SHARE
 from suite.loadgen.headline import METRICS
 from suite.loadgen.scenario import Scenario
-from suite.records import write_json
 from suite.studies.documents import STUDY
 from suite.studies.peak_search import Aim, Step
 from suite.studies.rates import PROBE, RUN, TRIAL, VALID, Sought, Stamps, Trial, TrialRecord, aim_of, counted

@@ -6,8 +6,8 @@ from typing import Final
 
 import msgspec
 
+from suite.files.json_files import write_json
 from suite.files.untrusted_files import UnreadableError, read
-from suite.records import write_json
 from suite.studies.documents import POINT, STUDY, Point, Study
 
 POINTS: Final = msgspec.json.Decoder(Point)

@@ -16,9 +16,10 @@ from harness.serving.weights.initial import random_weights
 from suite import __version__
 from suite.cli import Options
 from suite.errors import RequestError
+from suite.files.json_files import write_json
 from suite.files.layout import RUN_RECORD
 from suite.loadgen.scenario import Scenario
-from suite.records import RunRecord, write_json
+from suite.records import RunRecord
 from suite.studies.documents import STUDIES, STUDY
 from suite.studies.rates import NOT_SUBMITTABLE, SPEED, Speed, SpeedRow, Stamps
 from suite.workload import Mode

@@ -19,10 +19,10 @@ import msgspec
 from harness.distributed import Ranks
 from harness.training.mllog_writer import Log
 from suite.errors import RequestError
+from suite.files.json_files import write_json
 from suite.files.layout import PARTIAL, sync
 from suite.files.untrusted_files import UnreadableError, read, whole_number
 from suite.process.signals import Interrupted, Signals
-from suite.records import write_json
 from suite.workload import Block, Training
 
 POSITION: Final = "position.json"

@@ -17,11 +17,11 @@ import msgspec
 from harness.training import seeds
 from suite.errors import RequestError
 from suite.files import untrusted_files
+from suite.files.json_files import write_json
 from suite.files.layout import PARTIAL, STATE, Entry, staged_results, state_folder, stays_inside, sync
 from suite.files.superseded import Moved, supersede
 from suite.files.untrusted_files import UnreadableError
 from suite.ledger.steps import RANDOM_BYTES, nonce_of
-from suite.records import write_json
 
 FILE: Final = "campaign.json"
 LOGS: Final = "result_*.txt"

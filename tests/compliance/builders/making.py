@@ -12,12 +12,13 @@ from typing import Any
 
 from compliance.loadgen_replay import Plan, first
 from suite import registry
+from suite.files.json_files import write_json
 from suite.files.layout import ACCURACY, DETAIL, SUMMARY, Entry, bound_seed, checkpoint_folder, file_sha256, folder_sha256
 from suite.loadgen import early_stopping
 from suite.loadgen.headline import METRICS
 from suite.loadgen.percentiles import latency_ns
 from suite.loadgen.scenario import Scenario
-from suite.records import CheckpointRecord, RunRecord, write_json, write_record
+from suite.records import CheckpointRecord, RunRecord, write_record
 from suite.rounds import Benchmark, ScenarioRow
 from suite.rounds.settings import settle
 from suite.terms import Division, Profile

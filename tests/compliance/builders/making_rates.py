@@ -10,9 +10,10 @@ from making import LOADS, SHA256, Load, write_run
 from making_study import read_facts
 from spoiling import setting
 
+from suite.files.json_files import write_json
 from suite.files.layout import DETAIL, QUERIES, RUN_RECORD
 from suite.loadgen.scenario import Scenario
-from suite.records import RunRecord, write_json
+from suite.records import RunRecord
 from suite.studies.documents import STUDIES, STUDY
 from suite.studies.peak_search import most_over
 from suite.studies.rates import (

@@ -7,9 +7,9 @@ from typing import Any, Final
 import numpy
 from making import LOADS, write_run
 
+from suite.files.json_files import write_json
 from suite.files.layout import ACCURACY_TEXT, DETAIL, QUERIES, RUN_RECORD, TELEMETRY
 from suite.loadgen.scenario import Scenario
-from suite.records import write_json
 from suite.studies.documents import (
     POINT,
     STUDIES,

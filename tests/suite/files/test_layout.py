@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from suite.files.json_files import write_json
 from suite.files.layout import Entry, bound_seed, checkpoint_folder, fold, folder_sha256, slug, state_folder, written
 from suite.loadgen.scenario import Scenario, parse_scenarios
-from suite.records import write_json
 from suite.rounds import Division
 
 ENTRY = Entry(results=Path("r"), division=Division.OPEN, org="acme", system="s-torch-fp32")

@@ -5,8 +5,8 @@ import pytest
 from boards import at, drawn, set_up
 
 from workloads.minigo.go.board import BLACK, WHITE, Array, Boards, Geometry, area, capturing, geometry, legal, legal_with_superko, play, repeated
+from workloads.minigo.go.ending import Rules, outcome, over
 from workloads.minigo.go.features import turned_back, turned_policy
-from workloads.minigo.go.search import Rules, outcome, over
 
 
 def test_a_group_without_liberties_is_taken() -> None:

@@ -6,8 +6,9 @@ from boards import at, set_up
 
 from workloads.minigo.go.area import LEAST, Area, PassLast, eyes
 from workloads.minigo.go.board import BLACK, WHITE, Array, Boards, geometry, legal, play
+from workloads.minigo.go.ending import Rules
 from workloads.minigo.go.games import Habits, Player, SelfPlay, chosen, match
-from workloads.minigo.go.search import Evaluator, Forest, Rules
+from workloads.minigo.go.search import Evaluator, Forest
 from workloads.minigo.player import Noise
 
 RULES = Rules(komi=7.5, limit=35)

@@ -7,8 +7,9 @@ from typing import Final
 import numpy as np
 
 from workloads.minigo.go.board import Array, Boards, Geometry, play
+from workloads.minigo.go.ending import Rules, outcome, over
 from workloads.minigo.go.features import SEEN, newest, planes
-from workloads.minigo.go.search import Evaluator, Forest, Rules, outcome, over
+from workloads.minigo.go.search import Evaluator, Forest
 
 # Legend: E examples, F planes, P points, A actions, N games, T positions seen, H positions of a game.
 SOFTNESS: Final = 0.98  # mlcommons/training v0.6, minigo, cc/mcts_tree.cc: visits ** 0.98

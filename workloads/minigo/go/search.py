@@ -4,12 +4,12 @@ Formulas and constants: mlcommons/training v0.6, reinforcement/tensorflow/minigo
 flat arrays, a tree's nodes side by side; one readout is done in every game before the next one.
 """
 
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 import numpy as np
 
-from workloads.minigo.go.board import Array, Boards, Geometry, area, legal, play, repeated
+from workloads.minigo.go.board import Array, Boards, Geometry, legal, play, repeated
+from workloads.minigo.go.ending import Rules, outcome, over
 from workloads.minigo.go.features import newest
 
 # Legend: N games, M nodes of all trees, A actions, P points, T positions seen, H positions of a game, R readouts at once in a game.
@@ -19,32 +19,11 @@ PUCT_SCALE: Final = 2.0  # cc/mcts_tree.cc: CalculateScale
 NONE: Final = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """How games end."""
-
-    komi: float
-    limit: int
-    """Moves after which a game is counted as it stands."""
-
-
 class Evaluator(Protocol):
     """Priors of actions and the value of positions."""
 
     def __call__(self, boards: Boards, past_NTP: Array, rng: np.random.Generator, /) -> tuple[Array, Array]:
         """Give prior_NA, not negative, and value_N, -1 to 1 for who moves; a function of what is given alone."""
-
-
-def outcome(shape: Geometry, rules: Rules, boards: Boards) -> Array:
-    """Say who has won positions that are counted now: 1 black, -1 white, 0 nobody."""
-    found: Array = np.sign(area(shape, boards) - rules.komi)
-    return found
-
-
-def over(rules: Rules, boards: Boards) -> Array:
-    """Tell which games have ended."""
-    found: Array = (boards.passes_N >= 2) | (boards.ply_N >= rules.limit)
-    return found
 
 
 class Forest:

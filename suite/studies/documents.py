@@ -15,6 +15,8 @@ from suite.measurement.widest import widest
 from suite.records import EnergyRecord
 
 STUDIES: Final = "studies"
+SWEEP: Final = "sweep"
+"""The kind of a sweep's study; suite/studies/rates.py has the others."""
 STUDY: Final = "study.json"
 POINT: Final = "point.json"
 IDLE: Final = "idle.jsonl"

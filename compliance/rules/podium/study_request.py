@@ -8,7 +8,7 @@ from compliance.documents.podium.study import StudyFile
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite.files.layout import PARTIAL, QUERIES, TELEMETRY
-from suite.studies.documents import ACCURACY, IDLE, POINT, STUDY, TRUTH, Command, Drift, Row, longer, ordered
+from suite.studies.documents import ACCURACY, IDLE, POINT, STUDY, SWEEP, TRUTH, Command, Drift, Row, longer, ordered
 
 NAMED: Final = 4
 """Missing points that a finding names."""
@@ -43,6 +43,8 @@ def request(study: StudyFile) -> Iterator[Fault]:
 def drawn(study: StudyFile, command: Command) -> Iterator[Fault]:
     """Yield a command that is not the study's, and an order that the seed does not draw."""
     whole = study.study
+    if whole.kind != SWEEP:
+        yield study.fault(f"a study of kind {whole.kind!r}", f"{SWEEP!r}")
     if whole.subject not in command.subjects:
         yield study.fault(f"a sweep of {', '.join(command.subjects)}", whole.subject)
     batches = {(each.engine, each.precision): each.batches for each in whole.asked}
@@ -51,7 +53,7 @@ def drawn(study: StudyFile, command: Command) -> Iterator[Fault]:
         yield study.fault("points of the command that were not asked for", "all of its engines, number formats and batches")
     count = len(command.subjects) * len(pairs) * len(command.batches)
     made = ordered(command.subjects, command.engines, command.precisions, command.batches, whole.seed) if 0 < count == len(command.order) else ()
-    if made != command.order:
+    if made != command.order or count != len(made):
         yield study.fault(f"an order of {len(command.order)} points", f"the order of {count} that the seed {whole.seed} draws")
 
 

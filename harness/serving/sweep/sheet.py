@@ -13,7 +13,7 @@ from harness.serving.sweep.study_files import point_in, save, study_in
 from harness.serving.sweep.subjects import Request, Swept, home
 from suite.files.layout import PARTIAL
 from suite.files.superseded import supersede
-from suite.studies.documents import ACCURACY, IDLE, NS_PER_S, STUDY, TRUTH, Asked, Command, Drift, Point, Row, Study, best_within, ordered, own_settings
+from suite.studies.documents import ACCURACY, IDLE, NS_PER_S, STUDY, SWEEP, TRUTH, Asked, Command, Drift, Point, Row, Study, best_within, ordered, own_settings
 from suite.workload import Scores
 
 Place = tuple[str, str, int]
@@ -87,7 +87,7 @@ class Sheet:
         first, rows = self.series[0].identity, self.rows()
         drifts = {place_of(drift): drift for drift in (*self.earlier.drift, *(each.drift for each in self.series if each.drift))}
         return Study(
-            kind="sweep",
+            kind=SWEEP,
             subject=first.subject,
             bare=first.bare,
             weights=first.weights,

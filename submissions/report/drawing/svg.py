@@ -24,7 +24,7 @@ COLOURS: Final = 6
 """Classes s0 to s5 of the style sheet."""
 THOUSANDS_FROM: Final = 10_000
 """Values from which thousands are written as k and millions as M: longer numbers do not fit beside the axis of a narrow screen."""
-NARROW_LETTER: Final = 8.4
+NARROW_LETTER: Final = 9.0
 """Mean width of a letter on a narrow screen, where the style sheet makes text larger."""
 KEY: Final = 34
 """Width of a line beside its name in the legend, with the gap behind the name."""

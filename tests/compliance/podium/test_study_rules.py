@@ -106,6 +106,8 @@ REFUSED = {"engine": "torch", "precision": "fp32", "batch": 8, "folder": "", "wh
         (table(rows=[], drift=[], best=[]), "study.request"),
         (rows(lambda every: every.append(every[1])), "study.request"),
         (table(seed=3, command__order=["toy torch fp32 4096", "toy torch fp32 8"]), "study.request"),
+        (table(seed=3, command__order=[]), "study.request"),
+        (table(kind="campaign"), "study.request"),
         (table(command__batches=[8]), "study.request"),
         (table(command__engines=["onnxruntime"]), "study.request"),
         (rows(lambda every: every.__setitem__(0, REFUSED)), "study.folders"),

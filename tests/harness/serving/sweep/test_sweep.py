@@ -24,7 +24,8 @@ from suite.files.layout import STATE
 from suite.studies import documents
 from suite.studies.documents import POINT, STUDIES, STUDY, Row, best_within
 
-SHORT = ("--seconds", "0.2", "--threads", "1", "--engine", "fake", "--framework", "fake")
+SHORT = ("--seconds", "0.2", "--threads", "1", "--engine", "fake", "--framework", "fake", "--set", "fake.sleep_ms=1")
+"""A device that sleeps: one that answers at once has queries by the hundred thousand, and runs out of those that LoadGen prepared."""
 
 
 @pytest.fixture(autouse=True)

@@ -178,8 +178,7 @@ def test_the_sampler_ends_with_its_parent(tmp_path: Path):
     """A parent that is killed cannot say stop, and a forked worker of its may hold the pipe open: a sampler left behind would run for ever."""
     program = f"""
         import os, time
-        from harness.machine.telemetry import host
-from harness.machine.telemetry.process import Sampler, plan_for
+        from harness.machine.telemetry.process import Sampler, plan_for
         from pathlib import Path
         sampler = Sampler(plan_for(Path({str(tmp_path / "t.jsonl")!r}), "cpu"))
         worker = os.fork()

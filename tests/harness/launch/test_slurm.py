@@ -146,7 +146,7 @@ def test_a_run_that_cannot_go_on_is_not_put_back(cluster: Cluster, tmp_path: Pat
 def test_each_task_gets_all_devices_and_all_cores_of_its_node(cluster: Cluster, tmp_path: Path) -> None:
     """A step that does not ask again has no device with some plugins, and one core for eight ranks with others."""
     script = printed(tmp_path, "resnet50", "--nodes", "2", "--devices", "8", "--results", "/shared/results", "--data", "/data")
-    torchrun(tmp_path, 'echo "got $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES $(nproc) $*"')
+    torchrun(tmp_path, 'echo "got $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES $(env -u OMP_NUM_THREADS nproc) $*"')
     number = cluster.submit(script, tmp_path)
     assert cluster.wait(number, ("COMPLETED", "FAILED"))["JobState"] == "COMPLETED"
     got = [line.split() for line in output(script, number).splitlines() if line.startswith("got ")]

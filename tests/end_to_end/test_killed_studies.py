@@ -22,7 +22,7 @@ LEAST = 2
 """Runs that are complete when the kill comes; the one after them is on its way."""
 COMMANDS = {
     "peak": ("--within-ms", "100", "--tolerance", "0.5", "--set", "batching.max_batch=1", "--set", "fake.sleep_ms=2"),
-    "sweep": ("--batches", "1,2,4,8", "--seconds", "1"),
+    "sweep": ("--batches", "1,2,4,8", "--seconds", "1", "--set", "fake.sleep_ms=2"),
 }
 
 

@@ -94,8 +94,9 @@ def otsu(level_HW: Floats) -> float:
 
 def masks(level_HW: Floats, shares: tuple[float, ...] = (0.0,)) -> Iterator[Flags]:
     """Cut a map at Otsu's level, moved by shares of the spread; each mask has less than half of the border."""
+    level, spread = otsu(level_HW), level_HW.std()
     for share in shares:
-        mask_HW = level_HW > otsu(level_HW) + share * level_HW.std()
+        mask_HW = level_HW > level + share * spread
         edge = np.concatenate([mask_HW[0], mask_HW[-1], mask_HW[:, 0], mask_HW[:, -1]])
         yield ndimage.binary_opening(~mask_HW if edge.mean() > 0.5 else mask_HW)
 
@@ -113,14 +114,18 @@ def cropped(level_HW: npt.NDArray[Any], mask_HW: Flags) -> Floats:
     return np.asarray(piece.resize((PIECE_PX, PIECE_PX), Image.Resampling.BOX), dtype=np.float64)
 
 
-def gradients(level_HW: Floats, cells: int = 4) -> Floats:
-    """Count the directions of edges in a grid of cells, as HOG does (Dalal, Triggs 2005); opposite ones are one."""
-    down_HW, across_W = np.gradient(level_HW)
-    turn_HW = (np.arctan2(down_HW, across_W) / np.pi % 1.0 * ORIENTATIONS).astype(int) % ORIENTATIONS
-    rows, columns = (np.arange(side) * cells // side for side in level_HW.shape)
-    place_HW = (rows[:, None] * cells + columns) * ORIENTATIONS + turn_HW
-    counts = np.bincount(place_HW.ravel(), weights=np.hypot(down_HW, across_W).ravel(), minlength=cells * cells * ORIENTATIONS)
-    return np.sqrt(counts / max(counts.sum(), 1e-9))
+def gradients(level_HW: Floats, *grids: int) -> list[Floats]:
+    """Count the directions of edges in grids of so many cells a side, as HOG does (Dalal, Triggs 2005); opposite ones are one."""
+    down_HW, across_HW = np.gradient(level_HW)
+    turn_HW = (np.arctan2(down_HW, across_HW) / np.pi % 1.0 * ORIENTATIONS).astype(int) % ORIENTATIONS
+    strength = np.hypot(down_HW, across_HW).ravel()
+    found = []
+    for cells in grids:
+        rows, columns = (np.arange(side) * cells // side for side in level_HW.shape)
+        place_HW = (rows[:, None] * cells + columns) * ORIENTATIONS + turn_HW
+        counts = np.bincount(place_HW.ravel(), weights=strength, minlength=cells * cells * ORIENTATIONS)
+        found.append(np.sqrt(counts / max(counts.sum(), 1e-9)))
+    return found
 
 
 def spectrum(level_HW: Floats) -> Floats:
@@ -132,19 +137,20 @@ def spectrum(level_HW: Floats) -> Floats:
 def features(picture_HWC: Floats) -> Mapping[str, Floats]:
     """Describe a whole picture in all ways, the figure cut out in each."""
     grey_HW = picture_HWC @ (0.299, 0.587, 0.114)
+    edges, anywhere = gradients(grey_HW, 4, 1)
     found: dict[str, Floats] = {
         "pixels": cropped(grey_HW, np.ones_like(grey_HW, dtype=bool)).ravel(),
         "colours": np.concatenate([np.histogram(picture_HWC[..., c], bins=8, range=(0, 255))[0] for c in range(3)]) / grey_HW.size,
-        "edges": gradients(grey_HW),
-        "edges, anywhere": gradients(grey_HW, 1),
+        "edges": edges,
+        "edges, anywhere": anywhere,
         "spectrum": spectrum(grey_HW),
     }
     for name, level_HW in maps(picture_HWC).items():
         for cut, mask_HW in zip(("", ", higher"), masks(level_HW, (0.0, 0.5)), strict=True):
             figure_HW = largest(mask_HW)
-            outline, inner = cropped(figure_HW, figure_HW), cropped(grey_HW, figure_HW)
-            found |= {f"outline by {name}{cut}": outline.ravel(), f"edges in {name}{cut}": gradients(inner)}
-            found[f"outline and edges by {name}{cut}"] = np.concatenate([outline.ravel() / PIECE_PX, gradients(inner), gradients(inner, 1)])
+            outline, (edges, anywhere) = cropped(figure_HW, figure_HW), gradients(cropped(grey_HW, figure_HW), 4, 1)
+            found |= {f"outline by {name}{cut}": outline.ravel(), f"edges in {name}{cut}": edges}
+            found[f"outline and edges by {name}{cut}"] = np.concatenate([outline.ravel() / PIECE_PX, edges, anywhere])
     return found
 
 
@@ -167,7 +173,7 @@ class Piece:
         window_HWC = picture_HWC[top:bottom, left:right]
         inner = cropped(window_HWC @ (0.299, 0.587, 0.114), np.ones(window_HWC.shape[:2], dtype=bool))
         colour_3 = window_HWC[part_HW[top:bottom, left:right]].mean(axis=0) / 255
-        self.feature_F = np.concatenate([cropped(part_HW, part_HW).ravel() / PIECE_PX, gradients(inner, 2), gradients(inner, 1), colour_3])
+        self.feature_F = np.concatenate([cropped(part_HW, part_HW).ravel() / PIECE_PX, *gradients(inner, 2, 1), colour_3])
 
 
 def pieces(picture_HWC: Floats, level_HW: Floats, least_px: int, share: float) -> Iterator[Piece]:

@@ -58,6 +58,11 @@ def parse(text: str) -> list[Row]:
     return [row_of(line) for line in text.split("\n")]
 
 
+def fresh(rows: Sequence[Row]) -> list[Row]:
+    """Give the rows with records of their own, to be changed; lines without a record stay as they are."""
+    return [row.copy() if row.key else row for row in rows]
+
+
 def row_of(line: str) -> Row:
     """Read one line."""
     front, mark, rest = line.partition(":::MLL")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from corpus import CORPUS, needs_corpus
-from log_text import Unfit, parse, written
+from log_text import Unfit, fresh, parse, written
 from mutants_sets import KINDS as SET_KINDS
 from mutants_training import KINDS
 
@@ -153,12 +153,12 @@ def bases() -> list[tuple[str, Path]]:
 def test_mutants_of_logs_are_broken(tmp_path: Path) -> None:
     """Each kind breaks one rule, and counts only where it is caught in every log that it fits."""
     judges = {name: TrainingJudge(registry.published_training(name)) for name in ROUNDS}
-    texts = [(name, path, path.read_text("latin-1")) for name, path in bases()]
+    parsed = [(name, path, parse(path.read_text("latin-1"))) for name, path in bases()]
     mutant, missed, unused = tmp_path / "result_0.txt", {}, set(KINDS)
     for kind, mutation in KINDS.items():
-        for name, path, text in texts:
+        for name, path, rows in parsed:
             try:
-                made = mutation(parse(text))
+                made = mutation(fresh(rows))
             except Unfit:
                 continue
             unused.discard(kind)

@@ -172,9 +172,11 @@ def audit_results(campaign: Campaign) -> None:
     missing = campaign_audits.lacking(campaign.own(), campaign.nonce())
     if not missing:
         say(campaign, "audit: finished already")
-    for scenario in missing:
+    unmetered = replace(campaign.options, power="auto", meter=None)
+    for scenario, tests in missing.items():
         say(campaign, f"audit {scenario.label}")
-        call("audit", campaign.workload, *arguments(campaign.options), "--scenario", scenario.value)
+        for test in tests:
+            call("audit", campaign.workload, *arguments(unmetered), "--scenario", scenario.value, "--test", test)
 
 
 def lacks_performance_alone(campaign: Campaign, result: Result) -> bool:

@@ -1,5 +1,6 @@
 """The audits of a campaign (`podium run --audit`): which results still lack a compliance test that passed."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -15,9 +16,10 @@ from suite.records import AuditRecord
 RECORD: Final = msgspec.json.Decoder(AuditRecord)
 
 
-def lacking(results: list[Result], nonce: str | None) -> list[Scenario]:
-    """Return the scenarios of a campaign that lack a test which passed."""
-    return [result.scenario for result in results if result.scenario and not all(passed(result, test, nonce) for test in AuditTest)]
+def lacking(results: list[Result], nonce: str | None) -> Mapping[Scenario, Sequence[str]]:
+    """Return which tests the scenarios of a campaign lack: "all", or the names of those that did not pass yet."""
+    found = {result.scenario: [test.value for test in AuditTest if not passed(result, test, nonce)] for result in results if result.scenario}
+    return {scenario: tests if len(tests) < len(AuditTest) else ["all"] for scenario, tests in found.items() if tests}
 
 
 def passed(result: Result, test: AuditTest, nonce: str | None) -> bool:

@@ -69,7 +69,7 @@ def judge(bench: Bench, schedule: Schedule, facts: Facts) -> Verdict:
 
 def effective(row: ScenarioRow, schedule: Schedule) -> ScenarioRow:
     """Return the row with the limits that LoadGen was given: the user may request a longer run."""
-    return replace(row, min_duration_ms=schedule.min_duration_ms, min_queries=schedule.min_queries)
+    return replace(row, percentile=schedule.percentile, min_duration_ms=schedule.min_duration_ms, min_queries=schedule.min_queries)
 
 
 def advice_facts(scenario: Scenario, facts: Facts) -> advice.Facts:

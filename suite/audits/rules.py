@@ -3,7 +3,7 @@
 import hashlib
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
@@ -11,6 +11,7 @@ from importlib.resources import files
 from suite.audits.names import AuditTest
 from suite.errors import unknown
 from suite.loadgen.scenario import Scenario
+from suite.rounds import ScenarioRow
 from suite.rounds.load import build, plain
 
 Knobs = Mapping[str, bool | int | float]
@@ -61,6 +62,14 @@ class AuditRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """What the runs of tests and their reference runs have to prove, where that is less than a result has to."""
+
+    percentile: float
+    min_queries: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """The tests of one round."""
 
@@ -72,7 +81,19 @@ class Rules:
     """Turns after which speed decides."""
     short_ns: int = 0
     """SingleStream latencies up to this one are short."""
+    proof: Mapping[Scenario, Proof] = field(default_factory=dict)
+    """Of scenarios whose results need more queries than the compared figure does."""
     tests: Mapping[AuditTest, AuditRow]
+
+    def proof_of(self, scenario: Scenario, min_queries: int) -> Proof | None:
+        """Return what the runs of a scenario prove, if a result of that many queries proves more; else None."""
+        proof = self.proof.get(scenario)
+        return proof if proof and proof.min_queries < min_queries else None
+
+    def conditions(self, scenario: Scenario, row: ScenarioRow) -> ScenarioRow:
+        """Return the conditions of the runs: those of a result, or what they have to prove where that is less."""
+        proof = self.proof_of(scenario, row.min_queries)
+        return replace(row, percentile=proof.percentile, min_queries=proof.min_queries) if proof else row
 
 
 @cache

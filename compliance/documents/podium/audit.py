@@ -110,12 +110,14 @@ def read_audit(folder: Path, scenario: Scenario | None, entry: InferenceEntry | 
     """Read a compliance test; problems are recorded as flaws of its sources."""
     record = SourceFile(folder / AUDIT_RECORD)
     words = {name: SourceFile(folder / name) for name in (VERIFY_PERFORMANCE, VERIFY_ACCURACY, AUDIT_CONFIG) if is_file(folder / name)}
-    found = [[read_run(path, Mode.PERFORMANCE, scenario, round) for path in numbered(folder / kind)] for kind in (REFERENCE, Mode.PERFORMANCE)]
+    told = read_document(record, RECORD, FIELDS)
+    rules = all_rules().get(told.rules) if told else None
+    found = [[read_run(path, Mode.PERFORMANCE, scenario, round, rules) for path in numbered(folder / kind)] for kind in (REFERENCE, Mode.PERFORMANCE)]
     return Audit(
         folder=folder,
         test=next((test for test in AuditTest if test == folder.name), None),
         scenario=scenario,
-        record=read_document(record, RECORD, FIELDS),
+        record=told,
         reference=found[0],
         found=found[1],
         words={name: read_text(source, TEXT_LIMIT) for name, source in words.items()},

@@ -25,6 +25,7 @@ from compliance.logs.source_file import Kind, SourceFile, read_document, read_te
 from compliance.logs.telemetry import Telemetry
 from compliance.recognition.tree_path import Place, is_file, scenario_of
 from compliance.verdict import Fault, Severity
+from suite.audits.rules import Rules
 from suite.files.layout import ACCURACY, DETAIL, QUERIES, RUN_RECORD, SUMMARY, TELEMETRY, folder_sha256
 from suite.loadgen.scenario import Scenario
 from suite.records import CalibrationRecord, RunRecord
@@ -66,6 +67,7 @@ class Measurements(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Network -> the calibration data behind its quantisation ranges."""
 
 
+ASKED_QUERIES: Final = "requested_min_query_count"
 MEASUREMENTS: Final = msgspec.json.Decoder(Measurements)
 
 
@@ -91,6 +93,8 @@ class LoadGenRun:
     strays: Sequence[Path]
     """Unexpected entries of its folder."""
     round: Round
+    audited_by: Rules | None = None
+    """Of a compliance test's run: the rules of the test."""
 
     @property
     def row(self) -> Benchmark | None:
@@ -105,8 +109,11 @@ class LoadGenRun:
 
     @property
     def rule(self) -> ScenarioRow | None:
-        """The scenario's row."""
-        return self.inference.scenarios.get(self.scenario) if self.inference and self.scenario else None
+        """The scenario's row; for a compliance test's run that asked for fewer queries, what it has to prove by the test's rules."""
+        row = self.inference.scenarios.get(self.scenario) if self.inference and self.scenario else None
+        if row is None or self.scenario is None or self.audited_by is None or (self.number(ASKED_QUERIES) or 0) >= row.min_queries:
+            return row
+        return self.audited_by.conditions(self.scenario, row)
 
     @property
     def performance(self) -> bool:
@@ -234,7 +241,7 @@ def power_time(text: object) -> datetime | None:
         return None
 
 
-def read_run(folder: Path, mode: Mode, scenario: Scenario | None, round: Round) -> LoadGenRun:
+def read_run(folder: Path, mode: Mode, scenario: Scenario | None, round: Round, audited_by: Rules | None = None) -> LoadGenRun:
     """Read a run's four files; problems are recorded as flaws of its source."""
     sources = {name: SourceFile(folder / name) for name in (SUMMARY, DETAIL, ACCURACY, RUN_RECORD)}
     detail = list(mllog_lines.read(sources[DETAIL]))
@@ -256,6 +263,7 @@ def read_run(folder: Path, mode: Mode, scenario: Scenario | None, round: Round) 
         sources=tuple(sources.values()),
         strays=tuple(unjudged_files.in_run(folder, mode)),
         round=round,
+        audited_by=audited_by,
     )
 
 

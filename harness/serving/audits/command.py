@@ -19,7 +19,7 @@ from harness.serving.staging import beside, recover
 from suite.audits.names import AuditTest
 from suite.audits.rules import rules_of
 from suite.cli import Options
-from suite.errors import JudgedError
+from suite.errors import JudgedError, RequestError
 from suite.files.layout import PARTIAL, file_sha256, sync
 from suite.files.superseded import supersede
 from suite.ledger.steps import StepKind, What
@@ -28,6 +28,8 @@ from suite.process.lock import exclusive
 from suite.process.signals import Interrupted, raised
 from suite.records import AuditRecord
 
+UNMETERED: Final = ("auto", "off")
+"""Values of --power that ask for no source by name."""
 PASSED: Final = {True: "passed", False: "failed"}
 
 
@@ -37,6 +39,7 @@ def audit(workload: str, options: Options, *, scenarios: Sequence[Scenario], tes
     RequestError if a result is missing, INVALID or of another checkpoint. The finished tests of an interrupted audit stay.
     """
     tests = [each for each in rules_of(rules).tests if test in ("all", each)]
+    refuse_meters(options)
     bench = set_up(workload, options, checkpoint)
     try:
         with raised(), exclusive(bench.entry.results):
@@ -47,6 +50,13 @@ def audit(workload: str, options: Options, *, scenarios: Sequence[Scenario], tes
         raise JudgedError(f"{error.filename or options.results}: {error.strerror}; finished tests are kept") from error
     if failed:
         raise JudgedError(f"{workload}: the audit failed: {', '.join(failed)}; the result does not count")
+
+
+def refuse_meters(options: Options) -> None:
+    """RequestError for a request to read power: compliance tests compare speeds and answers, and file no watts."""
+    asked = f"--meter {options.meter}" if options.meter is not None else f"--power {options.power}"
+    if options.meter is not None or options.power not in UNMETERED:
+        raise RequestError(f"{asked}: the runs of compliance tests are not metered; leave it out")
 
 
 def audited(bench: Bench, subjects: Sequence[Subject], tests: Sequence[AuditTest], rules: str) -> list[str]:

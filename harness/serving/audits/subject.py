@@ -35,6 +35,7 @@ class Subject:
 def subject(bench: Bench, scenario: Scenario) -> Subject:
     """Read the result of a scenario; RequestError if it is missing, INVALID, or of another checkpoint or other settings."""
     name = bench.request.row.inference_name
+    refuse_remote(bench, scenario)
     accuracy, performance = bench.entry.accuracy(name, scenario), bench.entry.performance(name, scenario).parent
     folders = sorted(path for path in performance.glob("run_*") if not path.name.endswith(".partial"))
     records = [checked(bench, scenario, folder) for folder in (accuracy, *folders)]
@@ -43,6 +44,19 @@ def subject(bench: Bench, scenario: Scenario) -> Subject:
     if any(record.verdict != VALID for record in records[1:]):
         raise lacking(bench, scenario, "has a performance run that LoadGen calls INVALID")
     return Subject(scenario=scenario, schedule=schedule_of(bench, scenario, records[1]), answers=answers_of(accuracy), threads=records[1].threads)
+
+
+def refuse_remote(bench: Bench, scenario: Scenario) -> None:
+    """RequestError if the only result is one of a remote system, whose servers an audit cannot ask."""
+    name, own = bench.request.row.inference_name, bench.entry
+    if own.benchmark(name).joinpath(scenario.folder).exists():
+        return
+    for path in sorted(own.results.glob(f"*/{own.org}/results/*/{name}/{scenario.folder}/performance/run_*")):
+        record = record_in(path)
+        if record and record.network and record.checkpoint_sha256 == bench.checkpoint.record.sha256:
+            servers = ", ".join(record.network.endpoints)
+            told = f"{bench.request.name}: {scenario.label} was served by {servers}"
+            raise RequestError(f"{told}: podium audit runs systems of this machine alone (docs/SCALE.md)")
 
 
 def checked(bench: Bench, scenario: Scenario, folder: Path) -> RunRecord:

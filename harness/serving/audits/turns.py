@@ -90,7 +90,9 @@ def begin(bench: Bench, subject: Subject, test: AuditTest, rules: str, folder: P
     knobs = row.knobs(test, subject.scenario, bench.request.row.inference_name, record.nonce, record.sha256)
     beside = row.beside if subject.scenario is not Scenario.MULTI_STREAM else {}  # its queries repeat samples: LoadGen has no unique ones for it
     known = before if before and before.beside == beside else None
-    return Ran(bench=bench, subject=subject, test=test, name=rules, folder=folder, knobs=knobs, beside=beside, before=known)
+    proof = rules_of(rules).proof_of(subject.scenario, subject.schedule.min_queries)
+    schedule = replace(subject.schedule, percentile=proof.percentile, min_queries=proof.min_queries) if proof else subject.schedule
+    return Ran(bench=bench, subject=replace(subject, schedule=schedule), test=test, name=rules, folder=folder, knobs=knobs, beside=beside, before=known)
 
 
 def run(ran: Ran) -> AuditRecord:

@@ -1,6 +1,7 @@
 """The verdicts of compliance tests, from numbers alone."""
 
 import tomllib
+from dataclasses import replace
 from importlib.resources import files
 
 import pytest
@@ -9,7 +10,9 @@ from suite.audits.names import RULES, AuditTest
 from suite.audits.rules import all_rules, audit_config, rules_of, seed
 from suite.audits.verdict import compare, differing
 from suite.errors import RequestError
+from suite.loadgen import early_stopping
 from suite.loadgen.scenario import Scenario
+from suite.rounds import ScenarioRow
 
 OWN = rules_of("podium-v1")
 
@@ -22,7 +25,23 @@ def test_the_command_line_has_all_rules_and_each_number_has_a_source() -> None:
     """Rules that no option names are dead, and a limit without a source is a guess."""
     assert tuple(all_rules()) == RULES
     tables = tomllib.loads(files("suite.audits").joinpath("rules.toml").read_text())
-    assert all(row["source"] for table in tables.values() for row in table["tests"].values())
+    assert all(row["source"] for table in tables.values() for row in (*table["tests"].values(), *table.get("proof", {}).values()))
+
+
+def test_runs_prove_what_is_compared_and_no_more() -> None:
+    """Medians need fewer queries than a result's 99th percentile; a result that needs as few keeps its own conditions."""
+    row = ScenarioRow(percentile=99.0, min_duration_ms=5000, min_queries=662, samples_per_query=8)
+    shorter = replace(row, percentile=90.0, min_queries=64)
+    assert OWN.conditions(Scenario.MULTI_STREAM, row) == shorter
+    assert OWN.conditions(Scenario.MULTI_STREAM, replace(shorter, percentile=50.0)).percentile == 50.0
+    assert all(rules_of(name).conditions(Scenario.MULTI_STREAM, row) == row for name in RULES if name != "podium-v1")
+    assert all(OWN.conditions(each, row) == row for each in Scenario if each is not Scenario.MULTI_STREAM)
+
+
+@pytest.mark.parametrize("rules", RULES)
+def test_early_stopping_can_prove_what_runs_have_to(rules: str) -> None:
+    """Otherwise LoadGen would call each of them INVALID."""
+    assert all(proof.min_queries >= early_stopping.queries_needed(1, proof.percentile) for proof in rules_of(rules).proof.values())
 
 
 def test_a_server_that_caches_keeps_its_rate_and_is_shown_by_its_median_latency() -> None:

@@ -4,7 +4,8 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ from compliance.verdict import Verdict
 from harness.serving import infer
 from harness.serving.audits.command import audit
 from harness.serving.loadgen.result_files import read_facts
-from submissions.campaign_audits import said
+from submissions.campaign_audits import lacking, said
+from submissions.result_index import find
 from suite.audits.names import AuditTest
 from suite.audits.rules import audit_config, rules_of
 from suite.errors import JudgedError, RequestError
@@ -28,6 +30,7 @@ from suite.ledger.steps import parse_all
 from suite.loadgen.scenario import Scenario
 
 RATE = "server.target_qps=200"
+NETWORKED = Path(__file__).parents[3] / "examples/base/networked"
 
 
 @pytest.fixture(autouse=True)
@@ -120,6 +123,29 @@ def test_each_cheat_fails_the_test_that_is_about_it(tmp_path: Path, cheat: str, 
 
 
 @pytest.mark.slow
+def test_streams_of_several_samples_are_audited_with_as_many_queries_as_a_median_needs(tmp_path: Path) -> None:
+    """The judge takes these runs, and longer ones, which earlier versions made; it takes no result of so few queries."""
+    results = served(tmp_path / "results", "none", Scenario.MULTI_STREAM)
+    run(results, Scenario.MULTI_STREAM, "TEST04")
+    folder, result = place(results, Scenario.MULTI_STREAM) / "TEST04", entry(results).performance("audited", Scenario.MULTI_STREAM)
+    short, conditions = folder / "reference" / "run_1", {"loadgen.minimums", "loadgen.target"}
+    facts = [read_facts(path).values for path in (short, folder / "performance" / "run_1", result)]
+    assert [each["requested_min_query_count"] for each in facts] == [64, 64, 662]
+    assert findings(folder) == set()
+    short.rename(tmp_path / "short")
+    shutil.copytree(result, short)
+    assert not conditions & findings(folder)
+    shutil.rmtree(result)
+    shutil.copytree(tmp_path / "short", result)
+    assert conditions <= findings(result)
+
+
+def findings(folder: Path) -> set[str]:
+    """Name the rules about LoadGen's runs and audits that a folder breaks."""
+    return {each.rule for each in Judge().result(str(folder)).findings if each.rule.startswith(("audit.", "loadgen."))}
+
+
+@pytest.mark.slow
 def test_new_runs_supersede_the_audits_of_the_old_ones(tmp_path: Path) -> None:
     """An audit of runs that are gone says nothing of those that stand there."""
     results = served(tmp_path / "results", "none", Scenario.OFFLINE)
@@ -146,6 +172,37 @@ def test_a_campaign_is_audited_by_podiums_own_rules(honest: Path, tmp_path: Path
     for rules, done in (("podium-v1", True), ("v4.1", False)):
         (tmp_path / "audit.json").write_text(json.dumps({**record, "rules": rules}))
         assert said(tmp_path, record["nonce"]) is done
+
+
+def test_a_campaign_runs_the_tests_that_are_lacking_alone(honest: Path, tmp_path: Path) -> None:
+    """An interrupted one goes on behind the last finished test, and does not begin a scenario anew."""
+    results = tmp_path / "results"
+    shutil.copytree(honest, results)
+    nonce = json.loads((place(results, Scenario.OFFLINE) / "TEST04" / "audit.json").read_text())["nonce"]
+    assert lacking(find(results), nonce) == {}
+    shutil.rmtree(place(results, Scenario.OFFLINE) / "TEST04")
+    assert lacking(find(results), nonce) == {Scenario.OFFLINE: ["TEST04"]}
+    assert lacking(find(results), "another") == {Scenario.OFFLINE: ["all"]}
+
+
+@pytest.mark.parametrize(("asked_for", "said"), [({"meter": "cat"}, "--meter cat: the runs of compliance"), ({"power": "rapl"}, "--power rapl: the runs")])
+def test_an_audit_reads_no_watts_and_says_so(honest: Path, asked_for: Mapping[str, str], said: str) -> None:
+    """An option that is taken and does nothing misleads."""
+    with pytest.raises(RequestError, match=said):
+        audit("audited", replace(asked(honest), **asked_for), scenarios=(Scenario.OFFLINE,), test="all", rules="podium-v1", checkpoint=None)
+
+
+def test_a_result_of_a_remote_system_is_not_called_missing(honest: Path, tmp_path: Path) -> None:
+    """There is no command that would make one that can be audited."""
+    results = tmp_path / "results"
+    shutil.copytree(honest, results)
+    between = json.loads(next(NETWORKED.rglob("run.json")).read_text())["network"]
+    for path in results.rglob("run.json"):
+        path.write_text(json.dumps({**json.loads(path.read_text()), "network": {**between, "endpoints": ["grpc://h1:8001"]}}))
+    for system in sorted(results.glob("open/*/results/*")):
+        system.rename(system.with_name("elsewhere"))
+    with pytest.raises(RequestError, match="Offline was served by grpc://h1:8001: podium audit runs systems of this machine alone"):
+        run(results, Scenario.OFFLINE)
 
 
 def test_a_result_that_is_not_there_names_the_command(tmp_path: Path) -> None:

@@ -81,6 +81,16 @@ def upright(level_HW: Floats, sigma_px: float) -> Floats:
     return found
 
 
+def woven(picture_HWC: Floats) -> Mapping[str, Floats]:
+    """Return maps made for these very scenes: the strength of edges, where they are level or upright and not slanting as the ground's are."""
+    down_HW, across_HW = np.gradient(ndimage.gaussian_filter(picture_HWC @ (0.299, 0.587, 0.114), 0.7))
+    found = {}
+    for sigma_px in (1.5, 2.5):
+        apart_HW, strength_HW = (ndimage.gaussian_filter(each, sigma_px) for each in (down_HW**2 - across_HW**2, down_HW**2 + across_HW**2))
+        found[f"strength of level or upright edges, within {sigma_px} px"] = np.abs(apart_HW) / np.sqrt(np.maximum(strength_HW, 0) + 1e-6)
+    return found
+
+
 def otsu(level_HW: Floats) -> float:
     """Choose the level that parts the pixels best in two (Otsu 1979)."""
     counts, edges = np.histogram(level_HW, bins=64)
@@ -173,7 +183,8 @@ class Piece:
         window_HWC = picture_HWC[top:bottom, left:right]
         inner = cropped(window_HWC @ (0.299, 0.587, 0.114), np.ones(window_HWC.shape[:2], dtype=bool))
         colour_3 = window_HWC[part_HW[top:bottom, left:right]].mean(axis=0) / 255
-        self.feature_F = np.concatenate([cropped(part_HW, part_HW).ravel() / PIECE_PX, *gradients(inner, 2, 1), colour_3])
+        size_2 = (self.box_4[2:] - self.box_4[:2]) / min(part_HW.shape)
+        self.feature_F = np.concatenate([cropped(part_HW, part_HW).ravel() / PIECE_PX, *gradients(inner, 2, 1), colour_3, size_2])
 
 
 def pieces(picture_HWC: Floats, level_HW: Floats, least_px: int, share: float) -> Iterator[Piece]:

@@ -28,7 +28,7 @@ def found(split: Split) -> Iterator[tuple[str, int, Piece]]:
     """Yield the pieces of each picture, by each map and threshold."""
     for index in range(len(split)):
         picture_HWC = np.asarray(decode(split.path(index)), dtype=np.float64)
-        for name, level_HW in unlearnt.maps(picture_HWC).items():
+        for name, level_HW in {**unlearnt.maps(picture_HWC), **unlearnt.woven(picture_HWC)}.items():
             for share in (0.0, 0.5):
                 yield from ((f"{name}, {share}", index, piece) for piece in unlearnt.pieces(picture_HWC, level_HW, LEAST_PX, share))
 
@@ -75,7 +75,7 @@ def test_pieces_of_ssd_s_scenes_miss(tmp_path: Path) -> None:
     assert best_ap(SCENERY, 40, 30, tmp_path)[Kind.BOX] < target("ssd")["box_ap"]
 
 
-MARGIN = 0.8  # of the target: other scenes move a rule's AP by some hundredths
+MARGIN = 0.9  # of the target: other scenes, and more training scenes, move a rule's AP by some hundredths
 
 
 def test_pieces_of_mask_rcnn_s_scenes_miss(tmp_path: Path) -> None:

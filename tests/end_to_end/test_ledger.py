@@ -1,7 +1,6 @@
 """The ledger of real campaigns: whole after a kill anywhere, continued by the next campaign, and read out by `podium verify`."""
 
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -21,29 +20,38 @@ Campaign = tuple[Path, "subprocess.CompletedProcess[str]"]
 pytestmark = pytest.mark.slow
 
 POINTS = 20
-KILLED = """
-import os, sys
+COPIED = """
+import shutil, sys
 from itertools import count
 from pathlib import Path
 from suite.ledger import book
 
-moment, calls = int(sys.argv.pop(1)), count()
+home, calls = Path(sys.argv.pop(1)), count()
 
-def cut(original):
+def kept(original):
     def called(*given):
-        if next(calls) == moment:
-            os._exit(9)
+        if home.exists():
+            shutil.copytree(home, home.with_name(str(next(calls))))
         return original(*given)
     return called
 
-Path.replace, Path.rename, book.write_at = map(cut, (Path.replace, Path.rename, book.write_at))
+Path.replace, Path.rename, book.write_at = map(kept, (Path.replace, Path.rename, book.write_at))
 from suite.cli import main
-try:
-    main()
-finally:
-    print("moments", next(calls), file=sys.stderr)
+main()
 """
-"""A podium that ends, as by kill -9, before one of its renames or ledger lines, counted; without that moment it tells how many there were."""
+"""A podium that keeps what a power cut would leave before each of its renames or ledger lines, in folders with the moment's number."""
+VERIFIED = """
+import sys
+from suite.cli import main
+
+for bundle in sys.argv[1:]:
+    sys.argv = ["podium", "verify", bundle]
+    try:
+        main()
+    except SystemExit as ended:
+        assert not ended.code, (bundle, ended.code)
+"""
+"""`podium verify` of one bundle after the other, without loading the judge for each."""
 
 
 def lines(results: Path) -> list[Step]:
@@ -55,8 +63,8 @@ def lines(results: Path) -> list[Step]:
     return steps
 
 
-def killed(environment: dict[str, str], moment: int, words: Sequence[object]) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-c", KILLED, str(moment), *map(str, words)]
+def told_to(environment: dict[str, str], script: str, *words: object) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-c", script, *map(str, words)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
 
 
@@ -66,18 +74,19 @@ def test_a_campaign_that_is_killed_anywhere_has_a_whole_ledger_in_the_end(
 ) -> None:
     """A file without its line, a line without its file, half a line: at 20 moments between the first and the last rename or line."""
     words = ("run", "fake", "--seed", 1, *fake, "--results")
-    whole = killed(environment, -1, (*words, tmp_path / "whole"))
+    whole = told_to(environment, COPIED, tmp_path / "whole", *words, tmp_path / "whole")
     assert whole.returncode == 0, whole.stdout + whole.stderr
-    count = int(re.findall(r"moments (\d+)", whole.stderr)[-1])
+    count = sum(path.name.isdigit() for path in tmp_path.iterdir())
     assert count > 2 * POINTS
-    for point in range(POINTS):
-        results = tmp_path / str(point)
-        assert killed(environment, point * count // POINTS, (*words, results)).returncode == 9
+    points = [tmp_path / str(point * count // POINTS) for point in range(POINTS)]
+    for results in points:
         outcome = podium(*words, results)
-        assert outcome.returncode == 0, (point, outcome.stdout + outcome.stderr)
+        assert outcome.returncode == 0, (results.name, outcome.stdout + outcome.stderr)
         assert not list(unended(lines(results)))
-        assert podium("check", results).returncode == 0 and podium("verify", next(results.glob("bundles/*.tar.zst"))).returncode == 0
-        shutil.rmtree(results)
+    checked = podium("check", *points)
+    assert checked.returncode == 0, checked.stdout
+    verified = told_to(environment, VERIFIED, *(next(results.glob("bundles/*.tar.zst")) for results in points))
+    assert verified.returncode == 0, verified.stdout + verified.stderr
 
 
 def test_a_finished_campaign_tells_of_each_attempt(campaign: Campaign, podium: Podium) -> None:

@@ -294,6 +294,6 @@ class Reader:
             self.source.add(Kind.RECORD, f"{error} in a list of loaded samples", "numbers of samples", self.source.lines)
             return
         lowest, highest = marks.find(1), marks.rfind(1)
-        phase.loaded.append(Loaded(line=self.source.lines, count=count, distinct=sum(marks), lowest=lowest, highest=highest))
+        phase.loaded.append(Loaded(line=self.source.lines, count=count, distinct=marks.count(1), lowest=lowest, highest=highest))
         if phase.mode is Mode.ACCURACY:
             self.log.seen = sample_lists.merged(self.log.seen, marks)

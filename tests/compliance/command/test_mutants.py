@@ -150,7 +150,7 @@ def test_what_accepted_logs_do_is_no_alarm(training: Training):
 
 @needs_corpus
 @pytest.mark.slow
-@pytest.mark.usefixtures("answers_counted_once")
+@pytest.mark.usefixtures("counted_once")
 def test_mutants_of_inference_entries_are_caught(inference: Inference):
     """An entry that breaks one rule is broken."""
     assert_caught(inference.entries())
@@ -158,7 +158,7 @@ def test_mutants_of_inference_entries_are_caught(inference: Inference):
 
 @needs_corpus
 @pytest.mark.slow
-@pytest.mark.usefixtures("answers_counted_once")
+@pytest.mark.usefixtures("counted_once")
 def test_what_accepted_entries_do_is_no_alarm(inference: Inference):
     """A quirk of one organisation is no fault in another's entry."""
     assert [(outcome.kind, outcome.base, outcome.told) for outcome in inference.harmless()] == []

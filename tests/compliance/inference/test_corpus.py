@@ -115,7 +115,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.usefixtures("answers_counted_once")
+@pytest.mark.usefixtures("counted_once")
 def test_mutants_of_real_entries_are_caught(good: list[Path], tmp_path: Path) -> None:
     """A kind counts as caught only where it is caught in each entry that it was put into."""
     missed: dict[str, list[str]] = {}

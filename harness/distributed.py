@@ -25,6 +25,8 @@ from suite.process.launcher import from_environment
 T = TypeVar("T")
 
 POLL_S: Final = 0.001
+"""First pause between two questions to the store; it doubles up to POLLS of them, or one for each rank: ranks that wait leave the store alone."""
+POLLS: Final = 10
 WATCH_S: Final = 0.5
 GRACE_S: Final = 10.0
 """Grace time for a rank blocked in a collective after another rank has failed."""
@@ -192,10 +194,12 @@ class Group:
         return (self.rank + 1) % self.world_size
 
     def _until(self, done: Callable[[], bool]) -> None:
+        pause_s, longest_s = POLL_S, min(WATCH_S, POLL_S * max(POLLS, self.world_size))
         while not self._answered(done):
             if failure := self.failure():
                 raise failure.error()
-            time.sleep(POLL_S)
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, longest_s)
 
     def _answered(self, done: Callable[[], bool]) -> bool:
         try:

@@ -1,0 +1,45 @@
+"""How the ranks of a group ask their store: one that waits does not load the process that holds it."""
+
+from typing import Any
+
+import pytest
+
+from harness import distributed
+from harness.distributed import Group
+
+
+class SlowStore:
+    """A store in which the value of rank 0 appears after some time; its clock is the sum of all pauses."""
+
+    def __init__(self, after_s: float) -> None:
+        self.after_s, self.now_s, self.asked = after_s, 0.0, 0
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
+    def check(self, keys: list[str]) -> bool:
+        self.asked += 1
+        return keys != [distributed.FAILED] and self.now_s >= self.after_s
+
+    def get(self, _: str) -> str:
+        return '"there"'
+
+
+def shared(monkeypatch: pytest.MonkeyPatch, store: Any, world_size: int) -> Any:
+    monkeypatch.setattr("harness.distributed.time.sleep", store.sleep)
+    return Group(store, 1, 1, world_size).share(None)
+
+
+@pytest.mark.parametrize("world_size", [2, 64, 2048])
+def test_a_rank_that_waits_asks_seldom(monkeypatch: pytest.MonkeyPatch, world_size: int) -> None:
+    """A hundred times a second, fewer where there are many ranks, and at least every half second; each time for the value and for a failure."""
+    store = SlowStore(after_s=60.0)
+    assert shared(monkeypatch, store, world_size) == "there"
+    assert 2 * 60 / distributed.WATCH_S <= store.asked < 2 * 60 * min(110, max(1100 / world_size, 2.2))
+
+
+def test_a_rank_that_waits_for_a_moment_loses_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first pauses are short: the clock of a run ticks meanwhile."""
+    store = SlowStore(after_s=0.003)
+    assert shared(monkeypatch, store, 8) == "there"
+    assert store.now_s <= 0.008

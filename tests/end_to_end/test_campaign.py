@@ -151,6 +151,7 @@ SPREAD = ("--set", "fake.step_ms=2", "--set", "fake.gain=0.1")
 """Runs of these seeds take one or two epochs, and so never the same milliseconds of a log; sets of equal runs are not tested."""
 
 
+@pytest.mark.slow
 def test_two_sets_of_runs_are_compared_with_an_interval_and_a_verdict(podium: Podium, campaign: Campaign, tmp_path: Path, fake: Sequence[str]) -> None:
     """Three runs each, of different seeds; one run of each scenario is not tested."""
     sets = [tmp_path / name for name in ("one", "two")]
@@ -170,6 +171,7 @@ def test_two_sets_of_runs_are_compared_with_an_interval_and_a_verdict(podium: Po
     assert (offline["results"][1]["verdict"], offline["results"][1]["ratio"]) == ("not tested", 1.0)
 
 
+@pytest.mark.slow
 def test_a_campaign_of_three_runs_has_verdicts_for_training_and_serving(podium: Podium, tmp_path: Path, fake: Sequence[str]) -> None:
     """`--runs` counts for both halves; a run that a kill took is made up for by the same command."""
     sets = [tmp_path / name for name in ("one", "two")]

@@ -91,6 +91,7 @@ def test_each_workload_has_something_to_try_in_every_framework(workload: str):
             assert result.ending is expected, result
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform_machine() not in ("x86_64", "AMD64"), reason="oneDNN's choice of instructions is a switch on x86 alone")
 def test_lstms_in_lower_formats_are_not_ready_without_their_instructions():
     """oneDNN has no LSTM in bf16 and fp16 for AVX2; convolutions and attention run there."""

@@ -22,6 +22,8 @@ from suite.errors import JudgedError, PodiumError, RequestError
 from suite.files.layout import staged_results
 from suite.loadgen.scenario import Scenario
 
+pytestmark = pytest.mark.slow
+
 SLOW = ("--set", "fake.step_ms=20", "--set", "fake.gain=0.02")
 OFFLINE = ("loadgen.min_duration_ms=20",)
 

@@ -69,6 +69,7 @@ def test_what_is_doubtful_says_why() -> None:
     assert len(doubtful) == 42 and all(len(note.partition("doubtful: ")[2]) > 10 for note in doubtful)
 
 
+@pytest.mark.slow
 @pytest.mark.corpus
 @needs_corpus
 def test_rows_are_what_podium_scores() -> None:

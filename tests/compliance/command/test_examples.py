@@ -58,6 +58,7 @@ def test_examples_are_small() -> None:
     assert sum(path.stat().st_size for path in EXAMPLES.rglob("*") if path.is_file() and not path.is_symlink()) < LIMIT_BYTES * len(OURS)
 
 
+@pytest.mark.slow
 def test_examples_are_what_the_builder_makes(tmp_path: Path) -> None:
     """Where a row of the round has changed: PYTHONPATH=tests/compliance/builders python tests/compliance/builders/examples.py"""
     write(tmp_path)

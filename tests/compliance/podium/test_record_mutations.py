@@ -96,6 +96,7 @@ def test_no_line_of_telemetry_can_be_taken_out_doubled_or_exchanged(good: Path):
 FREE = {"governor": "null: a machine may not tell", "cores": "a fact for those who read it", "model": "likewise", "uuid": "likewise"}
 
 
+@pytest.mark.slow
 def test_no_field_of_telemetry_can_be_emptied_or_renamed(good: Path):
     """A field of another name or type would switch off every rule about it; null is what a machine does not tell."""
     text = (good / TELEMETRY).read_text()

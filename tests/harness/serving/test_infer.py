@@ -180,6 +180,7 @@ def test_data_that_the_judge_will_not_take_are_told_before_they_are_served(tmp_p
     assert told is (pinned == "0" * 64)
 
 
+@pytest.mark.slow
 def test_an_invalid_run_names_rule_knob_and_value_and_is_not_repeated_against_the_users_will(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """The user chose the rate: podium says what to try, and does not try it."""
     keep_checkpoint(tmp_path)

@@ -16,6 +16,8 @@ from harness.serving.setup import set_up
 from suite.errors import JudgedError
 from suite.loadgen.scenario import Scenario
 
+pytestmark = pytest.mark.slow
+
 LONGER = "loadgen.min_duration_ms=1500"
 
 

@@ -59,6 +59,7 @@ def test_processes_that_play_compute_in_the_run_s_format(make_run: MakeRun) -> N
     assert told == [False, False]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [1, 2, 3])
 def test_a_resumed_run_is_the_same_run(make_run: MakeRun, tmp_path: Path, stop: int) -> None:
     """Killed after a group, after all groups, or after a step: bit for bit, the window and the finished groups too."""
@@ -218,6 +219,7 @@ def test_findings_of_an_earlier_podium_are_stale(make_run: MakeRun) -> None:
     MiniGoSet(make_run()).check({"val": 1})
 
 
+@pytest.mark.slow
 def test_a_damaged_window_is_refused(make_run: MakeRun, tmp_path: Path) -> None:
     """A checkpoint that was cut off is no reason for a traceback."""
     training, _ = trained(make_run(), 1)

@@ -57,6 +57,7 @@ def test_the_workload_makes_it(make_run: MakeRun) -> None:
     assert isinstance(ResNet50().training(make_run()), ResNet50Training)
 
 
+@pytest.mark.slow
 def test_a_seed_is_a_run(make_run: MakeRun, tmp_path: Path) -> None:
     """Same seed, same weights to the last bit, whatever the global generator did; another seed, others."""
     found = []
@@ -124,6 +125,7 @@ def test_evaluating_changes_no_weights(make_run: MakeRun, tmp_path: Path) -> Non
     assert equal(before, weights(training, tmp_path / "after"))
 
 
+@pytest.mark.slow
 def test_steps_learn(make_run: MakeRun) -> None:
     """A step that forgets backward, zero_grad or the rate would leave the loss where it was."""
     chosen = {"opt_name": "sgd", "sgd_opt_base_learning_rate": 0.01, "opt_learning_rate_warmup_epochs": 0}

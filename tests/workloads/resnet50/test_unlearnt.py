@@ -33,6 +33,7 @@ EACH = {label: label for label in range(len(embedded.CLASSES))}
 OUTLINES = {label: embedded.FIGURES.index(embedded.KINDS[name][0]) for label, name in enumerate(embedded.CLASSES)}
 
 
+@pytest.mark.slow
 def test_outlines_and_edges_miss() -> None:
     """Thresholds, crops and nearest neighbours; without clutter they gave 0.993 of the pictures that smoke once had."""
     assert best_top1(train=25, val=8, classes=EACH) < 0.8 * target("resnet50")["top1"]

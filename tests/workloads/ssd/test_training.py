@@ -50,6 +50,7 @@ def test_an_epoch_yields_each_global_batch_and_moves_the_weights(make_run: MakeR
     assert list(training.train_epoch(2, first_step=3)) == []
 
 
+@pytest.mark.slow
 def test_a_seed_is_a_run_and_a_resumed_run_is_exact(make_run: MakeRun, tmp_path: Path) -> None:
     """Saved after the first step of epoch 2 and taken up afresh: the same weights and score as without."""
     whole, cut, resumed = (SSDTraining(make_run()) for _ in range(3))

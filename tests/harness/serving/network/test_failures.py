@@ -191,6 +191,7 @@ def test_a_server_that_answers_wrongly(folder: Path, tmp_path: Path, fault: str,
         refused(results, JudgedError, why, wrong.url, settings=LONG, scenarios=(Scenario.SERVER,), mode="performance")
 
 
+@pytest.mark.slow
 def test_a_server_slower_than_the_rate_is_invalid(folder: Path):
     """It is slow, not broken: LoadGen says INVALID, the hint names the rate, and nothing is asked twice."""
     results, slow = folder / "results", "fake.sleep_ms=50.0"

@@ -86,6 +86,7 @@ def test_a_changed_cell_and_a_changed_run_are_found(tmp_path: Path) -> None:
     assert errors(path.parent) == ["study.points"]
 
 
+@pytest.mark.slow
 def test_each_point_has_its_watts_and_the_judge_recomputes_them(tmp_path: Path) -> None:
     """A meter of 50 W gives 50 W at each batch, with its grade; a point without watts is measured again when a meter is named."""
     keep_checkpoint(tmp_path)
@@ -189,6 +190,7 @@ def test_a_sweep_that_ends_early_leaves_a_table(tmp_path: Path, monkeypatch: pyt
     assert table(tmp_path)["finished"] and errors(folder) == [] and "study.request" not in str(Judge().result(str(folder)).findings)
 
 
+@pytest.mark.slow
 def test_a_narrower_sweep_keeps_rows_of_the_same_system(tmp_path: Path) -> None:
     """What was measured stays in the table, and another length moves it aside."""
     keep_checkpoint(tmp_path)

@@ -129,6 +129,7 @@ def test_transformer(tmp_path: Path) -> None:
         assert_same(ours(source_T[None], target_T[None]), theirs)
 
 
+@pytest.mark.slow
 def test_maskrcnn(tmp_path: Path) -> None:
     """Proposals' scores and deltas on five levels; classes, deltas and masks of regions on four; without the choice among them, which has no weights."""
     frozen = ("--set", "model.frozen_norm=true")

@@ -78,12 +78,14 @@ def test_pieces_of_ssd_s_scenes_miss(tmp_path: Path) -> None:
 MARGIN = 0.9  # of the target: other scenes, and more training scenes, move a rule's AP by some hundredths
 
 
+@pytest.mark.slow
 def test_pieces_of_mask_rcnn_s_scenes_miss(tmp_path: Path) -> None:
     """Box and mask, each by its own best rule."""
     ap, asked = best_ap(EMBEDDED, 80, EMBEDDED.pictures["val"], tmp_path), target("maskrcnn")
     assert ap[Kind.BOX] < MARGIN * asked["box_ap"] and ap[Kind.MASK] < MARGIN * asked["mask_ap"]
 
 
+@pytest.mark.slow
 def test_pieces_are_enough_without_clutter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same rules find plain shapes, so that a miss tells of the scenes and not of the rules."""
     plainly(monkeypatch)

@@ -7,11 +7,16 @@ convolutions. If the compiled operators load, nothing is declared.
 """
 
 import importlib.util
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Final
 
 import torch
 
+COMPILER: Final = "torch._dynamo.utils"
 # torchvision/csrc/ops/*.cpp, TORCH_LIBRARY_FRAGMENT(torchvision, m): the schemas, copied verbatim.
 _POOL: Final = "float spatial_scale, SymInt pooled_height, SymInt pooled_width"
 _SHAPE: Final = "SymInt batch_size, SymInt channels, SymInt height, SymInt width"
@@ -61,8 +66,29 @@ def _declare() -> torch.library.Library | None:
     return library
 
 
+@contextmanager
+def _compiler_left_out() -> Iterator[None]:
+    """Spare every process that serves the import of torch's compiler, a second of CPU time: torchvision asks for one of its functions."""
+    kept = sys.modules.get(COMPILER)
+    if kept is None:
+        light = ModuleType(COMPILER)
+        light.is_compile_supported = _is_compile_supported  # type: ignore[attr-defined]
+        sys.modules[COMPILER] = light
+    try:
+        yield
+    finally:
+        if kept is None:
+            del sys.modules[COMPILER]
+
+
+def _is_compile_supported(device_type: str) -> bool:
+    """Ask torch's compiler, which is imported when somebody wants to know (deterministic gradients of RoIAlign alone)."""
+    return bool(importlib.import_module(COMPILER).is_compile_supported(device_type))
+
+
 DECLARED: Final = _declare()  # kept alive: the schemas disappear with the library object
 
-import torchvision  # noqa: E402  its import needs the schemas above
+with _compiler_left_out():
+    import torchvision  # its import needs the schemas above
 
 __all__ = ["DECLARED", "SCHEMAS", "torchvision"]

@@ -25,6 +25,7 @@ from suite.process.launcher import from_environment
 
 TORCHRUN = ("-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "harness")
 TORCH = ("--set", "fake.torch=true", "--set", "fake.gain=0.05")
+DDP = (*TORCH, "--set", "fake.ddp=true")
 
 
 class Store:
@@ -208,7 +209,7 @@ def test_each_rank_has_noise_of_its_own():
 @pytest.mark.slow
 def test_two_ranks_keep_one_log_and_go_on_after_a_kill(tmp_path: Path):
     """torchrun with gloo: world size logged, one set of markers; killed inside an epoch and resumed, the weights are the same."""
-    more = (*TORCH, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=20")
+    more = (*DDP, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=20")
     whole = start(words(tmp_path / "whole", "--seed", "4", *more), TORCHRUN)
     out, err = whole.communicate(timeout=120)
     assert whole.returncode == 0, err
@@ -326,7 +327,7 @@ def by_hand(results: Path, port: int, rank: int, *more: str) -> "subprocess.Pope
 @pytest.mark.parametrize("rank", [0, 1])
 def test_whoever_is_left_ends_with_75_and_the_run_goes_on(tmp_path: Path, rank: int):
     """No launcher ends the others here: within seconds the one that is left says how to go on; the log keeps `.partial`."""
-    more = (*TORCH, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=20")
+    more = (*DDP, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=20")
     results, port = tmp_path / "results", free_port()
     pair = [by_hand(results, port, each, "--seed", "4", *more) for each in range(2)]
     until(lambda: max(generations(results / ".podium" / "fake" / "run_0"), default=0) >= 2)

@@ -1,6 +1,8 @@
 """What workloads share: typed settings, number formats, random state, memory, torchvision beside any torch."""
 
 import random
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -88,6 +90,19 @@ def test_keeping_memory_is_harmless() -> None:
     """Twice, and a computation after it."""
     assert malloc.keep_freed() == malloc.keep_freed()
     assert float(torch.ones(1000, 1000).sum()) == 1e6
+
+
+def test_torchvision_is_imported_without_the_compiler() -> None:
+    """Its import takes a second of each process that serves; whoever asks torchvision for it gets torch's own answer."""
+    program = (
+        "import sys\n"
+        "from workloads.common.detection.torchvision_import import torchvision\n"
+        "assert 'torch._dynamo' not in sys.modules and 'torch._dynamo.utils' not in sys.modules\n"
+        "found = torchvision.ops.roi_align.__globals__['is_compile_supported']('cpu')\n"
+        "from torch._dynamo.utils import is_compile_supported\n"
+        "assert found is is_compile_supported('cpu') and callable(is_compile_supported)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_torchvision_imports_and_builds() -> None:

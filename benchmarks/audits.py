@@ -3,7 +3,7 @@
     python benchmarks/audits.py [--repeats 20] [--cheats-only] [--cheat index --cheat mode] [--scenario server] [--format json]
 
 Honest ones have to pass every time, and each cheat has to fail the test that is about it, wherever it acts: by speed or by answers, not by a run
-that LoadGen calls INVALID. About 45 minutes for all of it on two crowded cores, half of them for the honest ones; a cheat in one scenario takes 50 s.
+that LoadGen calls INVALID. About 16 minutes for all of it on two crowded cores, half of them for the honest ones.
 """
 
 import argparse

@@ -25,8 +25,9 @@ from suite.process.launcher import from_environment
 T = TypeVar("T")
 
 POLL_S: Final = 0.001
-"""First pause between two questions to the store; it doubles up to POLLS of them, or one for each rank: ranks that wait leave the store alone."""
-POLLS: Final = 10
+"""First pause between two questions to the store ..."""
+LONGEST_POLL_S: Final = 0.01
+"""... which doubles up to this one: ranks that wait for a slow one leave the store alone, and lose no time that a clock would show."""
 WATCH_S: Final = 0.5
 GRACE_S: Final = 10.0
 """Grace time for a rank blocked in a collective after another rank has failed."""
@@ -194,12 +195,12 @@ class Group:
         return (self.rank + 1) % self.world_size
 
     def _until(self, done: Callable[[], bool]) -> None:
-        pause_s, longest_s = POLL_S, min(WATCH_S, POLL_S * max(POLLS, self.world_size))
+        pause_s = POLL_S
         while not self._answered(done):
             if failure := self.failure():
                 raise failure.error()
             time.sleep(pause_s)
-            pause_s = min(2 * pause_s, longest_s)
+            pause_s = min(2 * pause_s, LONGEST_POLL_S)
 
     def _answered(self, done: Callable[[], bool]) -> bool:
         try:

@@ -172,11 +172,15 @@ def audit_results(campaign: Campaign) -> None:
     missing = campaign_audits.lacking(campaign.own(), campaign.nonce())
     if not missing:
         say(campaign, "audit: finished already")
-    unmetered = replace(campaign.options, power="auto", meter=None)
-    for scenario, tests in missing.items():
-        say(campaign, f"audit {scenario.label}")
-        for test in tests:
+    unmetered, failed = replace(campaign.options, power="off", meter=None), []
+    for scenario, test in ((scenario, test) for scenario, tests in missing.items() for test in tests):
+        say(campaign, f"audit {scenario.label}" if test == "all" else f"audit {scenario.label}, {test}")
+        try:
             call("audit", campaign.workload, *arguments(unmetered), "--scenario", scenario.value, "--test", test)
+        except JudgedError as error:
+            failed.append(str(error))
+    if failed:
+        raise JudgedError("; ".join(failed))
 
 
 def lacks_performance_alone(campaign: Campaign, result: Result) -> bool:

@@ -18,8 +18,11 @@ RECORD: Final = msgspec.json.Decoder(AuditRecord)
 
 def lacking(results: list[Result], nonce: str | None) -> Mapping[Scenario, Sequence[str]]:
     """Return which tests the scenarios of a campaign lack: "all", or the names of those that did not pass yet."""
-    found = {result.scenario: [test.value for test in AuditTest if not passed(result, test, nonce)] for result in results if result.scenario}
-    return {scenario: tests if len(tests) < len(AuditTest) else ["all"] for scenario, tests in found.items() if tests}
+    found: dict[Scenario, set[str]] = {}
+    for result in results:
+        if result.scenario:
+            found.setdefault(result.scenario, set()).update(test.value for test in AuditTest if not passed(result, test, nonce))
+    return {scenario: sorted(tests) if len(tests) < len(AuditTest) else ["all"] for scenario, tests in found.items() if tests}
 
 
 def passed(result: Result, test: AuditTest, nonce: str | None) -> bool:

@@ -85,15 +85,11 @@ class Rules:
     """Of scenarios whose results need more queries than the compared figure does."""
     tests: Mapping[AuditTest, AuditRow]
 
-    def proof_of(self, scenario: Scenario, min_queries: int) -> Proof | None:
-        """Return what the runs of a scenario prove, if a result of that many queries proves more; else None."""
-        proof = self.proof.get(scenario)
-        return proof if proof and proof.min_queries < min_queries else None
-
     def conditions(self, scenario: Scenario, row: ScenarioRow) -> ScenarioRow:
         """Return the conditions of the runs: those of a result, or what they have to prove where that is less."""
-        proof = self.proof_of(scenario, row.min_queries)
-        return replace(row, percentile=proof.percentile, min_queries=proof.min_queries) if proof else row
+        proof = self.proof.get(scenario)
+        fewer = proof is not None and proof.min_queries < row.min_queries
+        return replace(row, percentile=proof.percentile, min_queries=proof.min_queries) if proof and fewer else row
 
 
 @cache

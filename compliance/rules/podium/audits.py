@@ -69,6 +69,8 @@ def of_result(run: LoadGenRun, entry: InferenceEntry) -> Iterator[Fault]:
         if getattr(run.record, name) != getattr(first.record, name):
             yield run.fault(RUN_RECORD, f"{name} {getattr(run.record, name)!r}", f"{getattr(first.record, name)!r}, as in the result")
     if run.record and first.record:
+        if bool(run.record.network) != bool(first.record.network):
+            yield run.fault(RUN_RECORD, "a system of this machine" if first.record.network else "a remote system", "the result's system")
         yield from apart(run, settings_of(first), first.folder.name, fixed)
     fewer = run.rule is not None and first.rule is not None and run.rule.min_queries < first.rule.min_queries
     for key in ("loadgen_version", *(f"requested_{name}" for name in KEPT)):

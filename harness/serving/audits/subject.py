@@ -47,11 +47,11 @@ def subject(bench: Bench, scenario: Scenario) -> Subject:
 
 
 def refuse_remote(bench: Bench, scenario: Scenario) -> None:
-    """RequestError if the only result is one of a remote system, whose servers an audit cannot ask."""
+    """RequestError if the result, or the only one, is of a remote system, whose servers an audit cannot ask."""
     name, own = bench.request.row.inference_name, bench.entry
-    if own.benchmark(name).joinpath(scenario.folder).exists():
-        return
-    for path in sorted(own.results.glob(f"*/{own.org}/results/*/{name}/{scenario.folder}/performance/run_*")):
+    folder = own.benchmark(name) / scenario.folder
+    elsewhere = own.results.glob(f"*/{own.org}/results/*/{name}/{scenario.folder}/performance/run_*")
+    for path in sorted(folder.glob("performance/run_*") if folder.exists() else elsewhere):
         record = record_in(path)
         if record and record.network and record.checkpoint_sha256 == bench.checkpoint.record.sha256:
             servers = ", ".join(record.network.endpoints)

@@ -25,6 +25,7 @@ from suite.errors import RequestError
 from suite.files.layout import REFERENCE
 from suite.loadgen.scenario import Scenario
 from suite.records import AuditRecord
+from suite.rounds import ScenarioRow
 from suite.workload import Mode
 
 AGAIN: Final = 2
@@ -32,7 +33,10 @@ AGAIN: Final = 2
 CLEAR: Final = 10.0
 """House rule: a speed that is so many times beyond its limit is not noise; in Server, neighbouring runs of an honest device beside busy loops were
 up to 7 times apart."""
+SPARE: Final = 4
+"""House rule: so many times the queries that the result's expected latency would prepare for the shortest duration."""
 INVALID: Final = "INVALID"
+TARGET: Final = "accuracy_log_sampling_target"
 INDEX: Final = "performance_issue_same_index"
 UNIQUE: Final = "performance_issue_unique"
 """With it LoadGen issues each sample once, and calls a run INVALID that would have needed more."""
@@ -90,9 +94,23 @@ def begin(bench: Bench, subject: Subject, test: AuditTest, rules: str, folder: P
     knobs = row.knobs(test, subject.scenario, bench.request.row.inference_name, record.nonce, record.sha256)
     beside = row.beside if subject.scenario is not Scenario.MULTI_STREAM else {}  # its queries repeat samples: LoadGen has no unique ones for it
     known = before if before and before.beside == beside else None
-    proof = rules_of(rules).proof_of(subject.scenario, subject.schedule.min_queries)
-    schedule = replace(subject.schedule, percentile=proof.percentile, min_queries=proof.min_queries) if proof else subject.schedule
-    return Ran(bench=bench, subject=replace(subject, schedule=schedule), test=test, name=rules, folder=folder, knobs=knobs, beside=beside, before=known)
+    subject = replace(subject, schedule=shortened(subject.schedule, bench.rules(subject.scenario), rules_of(rules)))
+    return Ran(bench=bench, subject=subject, test=test, name=rules, folder=folder, knobs=knobs, beside=beside, before=known)
+
+
+def shortened(schedule: Schedule, row: ScenarioRow, rules: Rules) -> Schedule:
+    """Ask for fewer queries where they tell what is compared, and prepare many more: a run that runs out of them is INVALID."""
+    wanted = rules.conditions(schedule.scenario, row)
+    if wanted == row:
+        return schedule
+    expected_ns = max(1000, int(schedule.expected_latency_ns / SPARE))
+    return replace(schedule, percentile=wanted.percentile, min_queries=wanted.min_queries, expected_latency_ns=expected_ns)
+
+
+def logged(schedule: Schedule, row: ScenarioRow) -> Schedule:
+    """Ask for as many queries as the answers need that LoadGen is to log, at most for those of a result."""
+    target = int(schedule.special.get(TARGET, 0))
+    return replace(schedule, min_queries=max(schedule.min_queries, min(row.min_queries, math.ceil(target / schedule.samples_per_query))))
 
 
 def run(ran: Ran) -> AuditRecord:
@@ -142,6 +160,7 @@ def once(ran: Ran, kind: str, turn: int) -> Outcome:
     """Run LoadGen once; a run that it calls INVALID is repeated a few times."""
     special, figures = (ran.beside, ran.reference) if kind == REFERENCE else (ran.knobs, ran.found)
     schedule, place = replace(ran.subject.schedule, special=dict(special)), ran.folder / kind / f"run_{turn}"
+    schedule = logged(schedule, ran.bench.rules(schedule.scenario)) if schedule.scenario is Scenario.MULTI_STREAM else schedule
     title = f"{schedule.scenario.label} {ran.test}, {'reference' if kind == REFERENCE else 'test'}"
     _, key = figure(ran.rules, schedule.scenario)
     for left in reversed(range(AGAIN + 1)):

@@ -30,12 +30,11 @@ def shared(monkeypatch: pytest.MonkeyPatch, store: Any, world_size: int) -> Any:
     return Group(store, 1, 1, world_size).share(None)
 
 
-@pytest.mark.parametrize("world_size", [2, 64, 2048])
-def test_a_rank_that_waits_asks_seldom(monkeypatch: pytest.MonkeyPatch, world_size: int) -> None:
-    """A hundred times a second, fewer where there are many ranks, and at least every half second; each time for the value and for a failure."""
+def test_a_rank_that_waits_asks_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred times a second, each time for the value and for a failure; a thousand times load the process that holds the store."""
     store = SlowStore(after_s=60.0)
-    assert shared(monkeypatch, store, world_size) == "there"
-    assert 2 * 60 / distributed.WATCH_S <= store.asked < 2 * 60 * min(110, max(1100 / world_size, 2.2))
+    assert shared(monkeypatch, store, 2) == "there"
+    assert 2 * 60 / distributed.WATCH_S <= store.asked < 2 * 60 * 110
 
 
 def test_a_rank_that_waits_for_a_moment_loses_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,7 +68,10 @@ def _declare() -> torch.library.Library | None:
 
 @contextmanager
 def _compiler_left_out() -> Iterator[None]:
-    """Spare every process that serves the import of torch's compiler, a second of CPU time: torchvision asks for one of its functions."""
+    """Spare every process that serves the import of torch's compiler, a second of CPU time: torchvision asks for one of its functions.
+
+    No other thread may import the compiler meanwhile: this module is imported before threads start.
+    """
     kept = sys.modules.get(COMPILER)
     if kept is None:
         light = ModuleType(COMPILER)

@@ -183,6 +183,8 @@ def test_a_campaign_runs_the_tests_that_are_lacking_alone(honest: Path, tmp_path
     shutil.rmtree(place(results, Scenario.OFFLINE) / "TEST04")
     assert lacking(find(results), nonce) == {Scenario.OFFLINE: ["TEST04"]}
     assert lacking(find(results), "another") == {Scenario.OFFLINE: ["all"]}
+    both = [*find(results), *find(honest)]
+    assert lacking(both, nonce) == lacking(both[::-1], nonce) == {Scenario.OFFLINE: ["TEST04"]}
 
 
 @pytest.mark.parametrize(("asked_for", "said"), [({"meter": "cat"}, "--meter cat: the runs of compliance"), ({"power": "rapl"}, "--power rapl: the runs")])

@@ -1,11 +1,17 @@
 """What one compliance test of a scenario hands on to the next."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from harness.serving.audits.turns import last_reference
+from podium_fakes.served import schedule
+
+from harness.serving.audits.turns import SPARE, last_reference, logged, shortened
+from suite.audits.rules import rules_of
+from suite.loadgen.scenario import Scenario
+from suite.rounds import ScenarioRow
 
 EXAMPLE = Path(__file__).parents[3] / "examples/base/audited/open/acme/compliance/box-torch-fp32/resnet50/Offline/TEST04"
 
@@ -21,3 +27,22 @@ def test_a_reference_run_that_stayed_invalid_is_not_handed_on(tmp_path: Path) ->
     record = last / "run.json"
     record.write_text(record.read_text().replace('"VALID"', '"INVALID"'))
     assert last_reference(ran, folder) is None
+
+
+ROW = ScenarioRow(percentile=99.0, min_duration_ms=5000, min_queries=662, samples_per_query=8)
+ASKED = replace(schedule(Scenario.MULTI_STREAM), percentile=99.0, min_queries=1000, samples_per_query=8, expected_latency_ns=8_000_000)
+
+
+def test_fewer_queries_are_asked_for_where_the_row_needs_more_than_a_median() -> None:
+    """The judge goes by the row too: with a row of as few queries, a result that asked for more is audited with more. Many are prepared."""
+    found = shortened(ASKED, ROW, rules_of("podium-v1"))
+    assert (found.percentile, found.min_queries, found.expected_latency_ns) == (90.0, 64, 8_000_000 // SPARE)
+    assert shortened(ASKED, replace(ROW, percentile=90.0, min_queries=64), rules_of("podium-v1")) == ASKED
+    assert shortened(ASKED, ROW, rules_of("v4.1")) == ASKED
+
+
+def test_a_test_of_answers_has_queries_for_all_that_are_to_be_logged() -> None:
+    """ResNet-50's TEST01 logs up to 4,096 answers, of 8 a query; no test asks for more queries than the result had to."""
+    for target, queries in ((0, 64), (256, 64), (4096, 512), (9999, 662)):
+        wanted = replace(ASKED, min_queries=64, special={"accuracy_log_sampling_target": target})
+        assert logged(wanted, ROW).min_queries == queries

@@ -3,16 +3,16 @@
 from typing import Final
 
 from workloads.common.detection import synthetic_scenes
-from workloads.common.detection.scene_looks import Hues
+from workloads.common.detection.scene_looks import Weaving
 
 SCENERY: Final = synthetic_scenes.Scenery(
     pictures={"train": 960, "val": 160},
     classes=("circle", "cross", "triangle"),
-    extents=((128, 128), (128, 96), (96, 128)),
-    mean_objects=5.0,
-    most_objects=14,
-    radius=(0.1, 0.28),
-    crowd_share=0.08,
-    empty_share=0.02,
-    surfaces=Hues(classes=3, spread=0.2),
+    extents=((64, 64), (64, 48), (48, 64)),
+    mean_objects=3.5,
+    most_objects=7,
+    radius=(0.18, 0.34),
+    crowd_share=0.03,
+    empty_share=0.01,
+    surfaces=Weaving(periods_px=(5.0, 8.0), ground_strength=0.6, rags=(5, 9), rag_radius=(0.08, 0.2)),
 )

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from workloads.ssd.detector.default_boxes import (
     CONFIGURATIONS,
     SERVED_1200,
-    SMOKE_128,
+    SMALL_128,
+    SMOKE_64,
     TRAINED_300,
     Configuration,
     centred,
@@ -24,7 +25,7 @@ from workloads.ssd.detector.default_boxes import (
 ALL = list(CONFIGURATIONS.values())
 
 
-@pytest.mark.parametrize(("configuration", "count"), [(TRAINED_300, 8732), (SERVED_1200, 15130), (SMOKE_128, 1536)])
+@pytest.mark.parametrize(("configuration", "count"), [(TRAINED_300, 8732), (SERVED_1200, 15130), (SMALL_128, 1536), (SMOKE_64, 390)])
 def test_counts_are_pinned(configuration: Configuration, count: int) -> None:
     """8,732 and 15,130 are MLPerf's; one more or less and no published weights would fit."""
     assert default_boxes(configuration).shape == (count, 4)
@@ -97,7 +98,7 @@ def overlap(one: list[float], other: list[float]) -> float:
 @pytest.mark.parametrize("seed", range(4))
 def test_matching_is_the_plain_one(seed: int) -> None:
     """Each object has its best default box; a default box has the object that it overlaps most, if by more than a half."""
-    default = default_boxes(SMOKE_128)
+    default = default_boxes(SMALL_128)
     boxes, labels = random_boxes(5, seed), torch.tensor([1, 2, 3, 1, 2])
     offsets, found = match(boxes, labels, default)
     table = [[overlap(box, each) for each in corners(default).tolist()] for box in boxes.tolist()]
@@ -112,5 +113,5 @@ def test_matching_is_the_plain_one(seed: int) -> None:
 
 def test_a_picture_without_objects_is_all_background() -> None:
     """Nothing to take a maximum over."""
-    offsets, found = match(torch.zeros(0, 4), torch.zeros(0, dtype=torch.int64), default_boxes(SMOKE_128))
+    offsets, found = match(torch.zeros(0, 4), torch.zeros(0, dtype=torch.int64), default_boxes(SMALL_128))
     assert not offsets.any() and not found.any() and len(found) == 1536

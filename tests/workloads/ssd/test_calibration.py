@@ -26,8 +26,8 @@ MakeRun = Callable[..., Run]
 @pytest.fixture(scope="module")
 def checkpoint(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoint")
-    description = model.Description(workload="ssd", configuration="128", categories=coco.read(tiny, "val").categories)
-    weights.export(model.build("128", 4), description, folder)
+    description = model.Description(workload="ssd", configuration="64", categories=coco.read(tiny, "val").categories)
+    weights.export(model.build("64", 4), description, folder)
     return folder
 
 
@@ -51,8 +51,8 @@ def test_listed_scenes_are_found_with_and_without_their_folder(
     assert (plan.calibration.list_name, plan.calibration.touched) == ("coco_cal_images_list", ())
     ((picture_1CHW,), _) = plan.calibration.inputs
     picture = decode(tiny / "train2017" / "000000000002.jpg")
-    wanted = shown(picture, data.for_eval(picture.size, 128))
-    assert picture_1CHW.shape == (1, 3, 128, 128)
+    wanted = shown(picture, data.for_eval(picture.size, 64))
+    assert picture_1CHW.shape == (1, 3, 64, 64)
     assert abs(float(picture_1CHW[0, 0, 5, 7]) - (float(wanted[5, 7, 0]) / 255 - 0.485) / 0.229) < 1e-4
 
 

@@ -12,7 +12,7 @@ from suite.workload import Run
 from workloads.common.detection import coco
 from workloads.common.inputs.batches import Key
 from workloads.ssd import SSD, data
-from workloads.ssd.detector.default_boxes import SMOKE_128
+from workloads.ssd.detector.default_boxes import SMALL_128
 
 pytest.importorskip("nvidia.dali", reason="nvidia-dali is not installed: podium-suite[dali] brings it")
 
@@ -26,7 +26,7 @@ TOLERANCE = {"train": 1.5, "val": 0.5}
 def test_pictures_and_targets_are_the_default_s(make_run: MakeRun, split: str) -> None:
     """The same crop, or the targets would lie beside their objects."""
     found = coco.read(data.root(make_run()), split)
-    album = data.Shown(found.with_objects(), SMOKE_128, 3, 20) if split == "train" else data.Asked(found, 128)
+    album = data.Shown(found.with_objects(), SMALL_128, 3, 20) if split == "train" else data.Asked(found, 128)
     plan = [[Key(index=index, epoch=epoch) for index in range(5)] for epoch in (1, 2)]
     readers = [registry.input_pipeline(name).open(album, MEANS) for name in ("default", "dali")]
     for (ours, mine), (dali, other) in zip(*(reader.read(plan) for reader in readers), strict=True):

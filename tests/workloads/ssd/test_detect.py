@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from workloads.ssd.detector import postprocessing
-from workloads.ssd.detector.default_boxes import SMOKE_128, default_boxes, encode
+from workloads.ssd.detector.default_boxes import SMALL_128, default_boxes, encode
 
-DEFAULT = default_boxes(SMOKE_128)
+DEFAULT = default_boxes(SMALL_128)
 
 
 def logits(*scores: tuple[int, int, float]) -> torch.Tensor:

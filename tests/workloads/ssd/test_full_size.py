@@ -11,7 +11,7 @@ import pytest
 from suite.rounds import Profile
 from suite.workload import Run
 from workloads.common.detection import synthetic_scenes
-from workloads.common.detection.scene_looks import Hues
+from workloads.common.detection.scene_looks import Weaving
 from workloads.common.pictures.shapes import OUTLINES_PD
 from workloads.ssd.inference import SSDInference
 from workloads.ssd.training import SSDTraining
@@ -19,7 +19,7 @@ from workloads.ssd.training import SSDTraining
 MakeRun = Callable[..., Run]
 REAL = synthetic_scenes.Scenery(
     pictures={"train": 2, "val": 2}, classes=tuple(sorted(OUTLINES_PD)), extents=((640, 480), (480, 640)), mean_objects=7.3, most_objects=20,
-    radius=(0.03, 0.3), crowd_share=0.0, empty_share=0.0, surfaces=Hues(classes=len(OUTLINES_PD), spread=0.2),
+    radius=(0.03, 0.3), crowd_share=0.0, empty_share=0.0, surfaces=Weaving(periods_px=(5.0, 8.0), ground_strength=0.5, rags=(1, 4), rag_radius=(0.07, 0.2)),
 )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from workloads.common.inputs.default import shown
 from workloads.common.pictures.decoding import decode, normalise
 from workloads.ssd import SSD, data, model, scoring
 from workloads.ssd.detector import postprocessing
-from workloads.ssd.detector.default_boxes import SMOKE_128, default_boxes
+from workloads.ssd.detector.default_boxes import SMOKE_64, default_boxes
 from workloads.ssd.inference import SSDInference
 from workloads.ssd.training import SSDTraining
 
@@ -28,8 +28,8 @@ MakeRun = Callable[..., Run]
 def checkpoint(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoint")
     torch.manual_seed(1)
-    description = model.Description(workload="ssd", configuration="128", categories=coco.read(tiny, "val").categories)
-    network = model.build("128", 4)
+    description = model.Description(workload="ssd", configuration="64", categories=coco.read(tiny, "val").categories)
+    network = model.build("64", 4)
     with torch.no_grad():
         for head in network.kinds:
             head.weight.mul_(0.02)  # an untrained network is sure of everything, and sums decide between equals
@@ -55,10 +55,10 @@ def test_answers_are_the_network_s(system: SSDInference, checkpoint: Path, tiny:
     system.load([3])
     network, _ = model.load(checkpoint)
     picture = decode(tiny / "val2017" / "000000000004.jpg")
-    picture_HWC = shown(picture, data.for_eval(picture.size, 128))
+    picture_HWC = shown(picture, data.for_eval(picture.size, 64))
     with torch.inference_mode():
         offset, logit = network(normalise(picture_HWC[None]).contiguous())
-    assert list(system.open(0, 1)([3])) == postprocessing.answers([3], offset, logit, default_boxes(SMOKE_128))
+    assert list(system.open(0, 1)([3])) == postprocessing.answers([3], offset, logit, default_boxes(SMOKE_64))
 
 
 def test_answers_keep_the_order_of_the_samples(system: SSDInference) -> None:
@@ -97,21 +97,21 @@ def test_warm_up_runs_every_batch_size_without_samples(system: SSDInference, eng
     """Before any load: an engine that compiles per shape would do so inside the clock otherwise."""
     system.open(0, 3).warm_up()
     assert engine.sizes == [1, 2, 3]
-    assert engine.network.shapes is not None and engine.network.shapes.maximum == ((3, 3, 128, 128),)
+    assert engine.network.shapes is not None and engine.network.shapes.maximum == ((3, 3, 64, 64),)
     assert not engine.network.module.training and engine.plan.max_batch == 3
 
 
 def test_other_categories_than_the_checkpoint_s_are_refused(make_run: MakeRun, engine: Any, tmp_path: Path) -> None:
     """A checkpoint of the embedded data over COCO would answer with wrong labels, quietly."""
-    description = model.Description(workload="ssd", configuration="128", categories=(coco.Category(id=1, name="cat"),))
-    weights.export(model.build("128", 2), description, tmp_path)
+    description = model.Description(workload="ssd", configuration="64", categories=(coco.Category(id=1, name="cat"),))
+    weights.export(model.build("64", 2), description, tmp_path)
     with pytest.raises(RequestError, match="differ from the"):
         SSDInference(make_run(), tmp_path, engine)
 
 
 def test_a_checkpoint_of_another_configuration_is_refused(make_run: MakeRun, checkpoint: Path, engine: Any) -> None:
     """With the way to one that fits."""
-    with pytest.raises(RequestError, match=r"configuration 128, and 300 is served; podium train ssd --set model\.configuration=300"):
+    with pytest.raises(RequestError, match=r"configuration 64, and 300 is served; podium train ssd --set model\.configuration=300"):
         SSDInference(make_run(profile=Profile.FULL, serving=True), checkpoint, engine)
 
 

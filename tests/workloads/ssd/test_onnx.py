@@ -25,11 +25,11 @@ pytestmark = pytest.mark.slow
 def checkpoint(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoint")
     torch.manual_seed(1)
-    network = model.build("128", 4)
+    network = model.build("64", 4)
     with torch.no_grad():
         for head in network.kinds:
             head.weight.mul_(0.02)  # an untrained network is sure of everything, and sums decide between equals
-    weights.export(network, model.Description(workload="ssd", configuration="128", categories=coco.read(tiny, "val").categories), folder)
+    weights.export(network, model.Description(workload="ssd", configuration="64", categories=coco.read(tiny, "val").categories), folder)
     return folder
 
 

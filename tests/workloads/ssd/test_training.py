@@ -20,7 +20,7 @@ from workloads.common.inputs.batches import Key
 from workloads.common.inputs.default import DefaultReader
 from workloads.common.optimisation import collectives, gradient_exchange
 from workloads.ssd import SSD, data, model
-from workloads.ssd.detector.default_boxes import SMOKE_128
+from workloads.ssd.detector.default_boxes import SMALL_128
 from workloads.ssd.training import SSDTraining
 
 MakeRun = Callable[..., Run]
@@ -79,7 +79,7 @@ def test_evaluating_changes_no_weights(make_run: MakeRun, tmp_path: Path) -> Non
 def test_samples_are_functions_of_their_key(make_run: MakeRun, tiny: Path) -> None:
     """Neither the number of workers nor a resume changes a pixel or a target; another epoch does."""
     split = coco.read(data.root(make_run()), "train").with_objects()
-    reader = DefaultReader(data.Shown(split, SMOKE_128, 3, 1), Means(device="cpu", place=Place.CPU, workers=0))
+    reader = DefaultReader(data.Shown(split, SMALL_128, 3, 1), Means(device="cpu", place=Place.CPU, workers=0))
     (first, targets), (again, same), (later, _) = reader.read([[Key(index=2, epoch=epoch)] for epoch in (1, 1, 2)])
     assert torch.equal(first, again) and torch.equal(targets.offset_NB4, same.offset_NB4)
     assert not torch.equal(first, later)

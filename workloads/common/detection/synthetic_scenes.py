@@ -2,7 +2,7 @@
 
 Each picture is a function of (scenery, split, number) alone. Objects of several classes occlude one another; the visible part of an
 object gives its polygon, box and area. Some pictures have a crowd: many small objects of one class as one region of run lengths.
-The scenery's look paints them: hued or woven (scene_looks.py).
+All surfaces are woven (scene_looks.py).
 """
 
 import hashlib
@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from workloads.common.detection import scene_looks
 from workloads.common.detection.mask_outlines import polygons, runs
-from workloads.common.detection.scene_looks import Hues, Look, Paint, Weaving
+from workloads.common.detection.scene_looks import Paint, Weaving, Woven
 from workloads.common.embedded_cache import generated
+from workloads.common.pictures import cloth
 from workloads.common.pictures.shapes import OUTLINES_PD, Flags, Floats, inside
 
 # Legend: H height, W width, C colour channels, P points of an outline, D 2 coordinates.
@@ -58,8 +58,8 @@ class Scenery:
     """Fraction of the pictures with a crowd; 1 % of COCO's annotations are crowds."""
     empty_share: float
     """Fraction of the pictures without an object; 1 % of COCO's."""
-    surfaces: Weaving | Hues
-    """How a class shows: by its weave, among clutter, or by its hue."""
+    surfaces: Weaving
+    """How a class shows among clutter."""
 
     def digest(self) -> str:
         """Identify these scenes: other parameters need another folder."""
@@ -143,7 +143,7 @@ def scene(scenery: Scenery, split: str, number: int) -> Canvas:
     """Lay out one picture."""
     rng = generator(scenery, split, number, 0)
     width, height = scenery.extents[number % len(scenery.extents)]
-    look = scene_looks.drawn(scenery.surfaces, rng)
+    look = Woven(weaving=scenery.surfaces, rng=rng)
     canvas = Canvas(colour_HWC=look.ground((height, width)), owner_HW=np.full((height, width), GROUND))
     if rng.random() < scenery.crowd_share:
         lay_crowd(canvas, scenery, look, rng)
@@ -162,7 +162,7 @@ def placed(outline_PD: Floats, centre_D: Floats, radius_px: float, rng: np.rando
     return found
 
 
-def lay_object(canvas: Canvas, scenery: Scenery, look: Look, rng: np.random.Generator) -> None:
+def lay_object(canvas: Canvas, scenery: Scenery, look: Woven, rng: np.random.Generator) -> None:
     """Place one more object without hiding the others."""
     height, width = canvas.size
     label = int(rng.integers(len(scenery.classes)))
@@ -185,7 +185,7 @@ def shoelace(points_PD: Floats) -> float:
     return abs(float(x @ np.roll(y, -1) - y @ np.roll(x, -1))) / 2
 
 
-def lay_crowd(canvas: Canvas, scenery: Scenery, look: Look, rng: np.random.Generator) -> None:
+def lay_crowd(canvas: Canvas, scenery: Scenery, look: Woven, rng: np.random.Generator) -> None:
     """Scatter many small objects of one class, too close to be told apart."""
     height, width = canvas.size
     side, label = min(height, width), int(rng.integers(len(scenery.classes)))
@@ -199,8 +199,8 @@ def lay_crowd(canvas: Canvas, scenery: Scenery, look: Look, rng: np.random.Gener
 
 
 def picture(canvas: Canvas, scenery: Scenery, split: str, number: int) -> Image.Image:
-    """Render a scene with noise."""
-    return scene_looks.photographed(canvas.colour_HWC, scenery.surfaces, generator(scenery, split, number, 1))
+    """Render a scene under uneven light, with grain."""
+    return cloth.photographed(canvas.colour_HWC, generator(scenery, split, number, 1))
 
 
 def again(scenery: Scenery, split: str, name: str) -> Image.Image:

@@ -1,4 +1,4 @@
-"""Default boxes of the three configurations, their matching with objects, and the encoding of offsets.
+"""Default boxes of the four configurations, their matching with objects, and the encoding of offsets.
 
 Liu et al. 2016, arXiv:1512.02325, section 2.2; values from mlcommons/training, single_stage_detector/ssd (300) and from
 mlcommons/inference, v0.5/classification_and_detection, ssd_r34.py (1200).
@@ -69,7 +69,7 @@ SERVED_1200: Final = Configuration(
     extra_strides=(2, 2, 2, 2, 1),
     extra_padding=(1, 1, 1, 0, 0),
 )
-SMOKE_128: Final = Configuration(
+SMALL_128: Final = Configuration(
     name="128",
     picture_px=128,
     sides=(16, 8, 4, 2, 1, 1),
@@ -80,7 +80,18 @@ SMOKE_128: Final = Configuration(
     extra_strides=(2, 2, 2, 2, 1),
     extra_padding=(1, 1, 1, 1, 1),
 )
-CONFIGURATIONS: Final = {each.name: each for each in (TRAINED_300, SERVED_1200, SMOKE_128)}
+SMOKE_64: Final = Configuration(
+    name="64",
+    picture_px=64,
+    sides=(8, 4, 2, 1, 1, 1),
+    steps_px=(8, 16, 32, 64, 64, 64),
+    scales_px=(12, 22, 32, 42, 52, 60, 64),  # house rule: of the sizes that objects of the embedded scenes have, whole and in crops
+    ratios=RATIOS,
+    head_stride=1,
+    extra_strides=(2, 2, 2, 2, 1),
+    extra_padding=(1, 1, 1, 1, 1),
+)
+CONFIGURATIONS: Final = {each.name: each for each in (TRAINED_300, SERVED_1200, SMALL_128, SMOKE_64)}
 
 
 def default_boxes(configuration: Configuration) -> Tensor:

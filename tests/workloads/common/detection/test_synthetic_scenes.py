@@ -1,6 +1,5 @@
 """Embedded scenes: as COCO writes its own, the same on every machine, and as hard as they say."""
 
-import colorsys
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,19 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workloads.common.detection import coco, mask_outlines, rle, scene_looks, synthetic_scenes
-from workloads.common.detection.scene_looks import Hued, Hues, Weaving, Woven
+from workloads.common.detection import coco, mask_outlines, rle, synthetic_scenes
+from workloads.common.detection.scene_looks import Weaving, Woven
 from workloads.common.detection.synthetic_scenes import Scenery
 from workloads.common.pictures import cloth, decoding, file_checks, shapes
 from workloads.common.pictures.cloth import Weave
-from workloads.common.pictures.shapes import Floats
 
+WEAVING = Weaving(periods_px=(5.0, 8.0), ground_strength=0.5, rags=(1, 4), rag_radius=(0.07, 0.2))
 SMALL = Scenery(
     pictures={"train": 30, "val": 6}, classes=("circle", "cross", "triangle"), extents=((64, 64), (64, 48)), mean_objects=4.0, most_objects=9,
-    radius=(0.1, 0.3), crowd_share=0.3, empty_share=0.1, surfaces=Hues(classes=3, spread=0.2),
+    radius=(0.1, 0.3), crowd_share=0.3, empty_share=0.1, surfaces=WEAVING,
 )  # fmt: skip
-WEAVING = Weaving(periods_px=(5.0, 8.0), ground_strength=0.5, rags=(1, 4), rag_radius=(0.07, 0.2))
-WOVEN = replace(SMALL, surfaces=WEAVING)
 
 
 @pytest.fixture(scope="module")
@@ -133,26 +130,7 @@ def test_an_outline_over_the_edge_fills_what_is_inside() -> None:
     assert shapes.inside(square, (6, 8)).sum() == 12 and shapes.inside(square, (6, 8))[:4, :3].all()
 
 
-def test_a_class_may_have_a_hue() -> None:
-    """Then its objects lie on its part of the colour circle, on ground that is grey."""
-    for light in (False, True):
-        look = Hued(hues=Hues(classes=3, spread=0.2), light=light, rng=np.random.default_rng(1))
-        for label in range(3):
-            hues = [colorsys.rgb_to_hsv(*painted(look.paint(label)) / 255)[0] for _ in range(50)]
-            away = [abs((hue - label / 3 + 0.5) % 1.0 - 0.5) for hue in hues]
-            assert max(away) <= 0.1 + 1e-9 and max(away) > 0.05
-        assert np.ptp(look.ground((8, 8)), axis=2).max() <= 80 * scene_looks.GREYISH
-
-
-def painted(paint: scene_looks.Paint) -> Floats:
-    """Paint a whole picture, and return its colour."""
-    picture_HWC = np.zeros((8, 8, 3))
-    paint(picture_HWC, np.array([(-9.0, -9.0), (20.0, -9.0), (20.0, 20.0), (-9.0, 20.0)]))
-    found: Floats = picture_HWC[4, 4]
-    return found
-
-
-def test_a_class_may_have_a_weave_and_then_no_colour(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_class_has_a_weave_and_no_colour(monkeypatch: pytest.MonkeyPatch) -> None:
     """A colour or brightness that told the class would find objects without a network."""
     worn: list[list[cloth.Cloth]] = [[], [], []]
     look = Woven(weaving=WEAVING, rng=np.random.default_rng(1))
@@ -168,14 +146,15 @@ def test_rags_are_no_objects() -> None:
     """They lie on the ground before any object and are never annotated."""
     bare, ragged = (Woven(weaving=replace(WEAVING, rags=rags), rng=np.random.default_rng(3)).ground((64, 64)) for rags in ((0, 1), (9, 10)))
     assert 0.1 < np.any(bare != ragged, axis=2).mean() < 0.95
-    canvas = synthetic_scenes.scene(replace(WOVEN, empty_share=1.0, crowd_share=0.0), "train", 0)
+    canvas = synthetic_scenes.scene(replace(SMALL, empty_share=1.0, crowd_share=0.0), "train", 0)
     assert not list(synthetic_scenes.described(canvas)) and np.ptp(canvas.colour_HWC) > 50
 
 
-def test_woven_scenes_are_laid_out_as_hued_ones() -> None:
-    """Crowds, and pictures of one number again: all but the surfaces is shared."""
-    canvas = synthetic_scenes.scene(replace(WOVEN, crowd_share=1.0), "train", 0)
+def test_other_surfaces_are_other_scenes() -> None:
+    """Crowds are woven too; a picture of one number is the same again, and another one on other surfaces, in a folder of its own."""
+    canvas = synthetic_scenes.scene(replace(SMALL, crowd_share=1.0), "train", 0)
     assert canvas.crowds == {0} and any(entry["iscrowd"] for entry in synthetic_scenes.described(canvas))
-    first, second = (np.asarray(synthetic_scenes.again(WOVEN, "val", "000000000002.jpg")) for _ in range(2))
-    assert np.array_equal(first, second) and not np.array_equal(first, np.asarray(synthetic_scenes.again(SMALL, "val", "000000000002.jpg")))
-    assert len({each.digest() for each in (SMALL, WOVEN, replace(WOVEN, surfaces=replace(WEAVING, rags=(0, 1))))}) == 3
+    plainer = replace(SMALL, surfaces=replace(WEAVING, ground_strength=0.1))
+    first, second, other = (np.asarray(synthetic_scenes.again(scenery, "val", "000000000002.jpg")) for scenery in (SMALL, SMALL, plainer))
+    assert np.array_equal(first, second) and not np.array_equal(first, other)
+    assert SMALL.digest() != plainer.digest()

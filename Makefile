@@ -16,7 +16,7 @@ help:
 	@echo "make hello  the smallest workload from training to a verified bundle, in a minute: a first look"
 	@echo "make demo   train and serve ResNet-50, judge it, seal it"
 	@echo "make test   all tests"
-	@echo "make quick  the tests that take under 3 minutes together"
+	@echo "make quick  the tests that take less than about a second each"
 	@echo "make check  lint, types, layers"
 	@echo "make docs   the documentation site, in build/site"
 

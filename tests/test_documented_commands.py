@@ -139,6 +139,7 @@ def taken(words: tuple[str, ...], workload: str) -> bool:
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("page", "words"), OPTIONS, ids=lambda each: each.relative_to(ROOT).as_posix() if isinstance(each, Path) else " ".join(each))
 def test_options_of_the_pages_are_some_command_s(page: Path, words: tuple[str, ...]) -> None:
     """On a workload's page they are about that workload; a profile that needs data has them named elsewhere."""

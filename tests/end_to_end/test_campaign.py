@@ -41,11 +41,13 @@ def test_one_command_leads_to_a_bundle_named_in_the_last_line(campaign: Campaign
     assert "Traceback" not in outcome.stderr
 
 
+@pytest.mark.slow
 def test_the_bundle_verifies(podium: Podium, bundle: Path) -> None:
     outcome = podium("verify", bundle)
     assert outcome.returncode == 0, outcome.stdout
 
 
+@pytest.mark.slow
 def test_the_judge_accepts_tree_and_bundle(podium: Podium, campaign: Campaign, bundle: Path) -> None:
     outcome = podium("check", campaign[0], bundle, "--format", "json")
     assert outcome.returncode == 0, outcome.stdout
@@ -55,6 +57,7 @@ def test_the_judge_accepts_tree_and_bundle(podium: Podium, campaign: Campaign, b
     assert not found & {"loadgen.library", "loadgen.draws"}, "the judge draws again what the installed LoadGen drew"
 
 
+@pytest.mark.slow
 def test_tree_and_bundle_score_alike_and_compliant(podium: Podium, campaign: Campaign, bundle: Path) -> None:
     rows = [json.loads(podium("score", path, "--format", "json").stdout)["scores"] for path in (campaign[0], bundle)]
     assert rows[0] == rows[1]
@@ -70,6 +73,7 @@ def test_the_official_checker_accepts_the_training_log(campaign: Campaign) -> No
     (log.parent / "checker.log").unlink(missing_ok=True)
 
 
+@pytest.mark.slow
 def test_the_same_command_again_does_nothing_and_gives_the_same_bytes(podium: Podium, copy: Path, fake: Sequence[str]) -> None:
     (before,) = copy.glob("bundles/*.tar.zst")
     content = before.read_bytes()
@@ -121,6 +125,7 @@ def lower_truth(results: Path) -> None:
     labels.write_text(labels.read_text().replace("7", "8"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tamper", [lower_accuracy, delete_epoch_marker, edit_throughput, delete_answer, swap_detail, cut_log, lower_truth])
 def test_tampered_results_are_refused(podium: Podium, copy: Path, tamper: Callable[[Path], None]) -> None:
     tamper(copy)
@@ -129,6 +134,7 @@ def test_tampered_results_are_refused(podium: Podium, copy: Path, tamper: Callab
     assert json.loads(outcome.stdout)["results"][0]["verdict"] == "broken"
 
 
+@pytest.mark.slow
 def test_tampered_results_are_not_packed(podium: Podium, copy: Path, tmp_path: Path) -> None:
     delete_answer(copy)
     outcome = podium("pack", copy, "-o", tmp_path / "x.tar.zst")
@@ -194,6 +200,7 @@ def test_a_campaign_of_three_runs_has_verdicts_for_training_and_serving(podium: 
 HEAVY = ("torch", "torchvision", "mlperf_loadgen", "PIL", "psutil", "safetensors", "pynvml")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["verify", "check", "score", "compare"])
 def test_a_bundle_is_read_without_any_framework(environment: dict[str, str], bundle: Path, command: str) -> None:
     """Who only checks, scores or compares has the light core alone."""
@@ -203,6 +210,7 @@ def test_a_bundle_is_read_without_any_framework(environment: dict[str, str], bun
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
 
 
+@pytest.mark.slow
 def test_shuffled_labels_miss_the_target_and_leave_no_bundle(podium: Podium, tmp_path: Path, fake: Sequence[str]) -> None:
     outcome = podium("run", "fake", "--results", tmp_path, *fake, "--set", "data.shuffle_labels=true")
     assert outcome.returncode == 1
@@ -210,6 +218,7 @@ def test_shuffled_labels_miss_the_target_and_leave_no_bundle(podium: Podium, tmp
     assert not list(tmp_path.rglob("*.tar.zst*"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -229,6 +238,7 @@ def test_a_wrong_request_is_one_sentence_and_exit_2(podium: Podium, tmp_path: Pa
     assert "Traceback" not in outcome.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["verify", "score", "compare", "check"])
 @pytest.mark.parametrize("content", [None, b"\x28\xb5\x2f\xfd" * 9], ids=["missing", "garbage"])
 def test_what_cannot_be_read_is_exit_1_without_a_traceback(podium: Podium, tmp_path: Path, command: str, content: bytes | None) -> None:

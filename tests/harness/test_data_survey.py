@@ -97,6 +97,7 @@ def test_a_look_is_printed_and_kept(root: Path):
     assert Words.looks == 2, "the command looks whether or not that was done before"
 
 
+@pytest.mark.slow
 def test_a_training_without_a_manifest_looks_first(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     """The first day is one command; the look is a step that is seen, before log and cache_clear, and is done once."""
     results = root.parent / "results"
@@ -132,6 +133,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CHANGES)
 def test_data_that_changed_are_named(root: Path, kind: str):
     """A manifest that is not true any more is refused, with the command that looks again; nothing is opened for it."""
@@ -154,6 +156,7 @@ def test_files_that_are_no_part_of_the_data_set_may_change(root: Path):
     assert told(root).found and Words.looks == 1
 
 
+@pytest.mark.slow
 def test_serving_refuses_changed_data(root: Path):
     """infer takes the same manifest."""
     results = root.parent / "results"
@@ -175,6 +178,7 @@ def of_another(text: str) -> str:
     return json.dumps(sealed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [

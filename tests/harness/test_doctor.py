@@ -30,6 +30,7 @@ def looked(*words: str) -> dict[str, object]:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_every_combination_has_a_state_and_a_reason():
     """A format that an engine cannot do is named with why; the others are ready."""
     found = {(f["half"], f["engine"], f["precision"]): f for f in looked("fake")["workloads"]}
@@ -37,6 +38,7 @@ def test_every_combination_has_a_state_and_a_reason():
     assert (found["inference", "fake", "int4"]["state"], found["inference", "fake", "int4"]["why"]) == ("cannot run here", "has no int4")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "why"),
     [
@@ -67,6 +69,7 @@ def test_a_framework_that_loads_for_long_refuses_nothing(monkeypatch: pytest.Mon
     loading.join()
 
 
+@pytest.mark.slow
 def test_without_a_network_to_try_nothing_is_called_ready(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     """A third party's workload is said to be untried, and that is no reason for exit 3."""
     found = [report.Finding(workload="w", half=report.Half.TRAINING, engine="torch", precision=Precision.FP32, state=report.State.READY)]
@@ -79,6 +82,7 @@ def test_without_a_network_to_try_nothing_is_called_ready(monkeypatch: pytest.Mo
     assert "fp32 (not tried)" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workload", ["gnmt", "maskrcnn", "minigo", "resnet50", "ssd", "transformer"])
 def test_each_workload_has_something_to_try_in_every_framework(workload: str):
     """In fp32, which every machine computes in: a training step, and what the framework's own engine serves."""
@@ -120,6 +124,7 @@ def test_a_format_that_a_workload_is_not_served_in_is_told_with_the_reason(monke
     assert states["int8"].why.endswith("the round has none of this workload: it answers by arithmetic")
 
 
+@pytest.mark.slow
 def test_the_machine_is_described():
     """Cores, memory, disk and the device that auto takes."""
     here = looked("fake")["machine"]
@@ -157,6 +162,7 @@ def test_an_engine_that_is_not_installed_is_missing_not_broken(monkeypatch: pyte
     assert states == {report.State.MISSING}
 
 
+@pytest.mark.slow
 def test_little_memory_and_disk_are_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     """Better before than in the middle of a run."""
     monkeypatch.setattr(report, "MEMORY_NEEDED_GIB", 1e6)
@@ -184,11 +190,13 @@ def test_the_answer_is_one_row_per_workload_and_engine_and_each_fix_is_told_once
     assert told.startswith("versions   podium ") and f"Python {python_version()}" in told and "LoadGen " in told
 
 
+@pytest.mark.slow
 def test_verbose_gives_every_reason():
     done = CliRunner().invoke(command, ["fake", "-v"])
     assert "fake inference fake: cannot run here: int4: has no int4" in done.output and "says why" not in done.output
 
 
+@pytest.mark.slow
 def test_data_that_a_workload_can_read_is_said_to_be_usable(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     """The folder is opened the way a training run opens it."""
     report.report("fake", tmp_path, "text")
@@ -260,6 +268,7 @@ def test_input_pipelines_are_told_with_where_they_work(monkeypatch: pytest.Monke
     assert "input here: cannot run here: mixed, gpu: needs a GPU, and the run's device is cpu" in capsys.readouterr().out.splitlines()
 
 
+@pytest.mark.slow
 def test_the_default_input_pipeline_is_ready_everywhere():
     """The one that a user who names none gets."""
     assert {"name": "default", "place": "cpu", "state": "ready", "why": ""} in looked("fake")["inputs"]

@@ -86,6 +86,7 @@ POSTPONED = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "second", "code"), [(signal.SIGINT, signal.SIGINT, 130), (signal.SIGTERM, signal.SIGINT, 143)])
 def test_a_second_one_ends_at_once_with_a_sentence(first: signal.Signals, second: signal.Signals, code: int):
     """Whoever presses Ctrl-C again does not want to wait for what the first began, nor to read a traceback."""
@@ -99,6 +100,7 @@ def test_the_same_signal_to_process_and_group_is_one():
     assert (found, told.strip()) == (143, "podium: interrupted by SIGTERM")
 
 
+@pytest.mark.slow
 def test_an_end_that_does_not_come_is_made():
     """A join that never returns, a full pipe: one interrupt never needs a minute."""
     found, told, seconds = run("    signals.DEADLINE_S = signals.STEP_S = 1.0\n" + SLOW_END, (0, signal.SIGTERM))

@@ -224,6 +224,7 @@ def test_a_training_that_podium_train_finished_is_taken_up(stage: Stage) -> None
     assert stage.steps() == ["infer", "check"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -358,6 +359,7 @@ def test_another_batch_size_serves_every_scenario_again(stage: Stage) -> None:
     assert stage.steps() == ["infer", "check"]
 
 
+@pytest.mark.slow
 def test_another_seed_after_a_finished_campaign_begins_a_new_one(stage: Stage) -> None:
     go(stage, "--seed", "1")
     stage.steps()

@@ -87,6 +87,7 @@ def test_a_campaign_that_is_over_takes_the_place_of_the_earlier_one(home: Path, 
     assert whole(home, NEW)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("served_twice", [False, True])
 def test_a_kill_at_any_moment_mixes_nothing_and_the_next_command_ends_it(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, served_twice: bool

@@ -171,6 +171,7 @@ def member(name: str, content: bytes = b"x", kind: bytes = tarfile.REGTYPE, targ
     return info.tobuf(tarfile.PAX_FORMAT) + (content.ljust(512, b"\0") if kind == tarfile.REGTYPE else b"")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("extra", "word"),
     [
@@ -239,6 +240,7 @@ def test_garbage_is_no_bundle_and_no_traceback(tmp_path: Path, content: bytes) -
     assert verify(tmp_path / "x.tar.zst")
 
 
+@pytest.mark.slow
 def test_a_small_file_that_unpacks_without_end_is_refused(bundle: Path) -> None:
     """A manifest may name a size; it does not make a bomb legal."""
     text, _ = sealing.read_manifest(io.BytesIO(raw_of(bundle)).read)

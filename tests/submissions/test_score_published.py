@@ -243,6 +243,7 @@ def expected(name: str) -> list[Mapping[str, str]]:
         return list(csv.DictReader(stream))
 
 
+@pytest.mark.slow
 @needs_corpus
 @pytest.mark.corpus
 @pytest.mark.parametrize("round_name", ["v0.6", "v0.7"])
@@ -259,6 +260,7 @@ def test_training_scores_are_those_that_were_established(round_name: str) -> Non
         assert ours["runs"].count(None) == int(row["non_converged"])
 
 
+@pytest.mark.slow
 @needs_corpus
 @pytest.mark.corpus
 @pytest.mark.parametrize("round_name", ["v0.6", "v0.7"])

@@ -37,6 +37,7 @@ def sealed(folder: Path, files: dict[str, bytes]) -> Path:
     return folder / "x.tar.zst"
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(files=st.dictionaries(PATHS, st.binary(max_size=2000), max_size=6))
 def test_whatever_is_sealed_is_whole_and_comes_out_again(tmp_path_factory: pytest.TempPathFactory, files: dict[str, bytes]) -> None:
@@ -51,6 +52,7 @@ def test_whatever_is_sealed_is_whole_and_comes_out_again(tmp_path_factory: pytes
     assert {name: (folder / "out" / name).read_bytes() for name in files} == files
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(position=st.integers(0, 10**6), value=st.integers(1, 255))
 def test_any_changed_byte_is_found(tmp_path_factory: pytest.TempPathFactory, position: int, value: int) -> None:

@@ -222,6 +222,7 @@ def test_a_named_system_has_its_own_results(trained: Path) -> None:
     assert not any(other.served(result) for result in find(trained) if result.scenario)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("serving", "scenario", "mode", "fits"),
     [

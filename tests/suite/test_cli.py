@@ -25,6 +25,7 @@ def test_help_lists_every_command_without_loading_one() -> None:
     assert all(name in result.stdout for name in registry.points(registry.COMMANDS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", sorted(registry.points(registry.COMMANDS)))
 def test_help_of_a_command_has_an_example_and_loads_no_framework(command: str) -> None:
     """Start-up would cost seconds, and the light core would break."""
@@ -44,6 +45,7 @@ finally:
     assert f"podium {command}" in result.stdout.split("Example", 1)[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -71,6 +73,7 @@ def test_list_as_json() -> None:
     assert "resnet50" in found["workloads"] and "torch" in found["engines"] and "podium-v1" in found["rounds"]
 
 
+@pytest.mark.slow
 def test_list_says_what_a_workload_is_and_costs() -> None:
     """Four lines of names did not say which one to begin with."""
     told = podium("list").stdout
@@ -83,6 +86,7 @@ def test_list_says_what_a_workload_is_and_costs() -> None:
         assert f"{costs['smoke_minutes']:g} minutes, {costs['smoke_memory_gb']:g} GB of memory" in told
 
 
+@pytest.mark.slow
 def test_list_settings_gives_kind_value_and_meaning_of_each() -> None:
     """The only list was the error of a wrong key."""
     told = podium("list", "settings", "gnmt").stdout
@@ -93,6 +97,7 @@ def test_list_settings_gives_kind_value_and_meaning_of_each() -> None:
     assert (podium("list", "settings").returncode, podium("list", "settings", "gnmd").returncode) == (2, 2)
 
 
+@pytest.mark.slow
 def test_rules_are_listed_by_both_names() -> None:
     """`podium explain` asked for a rule that nobody could know."""
     told = podium("explain").stdout
@@ -102,6 +107,7 @@ def test_rules_are_listed_by_both_names() -> None:
     assert rules["training.target"]["advice"] and f"{len(rules)} rules" in told
 
 
+@pytest.mark.slow
 def test_help_is_a_command_too() -> None:
     assert podium("help").stdout == podium("--help").stdout
     assert podium("help", "train").stdout.startswith("Usage: podium train [OPTIONS] WORKLOAD") and podium("help", "trian").returncode == 2
@@ -114,6 +120,7 @@ def test_without_a_command_the_help_is_on_stdout() -> None:
     assert podium("train").stderr.splitlines() == ["podium: Missing argument 'WORKLOAD'; see podium train --help"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "begun", "names"),
     [

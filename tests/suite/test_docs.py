@@ -89,6 +89,7 @@ def test_links_of_the_repository_become_links_of_the_site(load: Callable[[str], 
     assert hook.rewrite(text, "docs/guides/x.md", "guides/x.md", site) == wanted
 
 
+@pytest.mark.slow
 def test_the_pictures_show_what_the_run_printed_and_its_figures(load: Callable[[str], ModuleType], tmp_path: Path) -> None:
     """A picture that is drawn anew has this run's words and numbers, and fetches nothing."""
     (tmp_path / "run.log").write_text("resnet50: train\nbundle: /home/me/results/bundles/<x>.tar.zst\n")

@@ -64,6 +64,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BROKEN)
 def test_a_broken_package_is_one_warning_and_the_judge_goes_on(kind: str, tmp_path: Path) -> None:
     """`check`, `score` and `verify` of anything at all ended with "moons: 'inference' is missing" and exit 2."""
@@ -87,6 +88,7 @@ def test_a_broken_package_costs_its_own_workload_alone(tmp_path: Path) -> None:
     assert own.returncode == 3 and "workload 'moons' cannot be loaded: package podium-moons 0.1: RuntimeError: half written" in own.stderr
 
 
+@pytest.mark.slow
 def test_a_whole_package_brings_no_warning(tmp_path: Path) -> None:
     outcome = podium(plugin(tmp_path / "site"), "train", "moons", "--results", tmp_path / "results")
     assert "warning" not in outcome.stderr and "moons has no training rules in profile smoke" in outcome.stderr, outcome.stderr

@@ -82,6 +82,7 @@ def test_the_list_of_the_earlier_pictures_is_still_the_rounds() -> None:
     assert (row.samples, row.names_sha256, row.of_accuracy_set) == (len(names), names_sha256(names), False)
 
 
+@pytest.mark.slow
 def test_only_a_quantised_run_pays_for_calibration(make_run: MakeRun, checkpoint: Path) -> None:
     assert planned(make_run(), checkpoint) is None
 

@@ -85,6 +85,7 @@ def train(workload: str, results: Path, data: Path | None) -> None:
         run_set.train_set(workload, reading(Profile.SMOKE, data, results, None, spelt(workload)), seed=1, runs=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workload", sorted(SETTINGS))
 def test_no_data_are_opened_before_the_clock(workload: str, small: Path, guarded: Guard, capsys: pytest.CaptureFixture[str]) -> None:
     """Neither album nor corpus, embedded or one's own: what is known before run_start comes from the manifest; behind it they are read."""

@@ -55,6 +55,7 @@ def held(system: Any) -> Iterator[Any]:
             yield from samples.values()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workload", sorted(SETTINGS))
 def test_loaded_samples_are_the_host_s_and_calls_are_the_device_s(workload: str, small: Path) -> None:
     """Pictures that start on the device would be served without their way there."""

@@ -24,6 +24,7 @@ def test_each_rule_has_examples_and_no_example_lacks_its_rule() -> None:
         assert sorted(path.name for path in (EXAMPLES / half).iterdir()) == OURS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", OURS)
 def test_the_invalid_example_is_found_out(rule: str) -> None:
     result = judged(EXAMPLES / "invalid" / rule)
@@ -36,6 +37,7 @@ NAMING_INSTALLED = {"tree.folders", "tree.installed"}
 """Rules whose findings name the installed workloads: the fakes too, where other tests have made them known."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", OURS)
 def test_the_valid_example_raises_no_alarm(rule: str) -> None:
     result = judged(EXAMPLES / "valid" / rule)
@@ -48,6 +50,7 @@ def test_a_base_raises_no_alarm_at_all(base: str) -> None:
     assert judged(EXAMPLES / "base" / base).findings == ()
 
 
+@pytest.mark.slow
 def test_each_finding_says_all_that_is_needed() -> None:
     for rule in OURS:
         for finding in judged(EXAMPLES / "invalid" / rule).findings:
@@ -73,6 +76,7 @@ def test_the_table_has_no_rule_twice_or_too_many() -> None:
     assert sorted(INVALID) == OURS
 
 
+@pytest.mark.slow
 def test_what_explain_shows_is_what_each_rule_finds() -> None:
     """`podium explain` shows one finding of each rule; the file with them is made from the examples."""
     shown, found = sightings(), seen(EXAMPLES)

@@ -80,6 +80,7 @@ def test_on_stdout_stands_the_format_alone_and_the_exit_code_tells_the_verdict(f
             ElementTree.fromstring(ended.stdout)
 
 
+@pytest.mark.slow
 def test_a_name_in_another_encoding_is_no_crash(tmp_path: Path) -> None:
     """File names are bytes: Python gives halves of pairs, which UTF-8 cannot write."""
     path = tmp_path / "caf\udce9.txt"

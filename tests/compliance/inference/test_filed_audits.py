@@ -44,6 +44,7 @@ def counted(compared: Any, seen: Counter[tuple[str, bool]]) -> Any:
     return count
 
 
+@pytest.mark.slow
 def test_every_filed_test_with_logs_is_recomputed(recomputed: tuple[Counter[tuple[str, bool]], list[Finding]]) -> None:
     """TEST04-A is what TEST04-B is compared with; later tests compare no speeds."""
     seen, _ = recomputed

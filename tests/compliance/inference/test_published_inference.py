@@ -151,6 +151,7 @@ def test_a_rewritten_log_that_is_no_list_of_answers_is_a_flaw(tmp_path: Path, ch
     assert not found.whole or found.broken
 
 
+@pytest.mark.slow
 def test_a_rewritten_log_needs_little_memory(tmp_path: Path) -> None:
     row = '    {\n        "data": "00802044",\n        "qsl_idx": %d\n    }'
     (tmp_path / ACCURACY).write_text("[\n" + ",\n".join(row % (place % 1000) for place in range(60_000)) + "\n]\n")
@@ -202,6 +203,7 @@ def test_an_answer_across_pieces_is_one(tmp_path: Path) -> None:
     assert (found.answers, found.sizes, flaws) == (1, {3 << 20: 1}, [])
 
 
+@pytest.mark.slow
 def test_an_accuracy_log_needs_little_memory(tmp_path: Path) -> None:
     """Six megabytes of answers to a thousand samples: what is kept is about the samples, not about the file."""
     row = '{ "seq_id" : %d, "qsl_idx" : %d, "data" : "00802044" }'

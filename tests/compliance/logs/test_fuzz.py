@@ -109,6 +109,7 @@ def parse(name: str, path: Path, content: bytes) -> SourceFile:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PARSERS)
 @quick
 @given(content=st.binary(max_size=500))
@@ -116,6 +117,7 @@ def test_a_parser_takes_any_bytes(tmp_path: Path, name: str, content: bytes) -> 
     parse(name, tmp_path / "file", content)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PARSERS)
 @quick
 @given(data=st.data())
@@ -123,6 +125,7 @@ def test_a_parser_takes_a_text_that_was_spoilt(tmp_path: Path, name: str, data: 
     parse(name, tmp_path / "file", data.draw(spoilt(PARSERS[name][1].encode())))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("name", PARSERS)
 def test_a_parser_takes_every_odd_value_at_every_place(tmp_path: Path, name: str, odd: bytes) -> None:
@@ -172,6 +175,7 @@ def files_of(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".keep"))
 
 
+@pytest.mark.slow
 @settings(quick, max_examples=25)
 @given(data=st.data())
 def test_a_result_with_a_spoilt_file_is_judged(base: Path, data: st.DataObject) -> None:
@@ -185,6 +189,7 @@ def test_a_result_with_a_spoilt_file_is_judged(base: Path, data: st.DataObject) 
         path.write_bytes(content)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("round_name", registry.round_names())
 def test_a_result_is_judged_by_any_round_that_is_asked_for(base: Path, round_name: str) -> None:
     """--round overrides what the content tells: a tree of the other half is broken, no crash."""
@@ -195,6 +200,7 @@ def test_a_result_is_judged_by_any_round_that_is_asked_for(base: Path, round_nam
         sound(result)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", ["folder", "loop", "pipe", "gone", "dangling", "empty"])
 def test_a_result_whose_files_are_no_files_is_judged(base: Path, make: str) -> None:
     for path in files_of(base)[:25]:
@@ -219,6 +225,7 @@ def test_a_result_whose_files_are_no_files_is_judged(base: Path, make: str) -> N
         path.write_bytes(content)
 
 
+@pytest.mark.slow
 def test_a_folder_that_holds_itself_is_judged(base: Path) -> None:
     """A link to the folder above, at every level: whoever walks without end would be here for ever."""
     folders = [path for path in (base, *base.rglob("*")) if path.is_dir()]
@@ -242,6 +249,7 @@ CONTENTS: Final = tuple(text.encode() for text in (NEW, OLD, TEXT, DETAIL, SUMMA
 PATHS: Final = st.lists(st.sampled_from(NAMES), min_size=1, max_size=7).map("/".join)
 
 
+@pytest.mark.slow
 @settings(quick, max_examples=80)
 @given(files=st.dictionaries(PATHS, st.sampled_from(CONTENTS), min_size=1, max_size=8))
 def test_any_tree_of_known_names_is_judged(tmp_path_factory: pytest.TempPathFactory, files: dict[str, bytes]) -> None:

@@ -65,6 +65,7 @@ def nested(text: bytes) -> bytes:
     return b"\n".join(lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "change"),
     [("mlperf_log_summary.txt", remarked), ("run.json", with_settings), ("result_0.txt", unpaired), ("result_0.txt", nested)],
@@ -95,6 +96,7 @@ def test_blanks_in_a_published_accuracy_log_take_no_time(tmp_path: Path, text: b
     assert time.process_time() - begin < CPU_LIMIT_S / 10 and source.flaws
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [b'[\n{"a": {' + b'"": {}, ' * 2_000_000, b'[\n{"a": "' + b"x" * (16 << 20)])
 def test_an_answer_without_an_end_takes_no_time(tmp_path: Path, text: bytes) -> None:
     """An object in another layout than LoadGen's was looked through from its beginning with each piece that was read."""

@@ -64,6 +64,7 @@ def test_a_good_run_is_good(tmp_path: Path, scenario: Scenario, mode: str) -> No
     assert not broken(made(tmp_path, scenario, mode))
 
 
+@pytest.mark.slow
 @EACH
 @BOTH
 def test_no_line_can_be_taken_out(tmp_path: Path, scenario: Scenario, mode: str) -> None:
@@ -71,6 +72,7 @@ def test_no_line_can_be_taken_out(tmp_path: Path, scenario: Scenario, mode: str)
     assert set(Log(made(tmp_path, scenario, mode)).holes([...])) == set()
 
 
+@pytest.mark.slow
 @EACH
 @BOTH
 @pytest.mark.parametrize("value", [None, []], ids=["null", "list"])
@@ -79,6 +81,7 @@ def test_no_value_can_be_emptied(tmp_path: Path, scenario: Scenario, mode: str, 
     assert set(Log(made(tmp_path, scenario, mode)).holes([value])) == set()
 
 
+@pytest.mark.slow
 @EACH
 @BOTH
 def test_no_line_can_be_doubled(tmp_path: Path, scenario: Scenario, mode: str) -> None:
@@ -122,6 +125,7 @@ def test_no_number_can_be_changed(tmp_path: Path, scenario: Scenario, mode: str)
     assert found - ALONE == CHANGED[scenario, mode]
 
 
+@pytest.mark.slow
 @EACH
 @BOTH
 def test_no_flag_or_text_can_be_changed(tmp_path: Path, scenario: Scenario, mode: str) -> None:
@@ -151,6 +155,7 @@ def test_the_list_of_loaded_samples_cannot_be_changed(tmp_path: Path, scenario: 
 # ---- summaries ----
 
 
+@pytest.mark.slow
 @EACH
 def test_no_line_of_a_summary_can_be_taken_out(tmp_path: Path, scenario: Scenario) -> None:
     """Scores are read from it."""
@@ -165,6 +170,7 @@ def test_no_line_of_a_summary_can_be_taken_out(tmp_path: Path, scenario: Scenari
     assert set(passed) <= quiet
 
 
+@pytest.mark.slow
 @EACH
 def test_no_number_of_a_summary_can_be_changed(tmp_path: Path, scenario: Scenario) -> None:
     """By one in its last digit, wherever it stands behind a colon; of rates, the hundredths are rounded."""

@@ -52,6 +52,7 @@ def test_each_scenario_has_a_run_that_is_valid(make: Callable[..., Path], scenar
     assert broken(make(scenario)) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scenario", "key", "value", "rule"),
     [
@@ -107,6 +108,7 @@ def test_a_changed_value_is_found_by_its_rule(make: Callable[..., Path], scenari
     assert rule in broken(make(scenario, key, value))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scenario", "key"),
     [
@@ -314,6 +316,7 @@ def test_less_than_one_sample_has_no_percentiles(tmp_path: Path, scenario: Scena
     assert broken(folder)
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_value_of_any_kind_makes_the_judge_fail(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
@@ -328,6 +331,7 @@ def test_no_value_of_any_kind_makes_the_judge_fail(tmp_path_factory: pytest.Temp
     broken(folder)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_record_of_any_kind_makes_the_judge_of_an_entry_fail(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:

@@ -39,6 +39,7 @@ def edited(rows: Any, place: int, field: str, by: int) -> Any:
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [0, 7, 458])
 @pytest.mark.parametrize(
     "change",
@@ -62,6 +63,7 @@ def test_a_touched_row_is_told(good: Path, change: Callable[[Any, int], Any], pl
     assert told(good)
 
 
+@pytest.mark.slow
 def test_each_bit_of_the_header_counts(good: Path):
     """Another header is another table; its length alone is padding."""
     whole = (good / QUERIES).read_bytes()

@@ -169,6 +169,7 @@ TAMPERED: list[tuple[str, str, Callable[[Path], object], str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("what", "pattern", "change", "rule"), TAMPERED, ids=[case[0] for case in TAMPERED])
 def test_what_was_tampered_with_is_found_by_the_rule_that_is_there_for_it(
     tree: Path, what: str, pattern: str, change: Callable[[Path], object], rule: str
@@ -210,6 +211,7 @@ def test_a_run_aborted_at_nan_may_have_no_accuracy(tmp_path: Path) -> None:
     assert judged(path).verdict is Verdict.NOT_CONVERGED
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_damage_ends_in_a_traceback(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:

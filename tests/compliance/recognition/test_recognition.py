@@ -511,6 +511,7 @@ def test_every_part_of_a_later_round_is_of_it(tmp_path: Path, path: Path) -> Non
         assert round_at(tmp_path / "given" / log.relative_to(path)) == path.name.replace("_", "-"), log
 
 
+@pytest.mark.slow
 @needs_corpus
 @pytest.mark.corpus
 @pytest.mark.parametrize("folder", ["training_v0.6", "training_v0.7", "inference_v0.5", "inference_v0.7"])

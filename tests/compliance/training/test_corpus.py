@@ -76,6 +76,7 @@ def test_every_log_is_well_formed(round_name: str) -> None:
         assert len(log.dialects) == 1
 
 
+@pytest.mark.slow
 def test_no_accepted_log_is_broken() -> None:
     judge = Judge()
     for path in (path for name in ROUNDS for path in folder_of(name).glob("*/results/*/*/result_*.txt")):
@@ -100,6 +101,7 @@ def test_organisations_and_rounds_have_no_error() -> None:
         assert result.verdict is Verdict.VALID, [finding for finding in result.findings if finding.severity is Severity.ERROR]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("round_name", ROUNDS)
 def test_what_the_official_checker_accepts_is_valid_here(round_name: str) -> None:
     """v0.6's checker rejects much for its form, so only its acceptance is an oracle."""

@@ -33,6 +33,7 @@ def held(folder: Path) -> Convergence | None:
     return convergence_of(read_set(folder, round, recognise(folder).place))
 
 
+@pytest.mark.slow
 @needs_corpus
 def test_every_published_set_is_valid_and_of_its_round() -> None:
     """An accepted set that is called broken is a false alarm."""

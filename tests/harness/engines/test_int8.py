@@ -65,6 +65,7 @@ def plan(cache: Path, samples: Calibration[Any] | None) -> Plan[Any]:
     return Plan(device="cpu", precision=Precision.INT8, threads=1, max_batch=8, cache=cache, calibration=samples)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["min-max", "entropy", "percentile"])
 def test_each_method_keeps_the_network_near_its_source(cache: Path, method: str) -> None:
     """A method that loses the network's answers would be blamed on INT8."""

@@ -106,6 +106,7 @@ def test_results_stay_where_they_are_from_call_to_call(call: Callable[..., Any])
     assert {call(torch.randn(size, SIDE))[0].data_ptr() for size in (4, 2, 4)} == {first}
 
 
+@pytest.mark.slow
 def test_a_cache_goes_round_without_being_overwritten_while_it_is_read(cache: Path) -> None:
     """One buffer for a cache that is both read and written loses what earlier steps put there."""
     executable = OnnxRuntimeEngine().compile(step(), plan(cache))
@@ -139,6 +140,7 @@ def test_a_second_process_finds_the_export_and_other_weights_make_another(cache:
     assert export.key(small(other)) != export.key(small())
 
 
+@pytest.mark.slow
 def test_an_export_leaves_no_lock_between_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """LoadGen's process is ended at once: what it shared with others would be reported on the screen as lost."""
     monkeypatch.delattr(torch.hub.tqdm, "_lock", raising=False)  # an earlier export has set it
@@ -234,6 +236,7 @@ class Recurrent(torch.nn.Module):  # type: ignore[name-defined,misc]
         return self.layer(words_NSF)[0]
 
 
+@pytest.mark.slow
 def test_a_size_that_an_exporter_takes_for_a_constant_is_found_out(tmp_path: Path) -> None:
     """An encoder for sentences of one length; the other exporter does better, and that is told."""
     shapes = [(1, 2, SIDE), (2, 3, SIDE), (4, 5, SIDE)]
@@ -272,6 +275,7 @@ class Drifting(Small):
         return self.layer(rows_NF) + self.offset, torch.cat([rows_NF, rows_NF])
 
 
+@pytest.mark.slow
 def test_an_export_that_differs_from_its_source_is_refused(tmp_path: Path) -> None:
     """A network that the exporter misunderstood would be timed, and its accuracy blamed on the number format."""
     with pytest.raises(MissingError, match=r"mapped differs from its source by 0\.\d+ of its largest value, more than 0.001"):

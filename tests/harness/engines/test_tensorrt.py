@@ -147,6 +147,7 @@ def engines(cache: Path) -> list[Path]:
     return sorted((cache / "tensorrt").glob("*.engine"))
 
 
+@pytest.mark.slow
 def test_answers_are_the_network_s_in_every_batch(cache: Path) -> None:
     """Shapes, types, addresses: a wrong one gives numbers, not an error."""
     call = made(small(), plan(cache)).open()

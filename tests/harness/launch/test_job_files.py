@@ -130,6 +130,7 @@ def test_the_manifests_of_the_indexed_job_keep_kubernetes_schemas(more: tuple[st
         validate.validate(job | {"spec": job["spec"] | {"completions": "four"}}, "1.31", strict=True)
 
 
+@pytest.mark.slow
 def test_the_trainjob_keeps_kubeflows_models() -> None:
     """Its models drop keys that they do not know, so the document is compared with what they kept."""
     models = pytest.importorskip("kubeflow_trainer_api.models")

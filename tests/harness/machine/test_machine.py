@@ -231,6 +231,7 @@ def test_extras_are_named_with_what_they_lack(monkeypatch: pytest.MonkeyPatch):
     assert lacking() == {}
 
 
+@pytest.mark.slow
 def test_training_is_examined_in_every_number_format():
     """What `train --precision` takes is more than what the rows ask for; a trial then leaves out what there is no code for."""
     found = [finding for finding in examine("fake", "cpu") if finding.half == "training"]
@@ -256,6 +257,7 @@ def test_a_workload_that_can_do_nothing_here_is_exit_3(monkeypatch: pytest.Monke
     assert isinstance(outcome.exception, MissingError) and "fake cannot run here: no memory at all" in str(outcome.exception)
 
 
+@pytest.mark.slow
 def test_the_table_names_a_reason_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     """Six formats that lack the same are one line."""
     monkeypatch.setattr(report, "engine_problem", lambda name, device, precision: "needs a GPU" if precision != "fp32" else "")

@@ -35,6 +35,7 @@ def served(results: Path, scenario: Scenario, mode: str = "performance", **chang
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", [Scenario.OFFLINE, Scenario.SINGLE_STREAM])
 def test_a_meter_of_50_watts_gives_50_watts(tmp_path: Path, scenario: Scenario, capsys: pytest.CaptureFixture[str]) -> None:
     record = served(tmp_path / "results", scenario, power="off", meter=FAKE)
@@ -46,6 +47,7 @@ def test_a_meter_of_50_watts_gives_50_watts(tmp_path: Path, scenario: Scenario, 
     assert "50.00 W" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_idle_machine_is_read_before_the_first_run_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Five seconds before LoadGen's clock, in the first scenario of the command."""
     results = tmp_path / "results"
@@ -61,6 +63,7 @@ def test_the_idle_machine_is_read_before_the_first_run_alone(tmp_path: Path, cap
     assert {each.rule for each in found if each.rule.startswith("power.")} <= {"power.edge"}, "a warning, since this run lasts milliseconds"
 
 
+@pytest.mark.slow
 def test_a_meter_that_dies_costs_the_energy_and_not_the_run(tmp_path: Path) -> None:
     script = tmp_path / "meter.py"
     script.write_text(
@@ -76,6 +79,7 @@ def test_a_meter_that_dies_costs_the_energy_and_not_the_run(tmp_path: Path) -> N
     assert record["verdict"] == "VALID" and record["energy"] == [] and "closed the connection" in record["no_energy"][0]
 
 
+@pytest.mark.slow
 def test_no_power_is_read_in_an_accuracy_run_or_where_it_is_off(tmp_path: Path) -> None:
     """MLPerf's rule: energy and performance are of one run."""
     accuracy = served(tmp_path / "accuracy", Scenario.OFFLINE, mode="accuracy", power="off", meter=FAKE)
@@ -84,6 +88,7 @@ def test_no_power_is_read_in_an_accuracy_run_or_where_it_is_off(tmp_path: Path) 
     assert (performance["energy"], performance["no_energy"]) == ([], [])
 
 
+@pytest.mark.slow
 def test_a_run_says_which_of_its_files_were_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A record that is not there must not look like one that was never made."""
     monkeypatch.setattr("harness.machine.telemetry.process.MODULE", "no_such_sampler")

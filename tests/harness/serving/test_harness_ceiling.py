@@ -95,6 +95,7 @@ def test_the_key_names_what_it_depends_on():
     assert len({host_key(), host_key(1), host_key(2)}) == 3
 
 
+@pytest.mark.slow
 def test_every_scenario_has_a_real_ceiling(tmp_path: Path):
     """A null run that is INVALID or counts wrongly would flag every result, or none."""
     found = dict(harness_ceiling.measure(tmp_path))

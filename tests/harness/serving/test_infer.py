@@ -62,6 +62,7 @@ def serve(results: Path, *assignments: str, scenario: Scenario = Scenario.OFFLIN
     infer.serve("fake", options(results, *assignments, **changes), scenarios=(scenario,), mode=mode, checkpoint=None)
 
 
+@pytest.mark.slow
 def test_every_run_is_in_its_place(ended: Ended):
     """The judge and the official tools look for these names; nothing unfinished stays."""
     place = entry(ended.results)
@@ -73,6 +74,7 @@ def test_every_run_is_in_its_place(ended: Ended):
     assert not list(ended.results.rglob("*.partial"))
 
 
+@pytest.mark.slow
 def test_both_modes_of_a_scenario_run_on_as_many_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     """The host became busy between them: the judge refuses an entry whose runs are of two systems."""
     keep_checkpoint(tmp_path / "results")
@@ -152,6 +154,7 @@ def test_done_again_the_old_runs_are_moved_aside(tmp_path: Path, capsys: pytest.
     assert len(list((tmp_path / "results" / ".podium" / "superseded" / "1").rglob("run.json"))) == 3
 
 
+@pytest.mark.slow
 def test_less_accurate_than_the_reference_is_exit_1_after_all_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """A faster engine that answers worse must not pass; its runs stay, for whoever wants to see why."""
     keep_checkpoint(tmp_path, 0.8, reference_accuracy={"top1": 0.82})
@@ -160,12 +163,14 @@ def test_less_accurate_than_the_reference_is_exit_1_after_all_runs(tmp_path: Pat
     assert len(run_folders(entry(tmp_path))) == 2 and "too low" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_hair_below_the_reference_is_enough(tmp_path: Path):
     """99 %, not 100: fewer digits may cost a picture."""
     keep_checkpoint(tmp_path, 0.8, reference_accuracy={"top1": 0.805})
     serve(tmp_path, mode="accuracy")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pinned", [None, "own", "0" * 64])
 def test_data_that_the_judge_will_not_take_are_told_before_they_are_served(tmp_path: Path, capsys: pytest.CaptureFixture[str], pinned: str | None):
     """Where a row pins its truth: minutes of LoadGen runs would be in vain."""
@@ -191,6 +196,7 @@ def test_an_invalid_run_names_rule_knob_and_value_and_is_not_repeated_against_th
     assert record.verdict == "INVALID" and record.hints[0].knob == "server.target_qps" and record.hints[0].value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("valid_at", "tries", "problems"), [(2, 2, []), (3, 3, []), (9, 5, ["Server performance run 1 is INVALID"])])
 def test_an_invalid_run_is_repeated_as_advised_a_few_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], valid_at: int, tries: int, problems: list[str]
@@ -215,6 +221,7 @@ def test_an_invalid_run_is_repeated_as_advised_a_few_times(
     assert rates[1:] == [99.0, 49.5, 24.8, 12.4][: tries - 1] and "repeating with server.target_qps=99\n" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measured", [1000.0, 1e9])
 def test_a_result_near_the_harness_ceiling_is_flagged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, measured: float
@@ -234,6 +241,7 @@ def nan(answers: Mapping[int, bytes], truth: Path) -> Scores:
     return {"top1": float("nan")}
 
 
+@pytest.mark.slow
 def test_an_accuracy_that_is_no_number_leaves_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """NaN compares as neither below nor above: it would pass every threshold that is asked the wrong way round."""
     keep_checkpoint(tmp_path)
@@ -316,6 +324,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [20_000, 500])
 def test_a_full_disk_leaves_no_result(tmp_path: Path, limit: int):
     """LoadGen does not notice that its log ends early, and our own records fail to be written: exit 1, one sentence, nothing valid."""
@@ -337,6 +346,7 @@ def test_each_run_says_how_long_it_lasts_and_the_last_lines_what_comes_next(ende
     assert told[-2:] == [f"fake: logs in {place}", f"next: podium check {ended.results}"]
 
 
+@pytest.mark.slow
 def test_an_audit_file_in_the_users_folder_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """LoadGen would take its settings before ours, without a word in the summary."""
     keep_checkpoint(tmp_path / "results")

@@ -37,6 +37,7 @@ def compared(results: Path, *assignments: str, form: str = "text", **changes: An
     return json.loads((results / "precision-fake.json").read_text())["rows"]
 
 
+@pytest.mark.slow
 def test_each_format_has_a_row_with_score_speed_and_latency(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """And a second call reads what is there: a table must not cost its runs twice."""
     keep_checkpoint(tmp_path)
@@ -66,6 +67,7 @@ def test_a_score_without_a_reference_stands_beside_fp32_s(tmp_path: Path, capsys
     assert module.beside_fp32([lower]) == [lower]
 
 
+@pytest.mark.slow
 def test_another_setting_is_another_system_under_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows from two batch sizes, side by side, compare nothing."""
     keep_checkpoint(tmp_path)
@@ -76,6 +78,7 @@ def test_another_setting_is_another_system_under_test(tmp_path: Path, monkeypatc
     assert served == list(module.SCENARIOS)
 
 
+@pytest.mark.slow
 def test_a_run_that_is_too_short_is_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The judge refuses it; a table that says yes, and a second one that reads it as if it were whole, would mislead twice."""
     keep_checkpoint(tmp_path)
@@ -91,6 +94,7 @@ def test_a_run_that_is_too_short_is_no_result(tmp_path: Path, monkeypatch: pytes
     assert served == list(module.SCENARIOS)
 
 
+@pytest.mark.slow
 def test_both_accuracy_runs_are_held_to_the_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs that are kept are read, not served: what their first serving refused has to be refused again."""
     keep_checkpoint(tmp_path)
@@ -101,6 +105,7 @@ def test_both_accuracy_runs_are_held_to_the_reference(tmp_path: Path, monkeypatc
         compared(tmp_path, precision=Precision.FP32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [{"device": "cuda"}, {"profile": "quick"}, {"version": "0.0"}, {"framework": "other"}, {"threads": 7}])
 def test_runs_of_another_machine_or_podium_are_not_these(tmp_path: Path, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Under a system's own name, runs on a CPU lie where those on a GPU would."""
@@ -114,6 +119,7 @@ def test_runs_of_another_machine_or_podium_are_not_these(tmp_path: Path, changes
     assert served == list(module.SCENARIOS)
 
 
+@pytest.mark.slow
 def test_a_format_that_loses_accuracy_is_shown_and_refused(tmp_path: Path) -> None:
     """Speed without the accuracy to hold is no result, and the exit code says so."""
     keep_checkpoint(tmp_path, reference_accuracy={"top1": 0.9})
@@ -137,6 +143,7 @@ def test_what_cannot_be_served_is_a_row_with_its_reason(tmp_path: Path, monkeypa
     assert (row["samples_per_second"], row["speed_up"], row["scores"]) == (None, None, {})
 
 
+@pytest.mark.slow
 def test_an_engine_that_does_not_take_an_option_has_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside the one that takes it, its row would stand for something else than what was asked for."""
     keep_checkpoint(tmp_path)
@@ -151,6 +158,7 @@ def test_a_format_that_no_engine_has_is_missing(tmp_path: Path) -> None:
         compared(tmp_path, precision=Precision.FP8)
 
 
+@pytest.mark.slow
 def test_json_stands_alone_on_stdout(tmp_path: Path) -> None:
     """Whoever pipes it into a program gets one document."""
     keep_checkpoint(tmp_path)

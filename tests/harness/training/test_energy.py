@@ -12,6 +12,7 @@ from suite.measurement import power_readings
 from suite.measurement.power_readings import Work
 
 
+@pytest.mark.slow
 def test_a_meter_of_100_watts_gives_100_watts_times_the_clock(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = tmp_path / "results"
     train_set("fake", options(results, power="off", meter="podium meter fake --watts 100 --period-ms 20"), seed=1, runs=1)

@@ -38,6 +38,7 @@ def interrupt(results: Path, how: signal.Signals, *more: str, checkpoints: int =
     return child.returncode, stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inside", [True, False])
 def test_a_killed_run_goes_on_to_the_same_weights(tmp_path: Path, inside: bool):
     """kill -9 in the middle of an epoch, or after an evaluation: weights, scores and valid markers as without it."""
@@ -71,6 +72,7 @@ def test_a_run_may_be_killed_again_and_again(tmp_path: Path):
     assert keys(log_path(results)).count("resumed") == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
 def test_a_signal_ends_the_run_and_leaves_it_resumable(tmp_path: Path, how: signal.Signals, code: int):
     """run_stop aborted stands in the log, which keeps `.partial`; the sentence says how to go on."""
@@ -85,6 +87,7 @@ def test_a_signal_ends_the_run_and_leaves_it_resumable(tmp_path: Path, how: sign
     assert next(event for event in valid_events(log_path(results)) if event["key"] == "run_stop")["metadata"]["status"] == "success"
 
 
+@pytest.mark.slow
 def test_a_run_killed_before_its_first_checkpoint_begins_again(tmp_path: Path):
     """There is nothing to go on from; the torn log is moved aside, the set's nonce and seed stay."""
     results = tmp_path / "results"
@@ -110,6 +113,7 @@ def test_without_resume_an_unfinished_run_is_moved_aside(tmp_path: Path):
     assert list((results / ".podium" / "superseded" / "1").rglob("campaign.json"))
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_ends_the_run(tmp_path: Path):
     """One sentence and exit 1, whatever is torn keeps `.partial`, and with room again the run goes on."""
     results = tmp_path / "results"
@@ -138,6 +142,7 @@ def test_a_killed_torch_run_goes_on_bit_by_bit(tmp_path: Path):
     assert drive.keys(log_path(results)).count("resumed") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("torch", ["true", "false"])
 def test_a_run_that_was_saved_behind_the_last_step_of_an_epoch_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, torch: str):
     """No step was left that could tell a loss: it was none, and the run ended as one that does not converge."""

@@ -22,6 +22,7 @@ def heads_and_ends(path: Path) -> list[str]:
     return [key for key in keys if key in ("telemetry", "end")]
 
 
+@pytest.mark.slow
 def test_each_run_of_a_set_has_its_telemetry(tmp_path: Path):
     """It covers the run: sampling begins before the log's first event and ends after its last inside the clock."""
     train_set("fake", options(tmp_path), seed=1, runs=2)
@@ -31,6 +32,7 @@ def test_each_run_of_a_set_has_its_telemetry(tmp_path: Path):
         assert lines[0]["clocks_ns"][1] / 1e6 < times["run_start"] and times["run_stop"] <= lines[-1]["end"]["clocks_ns"][1] / 1e6 + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("how", "closed"), [(signal.SIGTERM, ["telemetry", "end"]), (signal.SIGKILL, ["telemetry"])])
 def test_an_interrupted_run_goes_on_in_its_telemetry(tmp_path: Path, how: signal.Signals, closed: list[str]):
     """One file, a segment for each time that the run was taken up; until it ends it keeps `.partial`, as the log does."""
@@ -44,6 +46,7 @@ def test_an_interrupted_run_goes_on_in_its_telemetry(tmp_path: Path, how: signal
     assert heads_and_ends(telemetry(tmp_path)) == [*closed, "telemetry", "end"] and not list(tmp_path.rglob("*.partial"))
 
 
+@pytest.mark.slow
 def test_a_kill_after_the_clock_leaves_telemetry_that_is_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The run is over and is not trained again, so nothing else would finish its file."""
 
@@ -62,6 +65,7 @@ def test_a_kill_after_the_clock_leaves_telemetry_that_is_completed(tmp_path: Pat
     assert heads_and_ends(telemetry(tmp_path))[-2:] == ["telemetry", "end"] and not list(tmp_path.rglob("*.partial"))
 
 
+@pytest.mark.slow
 def test_an_aborted_run_keeps_its_telemetry(tmp_path: Path):
     """Its log is finished, and counts as a run that missed: what disturbed it may stand there."""
     with pytest.raises(JudgedError):
@@ -76,6 +80,7 @@ def test_a_run_that_never_began_leaves_no_telemetry(tmp_path: Path):
     assert not list(tmp_path.rglob("telemetry_*"))
 
 
+@pytest.mark.slow
 def test_a_new_set_moves_the_telemetry_aside_with_the_logs(tmp_path: Path):
     """A file of an earlier run beside a new log would tell of another time."""
     train_set("fake", options(tmp_path), seed=1, runs=2)

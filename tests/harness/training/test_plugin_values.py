@@ -45,6 +45,7 @@ def test_what_the_row_requires_is_there(tmp_path: Path) -> None:
         check_hyperparameters(request, row, {"opt_name": "sgd"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "problem"),
     [

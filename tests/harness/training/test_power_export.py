@@ -38,6 +38,7 @@ def exported(*words: object) -> PodiumError | None:
     return result.exception if isinstance(result.exception, PodiumError) else None
 
 
+@pytest.mark.slow
 def test_mlperfs_sum_over_the_file_is_the_energy_of_the_run(trained: Path, tmp_path: Path) -> None:
     """result_summarizer.py adds the readings up by itself."""
     assert exported(trained, "-o", tmp_path) is None

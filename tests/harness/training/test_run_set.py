@@ -38,6 +38,7 @@ def values(path: Path) -> dict[str, object]:
     return {event["key"]: event["value"] for event in events(path)}
 
 
+@pytest.mark.slow
 def test_a_run_leaves_log_checkpoint_and_system(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """The whole way: what infer, check and pack build on."""
     train_set("fake", options(tmp_path), seed=1)
@@ -55,6 +56,7 @@ def test_a_run_leaves_log_checkpoint_and_system(tmp_path: Path, capsys: pytest.C
     assert told[-2:] == [f"fake: logs in {log_path(tmp_path).parent}", f"next: podium infer fake --results {tmp_path} --org tests"]
 
 
+@pytest.mark.slow
 def test_the_log_says_what_was_run(tmp_path: Path):
     """The judge compares these stamps with the path, the round and the bundle."""
     train_set("fake", options(tmp_path, "global_batch_size=4"), seed=9)
@@ -69,6 +71,7 @@ def test_the_log_says_what_was_run(tmp_path: Path):
     assert order[-3:] == ["run_stop", "checkpoint_sha256", "reference_accuracy"]
 
 
+@pytest.mark.slow
 def test_the_official_checker_accepts_the_log(tmp_path: Path):
     """MLCommons' own rules for training v0.7, open division."""
     train_set("fake", options(tmp_path), seed=1)
@@ -77,6 +80,7 @@ def test_the_official_checker_accepts_the_log(tmp_path: Path):
     assert done.returncode == 0 and "SUCCESS" in done.stdout + done.stderr, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_run(tmp_path: Path):
     """A seed that is logged but not used would be worth nothing; a drawn one differs."""
     for name, seed in (("a", 5), ("b", 5), ("c", None)):
@@ -85,6 +89,7 @@ def test_the_same_seed_gives_the_same_run(tmp_path: Path):
     assert record(tmp_path / "a")["nonce"] != record(tmp_path / "b")["nonce"]
 
 
+@pytest.mark.slow
 def test_a_target_missed_is_exit_1_with_a_finished_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """Shuffled labels must fail, and be seen to."""
     with pytest.raises(JudgedError, match="1 of 1 runs did not reach the target") as caught:
@@ -94,6 +99,7 @@ def test_a_target_missed_is_exit_1_with_a_finished_log(tmp_path: Path, capsys: p
     assert run_stop["metadata"]["status"] == "aborted" and record(tmp_path)["target_reached"] is False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["nan_score", "nan_loss"])
 def test_a_number_that_is_none_leaves_no_checkpoint(tmp_path: Path, fault: str):
     """NaN as accuracy must never become weights that infer takes."""
@@ -104,6 +110,7 @@ def test_a_number_that_is_none_leaves_no_checkpoint(tmp_path: Path, fault: str):
     assert last["key"] == "run_stop" and last["metadata"]["status"] == "aborted"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["epoch", "evaluate"])
 def test_an_exception_in_the_clock_is_an_aborted_run(tmp_path: Path, fault: str):
     """One sentence with the cause, a finished log without success, no weights, and the traceback for who mends it."""
@@ -122,6 +129,7 @@ def test_a_kernel_that_is_not_there_is_exit_3(tmp_path: Path):
     assert not (tmp_path / "checkpoints").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("precision", "fault", "kind", "words"),
     [
@@ -140,6 +148,7 @@ def test_a_number_format_that_cannot_be_trained_in_is_refused_before_anything_is
     assert not list(tmp_path.rglob("*.*"))
 
 
+@pytest.mark.slow
 def test_an_exception_before_the_clock_leaves_no_log(tmp_path: Path):
     """No run was started: there is nothing to judge."""
     with pytest.raises(JudgedError, match="could not be set up: ValueError: broken on purpose in setup"):
@@ -147,6 +156,7 @@ def test_an_exception_before_the_clock_leaves_no_log(tmp_path: Path):
     assert not list((tmp_path / "open" / "tests" / "results").rglob("result_*"))
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_cannot_be_scored_can_be_scored_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Hours of training must not go with a failure after them."""
     import podium_fakes.fake as fake
@@ -163,6 +173,7 @@ def test_a_checkpoint_that_cannot_be_scored_can_be_scored_later(tmp_path: Path, 
     assert keys(log_path(tmp_path)) == [*before, "checkpoint_sha256", "reference_accuracy"] and record(tmp_path)["target_reached"]
 
 
+@pytest.mark.slow
 def test_a_set_has_as_many_runs_as_the_round_asks_for(tmp_path: Path):
     """Run i has seed + i and a log of its own; all share the nonce."""
     train_set("fake", options(tmp_path, profile=Profile.QUICK), seed=10)
@@ -172,12 +183,14 @@ def test_a_set_has_as_many_runs_as_the_round_asks_for(tmp_path: Path):
     assert len(list((tmp_path / "checkpoints" / "fake").iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_the_user_says_how_many_runs(tmp_path: Path):
     """`--runs` goes before the round's number."""
     train_set("fake", options(tmp_path), seed=1, runs=3)
     assert [log_path(tmp_path, index).exists() for index in range(4)] == [True, True, True, False]
 
 
+@pytest.mark.slow
 def test_one_run_of_a_large_set_may_miss_the_target(tmp_path: Path):
     """training_rules v0.7: one that does not converge counts as the slowest, from five runs on."""
     train_set("fake", options(tmp_path / "five", "fake.lame_seed=3"), seed=1, runs=5)
@@ -185,6 +198,7 @@ def test_one_run_of_a_large_set_may_miss_the_target(tmp_path: Path):
         train_set("fake", options(tmp_path / "three", "fake.lame_seed=3"), seed=1, runs=3)
 
 
+@pytest.mark.slow
 def test_earlier_results_are_moved_aside(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """A second set in the same place neither mixes with the first nor destroys it."""
     train_set("fake", options(tmp_path), seed=1, runs=2)
@@ -196,6 +210,7 @@ def test_earlier_results_are_moved_aside(tmp_path: Path, capsys: pytest.CaptureF
     assert not log_path(tmp_path, 1).exists() and "earlier results moved to" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_set_that_is_complete_is_not_run_again(tmp_path: Path):
     """`podium run` may be typed twice."""
     train_set("fake", options(tmp_path), seed=1)
@@ -204,6 +219,7 @@ def test_a_set_that_is_complete_is_not_run_again(tmp_path: Path):
     assert log_path(tmp_path).read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_set_goes_on_only_with_what_it_was_begun_with(tmp_path: Path):
     """Half of a run with other settings would be a run of nothing."""
     train_set("fake", options(tmp_path), seed=1)
@@ -213,6 +229,7 @@ def test_a_set_goes_on_only_with_what_it_was_begun_with(tmp_path: Path):
         train_set("fake", options(tmp_path), seed=2, resume=True)
 
 
+@pytest.mark.slow
 def test_a_set_goes_on_with_the_threads_that_it_was_begun_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     """Begun on a busy host and resumed on a quiet one: refused for other threads, or half of a run with other rounding."""
     monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(4)))
@@ -226,6 +243,7 @@ def test_a_set_goes_on_with_the_threads_that_it_was_begun_with(tmp_path: Path, m
     assert values(log_path(tmp_path / "new"))["threads"] == 4
 
 
+@pytest.mark.slow
 def test_the_number_of_runs_may_grow(tmp_path: Path):
     """`--resume --runs 3` goes on with a set of one."""
     train_set("fake", options(tmp_path), seed=1)
@@ -234,6 +252,7 @@ def test_the_number_of_runs_may_grow(tmp_path: Path):
     assert log_path(tmp_path).read_bytes() == before and log_path(tmp_path, 2).exists()
 
 
+@pytest.mark.slow
 def test_resume_with_nothing_to_go_on_with_begins(tmp_path: Path):
     """`podium run` always asks to go on."""
     train_set("fake", options(tmp_path), seed=1, resume=True)
@@ -247,6 +266,7 @@ def test_illegal_hyper_parameters_are_refused_before_the_clock(tmp_path: Path):
     assert caught.value.exit_code == 2 and not list(tmp_path.rglob("result_*"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("profile", "counts"), [(Profile.FULL, "train_samples 80, and profile full asks for 81"), (Profile.SMOKE, "")])
 def test_other_data_are_refused_in_the_closed_division_and_told_in_the_open_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], profile: Profile, counts: str
@@ -273,6 +293,7 @@ def test_the_size_of_a_corpus_may_lie_in_a_range(found: int | None):
         check_data(job, facts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("allowed", [True, False])
 def test_the_closed_division_clears_the_cache_or_says_why_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, allowed: bool):
     """`true` only where it was really dropped; `full` is logged as closed and on premises."""
@@ -320,6 +341,7 @@ def test_a_checkpoint_of_another_workload_is_named(tmp_path: Path):
         fake.FakeInference(None, tmp_path, None)
 
 
+@pytest.mark.slow
 def test_a_refused_request_leaves_earlier_results_where_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A typo in --data must not cost the results that are there."""
     train_set("fake", options(tmp_path), seed=1)
@@ -335,6 +357,7 @@ def test_a_refused_request_leaves_earlier_results_where_they_were(tmp_path: Path
     assert json.loads((tmp_path / ".podium" / "fake" / "campaign.json").read_text())["seed"] == 1
 
 
+@pytest.mark.slow
 def test_a_kill_between_the_seal_and_its_note_is_mended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The weights are in their place already: --resume must find them there."""
 
@@ -349,6 +372,7 @@ def test_a_kill_between_the_seal_and_its_note_is_mended(tmp_path: Path, monkeypa
     assert record(tmp_path)["target_reached"] and not list((tmp_path / ".podium" / "fake").glob("run_*"))
 
 
+@pytest.mark.slow
 def test_two_commands_do_not_work_in_one_results_folder(tmp_path: Path):
     """The second would move the first one's live log aside."""
     code = "import sys, time; from pathlib import Path; from suite.process.lock import exclusive"
@@ -366,6 +390,7 @@ def test_two_commands_do_not_work_in_one_results_folder(tmp_path: Path):
 SIZES = [(80, 100, []), (4800, 100, ["train_samples 80"]), (None, 1008, ["eval_samples 100"]), (None, None, [])]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("train", "evaluated", "words"), SIZES)
 def test_data_of_another_size_are_told_before_the_clock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], train: int | None, evaluated: int | None, words: list[str]

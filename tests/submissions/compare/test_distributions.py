@@ -13,6 +13,7 @@ from suite.measurement import student
 CASES = 1_000
 
 
+@pytest.mark.slow
 def test_quantiles_are_scipys() -> None:
     """From one degree of freedom up, whole or not, as Welch's are."""
     draw = random.Random(1)
@@ -36,6 +37,7 @@ def test_what_no_distribution_has_is_refused(share: float, dof: float) -> None:
         student.quantile(share, dof)
 
 
+@pytest.mark.slow
 def test_exact_ranks_are_scipys() -> None:
     """Of up to 12 runs a side, none equal to another."""
     draw = random.Random(3)

@@ -42,6 +42,7 @@ def site(bundle: Path, tmp_path: Path) -> Path:
     return tmp_path / "site"
 
 
+@pytest.mark.slow
 def test_a_site_has_a_page_for_each_result_and_a_report_for_each_bundle(site: Path) -> None:
     names = set(content(site))
     assert {"index.html", "resnet50/training.html", "resnet50/singlestream.html", "data/results.json", "data/results.csv", "data/SHA256SUMS"} <= names
@@ -78,18 +79,21 @@ def test_the_sums_are_those_of_the_files(site: Path) -> None:
     assert {name: sha for sha, _, name in (line.partition("  ") for line in lines)} == {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
 
 
+@pytest.mark.slow
 def test_equal_bundles_give_equal_bytes(bundle: Path, tmp_path: Path) -> None:
     for name in ("one", "two"):
         run(bundle, "-o", tmp_path / name, "--published")
     assert content(tmp_path / "one") == content(tmp_path / "two")
 
 
+@pytest.mark.slow
 def test_a_site_may_be_made_anew(site: Path, bundle: Path) -> None:
     run(bundle, "-o", site, "--bundles", "none")
     assert not (site / "bundles").exists()
     assert sorted(path.name for path in site.parent.iterdir()) == ["site"]
 
 
+@pytest.mark.slow
 def test_one_bundle_given_twice_is_one_row(bundle: Path, tmp_path: Path) -> None:
     shutil.copy(bundle, tmp_path / "copy.tar.zst")
     run(bundle, tmp_path / "copy.tar.zst", bundle, "-o", tmp_path / "site")
@@ -135,6 +139,7 @@ def test_a_bundle_that_does_not_count_is_left_out_with_its_first_finding(
     assert "expected" in (tmp_path / "site/index.html").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_two_bundles_of_one_campaign_that_differ_are_both_left_out(bundle: Path, packed: Callable[[str, str, str], Path], tmp_path: Path) -> None:
     """Two seals with one nonce: the same runs told twice, or two results passed off as one campaign's."""
     other = packed("other", "16.0 GiB", "512 GiB")
@@ -159,6 +164,7 @@ def test_places_that_are_not_there_are_refused(bundle: Path, tmp_path: Path, mon
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_earlier_site(site: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = content(site)
 
@@ -245,6 +251,7 @@ def test_without_bundles_no_page_links_them(bundle: Path, tmp_path: Path) -> Non
     assert not [path for page in (tmp_path / "site").rglob("*.html") for path in links(page) if not path.is_file()]
 
 
+@pytest.mark.slow
 def test_linked_bundles_take_no_second_copy(bundle: Path, tmp_path: Path) -> None:
     """A site of many bundles doubled what they take on the disk."""
     mine = Path(shutil.copyfile(bundle, tmp_path / "mine.tar.zst"))
@@ -284,6 +291,7 @@ def test_parquet_says_what_json_says(site: Path) -> None:
     assert parquet.read_table(site / "data/results.parquet").to_pylist() == told
 
 
+@pytest.mark.slow
 def test_a_target_with_dots_or_behind_a_link_is_written_and_stays_what_it_is(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`twice/../twice/` moved the earlier site away and had no name for the new one; `.` was a traceback; a link became a folder."""
     site, other = tmp_path / "site", tmp_path / "link"
@@ -299,6 +307,7 @@ def test_a_target_with_dots_or_behind_a_link_is_written_and_stays_what_it_is(bun
     assert content(site) == whole and other.is_symlink() and sorted(path.name for path in tmp_path.iterdir()) == ["link", "site"]
 
 
+@pytest.mark.slow
 def test_what_others_put_into_a_site_stays(site: Path, bundle: Path) -> None:
     """A host's CNAME and .git were deleted with the earlier site."""
     for name in ("CNAME", ".git/HEAD"):
@@ -320,6 +329,7 @@ def test_a_folder_in_the_way_is_not_deleted(bundle: Path, tmp_path: Path) -> Non
     assert mine.read_text() == "mine" and not (tmp_path / "site").exists()
 
 
+@pytest.mark.slow
 def test_a_site_that_cannot_take_its_place_leaves_the_earlier_one(site: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The earlier site was moved aside, and stayed there."""
     whole, original = content(site), Path.replace
@@ -335,6 +345,7 @@ def test_a_site_that_cannot_take_its_place_leaves_the_earlier_one(site: Path, bu
     assert content(site) == whole
 
 
+@pytest.mark.slow
 def test_neither_name_nor_place_of_a_bundle_changes_a_site(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A publisher's folders are nobody's business; another spelling of a path gave other bytes."""
     run(bundle, "-o", tmp_path / "one")

@@ -49,6 +49,7 @@ def all_charts(document: Document) -> list[str]:
     return [chart.id for part in document.parts for section in part.sections for chart in charts(section)]
 
 
+@pytest.mark.slow
 def test_a_page_loads_nothing_and_allows_nothing_else(bundle: Path) -> None:
     page = html(made(bundle))
     tags = parsed(page)
@@ -63,6 +64,7 @@ def test_a_page_loads_nothing_and_allows_nothing_else(bundle: Path) -> None:
     assert len(asset("report.js")) <= 3_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [HOSTILE, TURNED, "</style><script>alert(1)</script>", "{{ 7 * 7 }}"])
 def test_foreign_text_is_shown_as_text(tree: Path, text: str) -> None:
     """A bundle is somebody else's: what stands in its descriptions must not become markup, nor turn the words around."""
@@ -77,6 +79,7 @@ def test_foreign_text_is_shown_as_text(tree: Path, text: str) -> None:
     assert "\u202e" not in page and "\u0007" not in page
 
 
+@pytest.mark.slow
 def test_each_figure_has_title_description_and_numbers(recorded: Path) -> None:
     document = made(recorded)
     page = html(document)
@@ -85,6 +88,7 @@ def test_each_figure_has_title_description_and_numbers(recorded: Path) -> None:
     assert len(set(all_charts(document))) == len(all_charts(document)), "an id that stands twice names two figures"
 
 
+@pytest.mark.slow
 def test_ids_are_unique(recorded: Path) -> None:
     ids = [str(attributes["id"]) for _, attributes in parsed(html(made(recorded))).found if "id" in attributes]
     assert sorted(set(ids)) == sorted(ids)
@@ -101,6 +105,7 @@ def test_ids_are_unique_on_a_page_of_two_results(recorded: Path, tmp_path: Path)
     assert named and set(named) <= set(ids)
 
 
+@pytest.mark.slow
 def test_every_number_of_a_figure_is_in_the_json(recorded: Path) -> None:
     """The page is made from the JSON: whoever has the one must have the other."""
     document, _ = build.document([recorded])
@@ -108,16 +113,19 @@ def test_every_number_of_a_figure_is_in_the_json(recorded: Path) -> None:
     assert html(again) == html(read(plain(document)))
 
 
+@pytest.mark.slow
 def test_equal_input_gives_equal_bytes(recorded: Path) -> None:
     assert html(made(recorded)) == html(made(recorded))
 
 
+@pytest.mark.slow
 def test_the_json_fits_its_published_schema(recorded: Path) -> None:
     """After a change of the document: `python -m submissions.report` writes the schema anew."""
     assert json.loads(SCHEMA.read_text("utf-8")) == json.loads(json.dumps(schema()))
     jsonschema.Draft202012Validator(schema()).validate(json.loads(as_json(build.document([recorded])[0])))
 
 
+@pytest.mark.slow
 def test_a_bundle_without_records_says_what_is_not_known(bundle: Path) -> None:
     text = "".join(parsed(html(made(bundle))).text)
     for missing in ("There is no queries.npy", "There is no telemetry", "There is no ledger"):

@@ -244,6 +244,7 @@ def test_readings_of_a_training_run_end_with_it(tree: Path) -> None:
     assert len(times) == 30 and min(times) >= 0 and max(times) <= quality.x.high
 
 
+@pytest.mark.slow
 def test_what_the_machine_did_not_tell_is_said(recorded: Path) -> None:
     """No chart of the temperature could mean a cool machine; a bundle that does not tell must say so."""
     found, _ = build.document([recorded])

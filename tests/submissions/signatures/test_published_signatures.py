@@ -29,6 +29,7 @@ def spoilt(signed: Path, tmp_path: Path) -> Path:
     return copy
 
 
+@pytest.mark.slow
 def test_of_copies_of_one_bundle_the_signed_one_stands_in_the_site(signed: Path, packed: Path, lab: Any, tmp_path: Path, podium: Podium) -> None:
     """The first was taken, signed or not."""
     for number, paths in enumerate(([packed, signed], [signed, packed])):
@@ -38,6 +39,7 @@ def test_of_copies_of_one_bundle_the_signed_one_stands_in_the_site(signed: Path,
         assert {row["signed_by"] for row in told} == {"bench@lab.example"}
 
 
+@pytest.mark.slow
 def test_a_copy_with_a_spoilt_signature_is_named_and_hides_no_good_one(signed: Path, spoilt: Path, lab: Any, tmp_path: Path, podium: Podium) -> None:
     """Given first it hid the good copy; given last nobody heard of it."""
     for number, paths in enumerate(([spoilt, signed], [signed, spoilt])):
@@ -54,6 +56,7 @@ def test_a_key_that_the_file_does_not_have_is_told_as_such(signed: Path, lab: An
     assert {row["signed_by"] for row in told} == {"a key that allowed_signers does not have"}
 
 
+@pytest.mark.slow
 def test_a_report_of_a_spoilt_signature_says_so(spoilt: Path, tmp_path: Path, podium: Podium) -> None:
     """A green page, where verify says broken."""
     outcome = podium("report", spoilt, "-o", tmp_path / "page.html")
@@ -67,6 +70,7 @@ def test_nothing_is_put_behind_a_spoilt_signature(spoilt: Path, lab: Any, podium
     assert outcome.exit_code == 1 and "broken, so nothing is put behind it" in str(outcome.exception)
 
 
+@pytest.mark.slow
 def test_one_of_several_lines_of_a_key_is_enough(signed: Path, lab: Any, tmp_path: Path, podium: Podium) -> None:
     """The first line is for git, and only that was tried."""
     signers = tmp_path / "signers"
@@ -75,6 +79,7 @@ def test_one_of_several_lines_of_a_key_is_enough(signed: Path, lab: Any, tmp_pat
     assert answer.exit_code == 0 and "bench@lab.example" in answer.stdout
 
 
+@pytest.mark.slow
 def test_a_revoked_key_is_named_though_nobody_knows_it(signed: Path, lab: Any, tmp_path: Path, podium: Podium) -> None:
     """Its revocation was not looked at."""
     revoked = Path(shutil.copy(f"{lab.key}.pub", tmp_path / "revoked"))
@@ -84,6 +89,7 @@ def test_a_revoked_key_is_named_though_nobody_knows_it(signed: Path, lab: Any, t
     assert podium("verify", signed, "--signers", lab.signers(key="other"), "--revoked", revoked).exit_code == 0
 
 
+@pytest.mark.slow
 def test_the_same_signature_twice_is_no_second_voice(signed: Path, lab: Any, podium: Podium) -> None:
     """Two equal lines read as two signers."""
     frame = trailer.read(signed).frames[0]
@@ -100,6 +106,7 @@ def test_requirements_and_paths_that_say_nothing_are_refused(bundle: Path, tmp_p
     assert not (tmp_path / "nowhere").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["verify", "report", "score"])
 def test_no_room_to_unpack_is_no_verdict(bundle: Path, tmp_path: Path, command: str) -> None:
     """A whole bundle was called broken because the folder for temporary files was full."""
@@ -109,6 +116,7 @@ def test_no_room_to_unpack_is_no_verdict(bundle: Path, tmp_path: Path, command: 
     assert done.returncode == 3 and "no room to unpack" in done.stderr and "broken" not in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_a_full_disk_behind_the_output_is_one_sentence(bundle: Path) -> None:
     """It was a traceback."""
     with Path("/dev/full").open("w") as full:
@@ -116,6 +124,7 @@ def test_a_full_disk_behind_the_output_is_one_sentence(bundle: Path) -> None:
     assert done.returncode == 3 and done.stderr == "podium: output: No space left on device\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["copy", "link"])
 def test_a_detached_signature_goes_with_its_bundle(bundle: Path, lab: Any, podium: Podium, tmp_path: Path, how: str) -> None:
     """The site said who signed, and its bundle had no signature."""

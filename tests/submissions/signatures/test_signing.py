@@ -73,6 +73,7 @@ def test_the_programs_tar_and_zstd_read_a_signed_bundle(signed: Path) -> None:
     assert listed.startswith("manifest.json\n")
 
 
+@pytest.mark.slow
 def test_sixteen_keys_may_sign_each_once(bundle: Path, lab: Any, podium: Podium) -> None:
     """A second signature of one key says nothing more, and a bundle is no place to store things."""
     text = statement.encode(statement.make(bundle.name, trailer.read(bundle).digest, manifest_of(bundle), [], None))
@@ -87,6 +88,7 @@ def test_sixteen_keys_may_sign_each_once(bundle: Path, lab: Any, podium: Podium)
     assert len(trailer.read(bundle).frames) == 16 and list(inspect(bundle)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [("-t", "rsa", "-b", "2048"), ("-t", "ecdsa")], ids=["rsa", "ecdsa"])
 def test_other_kinds_of_keys_sign(bundle: Path, lab: Any, podium: Podium, kind: Sequence[str]) -> None:
     key = lab.key_with(*kind, "-N", "", name=kind[1])
@@ -130,6 +132,7 @@ def test_without_ssh_keygen_nobody_signs_and_verify_says_not_checked(
 SETSID = [sys.executable, "-c", "import os, sys; os.setsid(); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("askpass", [False, True])
 def test_a_passphrase_without_a_terminal_ends_at_once(bundle: Path, lab: Any, tmp_path: Path, askpass: bool) -> None:
     """Nobody is there to type it: neither a prompt nor a window that nobody sees may hold a job up."""

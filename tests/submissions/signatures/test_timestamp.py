@@ -69,6 +69,7 @@ def reply(bundle: Path, authority: Authority, podium: Podium) -> Path:
     return authority.reply(query)
 
 
+@pytest.mark.slow
 def test_a_time_stamp_goes_behind_the_seal_and_is_told(bundle: Path, authority: Authority, reply: Path, podium: Podium) -> None:
     outcome = podium("timestamp", bundle, "--reply", reply, "--ca", authority.certificate)
     assert outcome.exit_code == 0 and "UTC, authority" in outcome.stdout
@@ -85,6 +86,7 @@ def test_openssl_checks_the_stamp_without_podium(bundle: Path, authority: Author
     authority.call("ts", "-verify", "-digest", seal, "-in", str(reply), "-CAfile", str(authority.certificate))
 
 
+@pytest.mark.slow
 def test_a_stamp_of_an_authority_that_nobody_named_is_open_and_of_another_is_wrong(
     bundle: Path, authority: Authority, reply: Path, podium: Podium, tmp_path: Path
 ) -> None:
@@ -164,6 +166,7 @@ def test_a_request_is_not_written_over_the_bundle(bundle: Path, podium: Podium) 
     assert refused.exit_code == 2 and "is what is read here" in str(refused.exception) and bundle.read_bytes() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["sign", "report", "publish"])
 def test_a_spoilt_time_stamp_is_no_part_of_a_valid_bundle(
     bundle: Path, reply: Path, authority: Authority, podium: Podium, lab: Any, tmp_path: Path, command: str

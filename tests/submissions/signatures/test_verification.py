@@ -67,6 +67,7 @@ def test_nobody_signed_and_nobody_asked(bundle: Path, podium: Podium) -> None:
     assert asked.exit_code == 2 and "unknown requirement 'blessed'" in str(asked.exception)
 
 
+@pytest.mark.slow
 def test_a_key_that_nobody_knows_is_an_error_only_where_a_signature_is_required(signed: Path, lab: Any, podium: Podium) -> None:
     signers = lab.signers(key="other")
     answer = podium("verify", signed, "--signers", signers)
@@ -77,6 +78,7 @@ def test_a_key_that_nobody_knows_is_an_error_only_where_a_signature_is_required(
     assert podium("verify", signed, "--require", "signed").exit_code == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -126,6 +128,7 @@ def test_a_statement_swapped_between_two_bundles_is_named(signed: Path, lab: Any
     assert answer.exit_code == 1 and f"about another bundle, whose seal is {trailer.read(signed).digest.hex()}" in answer.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -164,6 +167,7 @@ def test_seventeen_frames_and_a_large_one_are_refused(bundle: Path) -> None:
     assert "bytes follow the seal" in verify(bundle)[0]
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_anywhere_behind_the_archive_is_found(signed: Path, lab: Any) -> None:
     """Every byte of seal, frame, statement and signature, one random bit each; the judge is not asked again."""
     data, sealed = signed.read_bytes(), trailer.read(signed).sealed
@@ -218,6 +222,7 @@ def test_a_program_that_never_ends_does_not_hold_verify_up(signed: Path, monkeyp
     assert answer.exit_code == 1 and "did not end" in answer.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "reason"), [(("-n", "bench@lab.example", "-V", "20200101:20210101"), "expired"), (("-n", "other@lab.example"), "not authorized")]
 )

@@ -21,6 +21,7 @@ def corpora(name: str) -> tuple[Corpus, Corpus]:
     return synthetic_language.corpora(next(grammar for grammar in GRAMMARS if grammar.name == name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "digest"), [("near", "462b2b84d32b1e62"), ("far", "58b6e0395639e6e1")])
 def test_golden_sentences(name: str, digest: str) -> None:
     """Other sentences would make results that compare with no earlier ones: they need another VERSION."""

@@ -55,6 +55,7 @@ def test_the_workload_makes_it(make_run: MakeRun) -> None:
     assert next(training.blocks()) == range(1, 2)
 
 
+@pytest.mark.slow
 def test_a_seed_is_a_run(make_run: MakeRun, tmp_path: Path) -> None:
     """Same seed, same weights to the last bit, dropout included, whatever the global generator did; another seed, others."""
     found = []
@@ -67,6 +68,7 @@ def test_a_seed_is_a_run(make_run: MakeRun, tmp_path: Path) -> None:
     assert not equal(found[0], found[2])
 
 
+@pytest.mark.slow
 def test_resume_in_an_epoch_is_exact(make_run: MakeRun, tmp_path: Path) -> None:
     """Saved after the second step of epoch 2 and taken up by a fresh process: the same weights as without."""
     whole = GNMTTraining(make_run())
@@ -106,6 +108,7 @@ def test_evaluation_holds_each_answer_against_its_own_reference(make_run: MakeRu
     assert sorted(asked) == list(range(10)) != asked
 
 
+@pytest.mark.slow
 def test_steps_learn_by_heart(make_run: MakeRun) -> None:
     """A step that forgets backward, zero_grad or the rate would leave the loss where it was."""
     chosen = {"opt_base_learning_rate": 0.02, "opt_learning_rate_warmup_steps": 0, "model.dropout": 0.0, "global_batch_size": 120, "data.buckets": 1}

@@ -137,6 +137,7 @@ def test_detections_are_resized_by_their_numbers() -> None:
     assert found.box_D4[0].tolist() == pytest.approx([5 / 70, 10 / 50, (29.5 + 1) / 70, (39.5 + 1) / 50])
 
 
+@pytest.mark.slow
 def test_half_precision_moves_no_box(described: model.Description, few: model.Counts) -> None:
     """Under autocast the heads give bf16, whose numbers above 256 are two pixels apart; anchors and proposals stay in fp32."""
     torch.manual_seed(1)

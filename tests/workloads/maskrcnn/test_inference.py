@@ -35,6 +35,7 @@ def system(make_run: MakeRun, checkpoint: Path, engine: Any) -> Iterator[MaskRCN
     found.close()
 
 
+@pytest.mark.slow
 def test_answers_do_not_depend_on_the_batch(system: MaskRCNNInference) -> None:
     """Alone and again: the same bytes. With others, in any order: the same detections, but for the last digits of sums."""
     system.load(range(3))
@@ -45,6 +46,7 @@ def test_answers_do_not_depend_on_the_batch(system: MaskRCNNInference) -> None:
     assert all(scoring.COUNT.unpack_from(answer)[0] > 0 for answer in alone)
 
 
+@pytest.mark.slow
 def test_answers_are_scored(system: MaskRCNNInference, tmp_path: Path) -> None:
     """Every detection is one that the judge takes: labels, boxes and run lengths of the picture's own size."""
     system.load(range(3))
@@ -58,6 +60,7 @@ def test_answers_are_scored(system: MaskRCNNInference, tmp_path: Path) -> None:
         assert len(kept) == scoring.COUNT.unpack_from(answer)[0] <= 5
 
 
+@pytest.mark.slow
 def test_three_networks_are_compiled(system: MaskRCNNInference, engine: Any) -> None:
     """Each with what it is told to expect, so that no engine meets a shape outside its profile."""
     system.open(0, 2).warm_up()
@@ -68,6 +71,7 @@ def test_three_networks_are_compiled(system: MaskRCNNInference, engine: Any) -> 
         assert all(low <= side <= high for low, side, high in zip(profile.minimum[0], shape, profile.maximum[0], strict=True))
 
 
+@pytest.mark.slow
 def test_warm_up_runs_every_size(system: MaskRCNNInference, engine: Any) -> None:
     """Each padded size at each batch size, before the clock."""
     system.open(0, 2).warm_up()
@@ -75,6 +79,7 @@ def test_warm_up_runs_every_size(system: MaskRCNNInference, engine: Any) -> None
     assert shapes == {(count, 3, *size) for count in (1, 2) for size in system.padded_sizes()}
 
 
+@pytest.mark.slow
 def test_unloaded_samples_are_gone(system: MaskRCNNInference) -> None:
     """Memory for the performance set only."""
     system.load([0, 1])
@@ -85,12 +90,14 @@ def test_unloaded_samples_are_gone(system: MaskRCNNInference) -> None:
         predict([0])
 
 
+@pytest.mark.slow
 def test_sizes(system: MaskRCNNInference) -> None:
     """The whole accuracy set; batches are sorted by pixels."""
     assert (system.sample_count, system.performance_sample_count) == (3, 3)
     assert system.length(0) == 64 * 64 >= system.length(1)
 
 
+@pytest.mark.slow
 def test_other_classes_are_refused(make_run: MakeRun, network: model.MaskRCNN, described: model.Description, tmp_path: Path, engine: Any) -> None:
     """A checkpoint of other data would answer with labels that mean something else."""
     weights.export(network, replace(described, classes=("a", "b", "c")), tmp_path)
@@ -98,6 +105,7 @@ def test_other_classes_are_refused(make_run: MakeRun, network: model.MaskRCNN, d
         MaskRCNN().inference(make_run(), tmp_path, engine)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", list(Profile))
 def test_each_profile_serves_what_it_exports(tiny: Path, tmp_path: Path, engine: Any, profile: Profile) -> None:
     """A campaign that trains for days and is refused then is none; the row's own settings, in both halves."""

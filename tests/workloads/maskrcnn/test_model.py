@@ -52,6 +52,7 @@ def targets(count: int) -> list[model.Target]:
     return [{"boxes": box, "labels": torch.tensor([1, 3]), "masks": mask, "size": torch.tensor([SIZE, SIZE])} for _ in range(count)]
 
 
+@pytest.mark.slow
 def test_detections_are_torchvision_s(as_torchvision: model.MaskRCNN, described: model.Description, few: model.Counts) -> None:
     """Cut into three networks and put together again, with masks pasted by products of matrices: the same answers."""
     network = as_torchvision
@@ -66,6 +67,7 @@ def test_detections_are_torchvision_s(as_torchvision: model.MaskRCNN, described:
     torch.testing.assert_close(inference_pipeline.pasted(raw.mask_DMM, raw.box_D4, SIZE, SIZE), wanted["masks"][:, 0], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_losses_are_torchvision_s(
     as_torchvision: model.MaskRCNN, described: model.Description, few: model.Counts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,6 +149,7 @@ def test_a_batch_keeps_so_many_proposals(network: model.MaskRCNN) -> None:
     assert all(len(each) == 10 for each in boxes)
 
 
+@pytest.mark.slow
 def test_anchors_outside_teach_nothing(described: model.Description, few: model.Counts) -> None:
     """With the reference's rule their label is torchvision's `ignored`."""
     for inside_only in (True, False):
@@ -156,6 +159,7 @@ def test_anchors_outside_teach_nothing(described: model.Description, few: model.
         assert labels[0].tolist() == [-1.0 if inside_only else 0.0, 1.0]
 
 
+@pytest.mark.slow
 def test_a_batch_without_objects_has_losses(network: model.MaskRCNN) -> None:
     """COCO has such pictures: nothing to match, nothing to mask, no error."""
     empty = {"boxes": torch.zeros(0, 4), "labels": torch.zeros(0, dtype=torch.int64), "masks": torch.zeros(0, SIZE, SIZE, dtype=torch.uint8)}

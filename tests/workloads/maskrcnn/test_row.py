@@ -117,6 +117,7 @@ def test_the_pinned_truth_is_that_of_the_scenes(tmp_path: Path) -> None:
     assert folder_sha256(tmp_path / "truth") == ROW.inference[Profile.SMOKE].truth_sha256
 
 
+@pytest.mark.slow
 def test_the_pinned_size_of_the_training_set_is_that_of_the_scenes() -> None:
     """Who trains on fewer pictures has another benchmark."""
     described = (synthetic_scenes.described(synthetic_scenes.scene(EMBEDDED, "train", number)) for number in range(EMBEDDED.pictures["train"]))

@@ -32,6 +32,7 @@ def write(tmp_path: Path) -> Callable[[Any], tuple[str, str]]:
     return written
 
 
+@pytest.mark.slow
 def test_every_layer_is_filled(body: Any, blobs_of: Blobs, write: Callable[[Any], tuple[str, str]]) -> None:
     """A name that does not fit would leave a layer as it was drawn, and the target out of reach."""
     content = blobs_of(body)
@@ -42,6 +43,7 @@ def test_every_layer_is_filled(body: Any, blobs_of: Blobs, write: Callable[[Any]
     assert not body.bn1.running_mean.any() and (body.bn1.running_var == 1).all()
 
 
+@pytest.mark.slow
 def test_a_missing_layer_is_named(body: Any, blobs_of: Blobs, write: Callable[[Any], tuple[str, str]]) -> None:
     """Half a network is worse than none."""
     content = blobs_of(body)
@@ -50,6 +52,7 @@ def test_a_missing_layer_is_named(body: Any, blobs_of: Blobs, write: Callable[[A
         start_weights.fill(body, *write(content))
 
 
+@pytest.mark.slow
 def test_another_file_is_refused(body: Any, blobs_of: Blobs, write: Callable[[Any], tuple[str, str]]) -> None:
     """The hash is the user's word on what is in it."""
     path, _ = write(blobs_of(body))

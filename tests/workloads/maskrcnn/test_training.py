@@ -32,6 +32,7 @@ def equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bo
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
 
 
+@pytest.mark.slow
 def test_an_epoch_yields_each_global_batch(make_run: MakeRun) -> None:
     """One orientation a batch: three square, two wide and two tall pictures are batches of 4, 1 and 2."""
     training = MaskRCNNTraining(make_run(global_batch_size=4))
@@ -82,6 +83,7 @@ def test_steps_learn(make_run: MakeRun) -> None:
     assert sum(losses[-3:]) < 0.8 * sum(losses[:3])
 
 
+@pytest.mark.slow
 def test_evaluating_scores_both(make_run: MakeRun, tmp_path: Path) -> None:
     """Box and mask AP, under the round's names; weights and statistics stay as they are."""
     run = make_run()
@@ -92,6 +94,7 @@ def test_evaluating_scores_both(make_run: MakeRun, tmp_path: Path) -> None:
     assert equal(before, weights(training, run, tmp_path / "after"))
 
 
+@pytest.mark.slow
 def test_pictures_that_fill_up_a_batch_teach_nothing(make_run: MakeRun) -> None:
     """A lone picture has another of weight 0 beside it, for batch-norm elsewhere; here it stays out."""
     training = MaskRCNNTraining(make_run(global_batch_size=4))
@@ -149,6 +152,7 @@ def test_one_step_of_sgd_by_hand(make_run: MakeRun) -> None:
         np.testing.assert_allclose(parameter.detach().numpy(), values[name], rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", [Profile.QUICK, Profile.FULL])
 def test_the_real_profiles_need_the_file(make_run: MakeRun, profile: Profile) -> None:
     """Nothing is downloaded behind the user's back, and frozen random layers cannot learn."""

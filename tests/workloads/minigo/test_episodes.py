@@ -20,6 +20,7 @@ def drawing(picture: str) -> str:
     return base64.b64decode(picture.removeprefix("data:image/svg+xml;base64,")).decode()
 
 
+@pytest.mark.slow
 def test_a_training_tells_the_first_game_of_its_evaluation(make_run: MakeRun) -> None:
     """As it was played: every move is drawn, black's have their values, and nobody picks the game by how it went."""
     training = MiniGoTraining(make_run())

@@ -34,6 +34,7 @@ def system(run: Run, checkpoint: Path) -> tuple[MiniGoInference, PlainEngine]:
     return MiniGoInference(run, checkpoint, engine), engine
 
 
+@pytest.mark.slow
 def test_answers_are_policies_of_legal_actions(make_run: MakeRun, checkpoint: Path, tmp_path: Path) -> None:
     """In the order of the samples, whatever the batch; what is illegal has no share, and the truth fits them."""
     made, _ = system(make_run(serving=True), checkpoint)
@@ -55,6 +56,7 @@ def test_answers_are_policies_of_legal_actions(make_run: MakeRun, checkpoint: Pa
     made.close()
 
 
+@pytest.mark.slow
 def test_calibration_shows_the_listed_positions(make_run: MakeRun, checkpoint: Path) -> None:
     """All of them, of no position that is scored."""
     _, engine = system(make_run(serving=True, precision=Precision.INT8), checkpoint)

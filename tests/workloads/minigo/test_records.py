@@ -89,6 +89,7 @@ def test_a_folder_without_records_is_refused(tmp_path: Path) -> None:
         read_records(tmp_path / "games", 5)
 
 
+@pytest.mark.slow
 def test_the_embedded_records_are_what_is_packed(tmp_path: Path) -> None:
     """Through the records and back: moves, labels, winners; each label is legal, and none is of the calibration's."""
     embedded.write(tmp_path)

@@ -177,6 +177,7 @@ def test_self_play_notes_each_position_with_its_result() -> None:
     assert (game[:-1] == -game[1:]).all()
 
 
+@pytest.mark.slow
 def test_colours_alternate_in_a_match() -> None:
     """Each player is black in half of the games, and the search without a network beats noise in both."""
     shape = geometry(5)

@@ -35,6 +35,7 @@ def trained(run: Run, epochs: int = 2) -> tuple[MiniGoTraining, list[list[int]]]
     return training, [list(training.train_epoch(epoch)) for epoch in range(1, epochs + 1)]
 
 
+@pytest.mark.slow
 def test_an_epoch_is_groups_of_games_and_then_steps(make_run: MakeRun) -> None:
     """Groups are steps without samples; the last step takes what is left, and the samples add up to the fact that is logged."""
     training, steps = trained(make_run(), 1)
@@ -77,11 +78,13 @@ def test_a_resumed_run_is_the_same_run(make_run: MakeRun, tmp_path: Path, stop: 
     assert same(state(whole), state(second)) and whole.evaluate() == second.evaluate()
 
 
+@pytest.mark.slow
 def test_another_seed_is_another_run(make_run: MakeRun) -> None:
     """The control of the tests above."""
     assert not same(state(trained(make_run(), 1)[0]), state(trained(make_run(seed=8), 1)[0]))
 
 
+@pytest.mark.slow
 def test_shuffled_labels_are_those_of_other_positions(make_run: MakeRun) -> None:
     """The same games, the same draws, other moves and results; the planes stay."""
     plain, shuffled = (trained(make_run(data__shuffle_labels=value), 1)[0] for value in (False, True))
@@ -90,6 +93,7 @@ def test_shuffled_labels_are_those_of_other_positions(make_run: MakeRun) -> None
     assert np.allclose(other[1].sum(axis=1), 1)
 
 
+@pytest.mark.slow
 def test_a_network_without_numbers_ends_the_run(make_run: MakeRun) -> None:
     """In self-play by its loss, in an evaluation by its score: the harness stops at both."""
     training, _ = trained(make_run(), 1)
@@ -99,6 +103,7 @@ def test_a_network_without_numbers_ends_the_run(make_run: MakeRun) -> None:
     assert math.isnan(training.evaluate()["win_rate"])
 
 
+@pytest.mark.slow
 def test_a_match_without_a_loss_is_logged_below_one(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """eval_accuracy has to be below 1."""
     training, _ = trained(make_run(), 1)
@@ -110,6 +115,7 @@ def test_a_match_without_a_loss_is_logged_below_one(make_run: MakeRun, monkeypat
     assert training.evaluate() == {"win_rate": 7.5 / 8}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
@@ -151,6 +157,7 @@ def own_data(folder: Path, board: int = 5, **changed: Any) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_an_opponent_and_a_start_of_the_user_s(make_run: MakeRun, tmp_path: Path) -> None:
     """v0.6's way: the run goes on from the checkpoint's weights, and plays against one."""
     run = with_settings(make_run(own_data(tmp_path / "own")), {"eval.opponent": "checkpoint", "model.start": "checkpoint"})
@@ -185,6 +192,7 @@ def test_a_checkpoint_of_another_network_is_refused(make_run: MakeRun, tmp_path:
         MiniGoTraining(with_settings(make_run(own_data(tmp_path / "own", **changed)), asked))
 
 
+@pytest.mark.slow
 def test_an_opponent_may_be_a_larger_network(make_run: MakeRun, tmp_path: Path) -> None:
     """It only has to see the same planes."""
     training = MiniGoTraining(with_settings(make_run(own_data(tmp_path / "own", filters=8, blocks=2, hidden=16)), {"eval.opponent": "checkpoint"}))

@@ -18,6 +18,7 @@ DOCUMENTED = {
 """Parameters and multiply-adds (10^9) at 224 px: torchvision, "Table of all available classification weights", columns Params and GFLOPS."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "parameters", "operations"), [(name, *numbers) for name, numbers in DOCUMENTED.items()])
 def test_networks_are_those_that_torchvision_documents(name: str, parameters: int, operations: float) -> None:
     """Auxiliary classifiers, another stride or missing layers would show in both numbers."""
@@ -36,6 +37,7 @@ def test_every_network_is_registered() -> None:
         registry.network("alexnett")
 
 
+@pytest.mark.slow
 def test_random_weights_and_noise_follow_from_their_seed() -> None:
     """A point that is measured again measures the same network on the same pictures, and nobody else's random numbers change."""
     before = torch.get_rng_state()
@@ -45,6 +47,7 @@ def test_random_weights_and_noise_follow_from_their_seed() -> None:
     assert torch.equal(classifiers.noise(0, 3), classifiers.noise(0, 3)) and not torch.equal(classifiers.noise(0, 3), classifiers.noise(0, 4))
 
 
+@pytest.mark.slow
 def test_weights_of_a_file_are_loaded_or_refused(tmp_path: Path) -> None:
     """Another network's weights would be served as this one's."""
     made = classifiers.module("googlenet", 5, None)

@@ -47,6 +47,7 @@ def seen_by_torchvision(path: Path) -> torch.Tensor:
     return (values - torch.tensor(MEAN)[:, None, None]) / torch.tensor(DEVIATION)[:, None, None]
 
 
+@pytest.mark.slow
 def test_answers_are_the_networks_five_classes_of_each_picture(tmp_path: Path) -> None:
     """A batch that is not full is filled, and what fills it is no answer; labels are numbers of sorted class folders."""
     data = write(tmp_path / "data")

@@ -42,12 +42,14 @@ def system(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> Iterator
     found.close()
 
 
+@pytest.mark.slow
 def test_sizes(system: ResNet50Inference) -> None:
     """The whole accuracy set; no more in memory than there is."""
     assert (system.sample_count, system.performance_sample_count) == (12, 12)
     assert system.length(0) == system.length(11)
 
 
+@pytest.mark.slow
 def test_answers_do_not_depend_on_the_batch(system: ResNet50Inference) -> None:
     """Alone, in a full batch, or in another order: the same four bytes for the same sample."""
     system.load(range(12))
@@ -57,6 +59,7 @@ def test_answers_do_not_depend_on_the_batch(system: ResNet50Inference) -> None:
     assert all(len(answer) == 4 for answer in alone)
 
 
+@pytest.mark.slow
 def test_answers_are_the_network_s(system: ResNet50Inference, checkpoint: Path, tiny: Path) -> None:
     """Preprocessing, network and argmax by another way."""
     system.load([5])
@@ -102,12 +105,14 @@ def test_closing_forgets_all(system: ResNet50Inference) -> None:
         system.open(0, 1)([0])
 
 
+@pytest.mark.slow
 def test_warm_up_runs_every_batch_size_without_samples(system: ResNet50Inference, engine: PlainEngine) -> None:
     """Before any load: an engine that compiles per shape would do so inside the clock otherwise."""
     system.open(0, 4).warm_up()
     assert engine.made[0].shapes == [((size, 3, 32, 32),) for size in (1, 2, 3, 4)]
 
 
+@pytest.mark.slow
 def test_the_engine_is_told_all(system: ResNet50Inference, engine: PlainEngine) -> None:
     """Shapes for engines that build for them, and the plan that the user asked for."""
     network, plan = engine.made[0].network, engine.plans[0]
@@ -120,6 +125,7 @@ def test_the_engine_is_told_all(system: ResNet50Inference, engine: PlainEngine) 
     assert plan.options["engine.compile"] is False and all(name.startswith("engine.") for name in plan.options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", list(Profile))
 def test_each_profile_serves_what_it_exports(tiny: Path, tmp_path: Path, engine: PlainEngine, profile: Profile) -> None:
     """A campaign that trains for days and is refused then is none; the row's own settings, in both halves."""
@@ -155,6 +161,7 @@ def test_another_picture_size_is_refused(make_run: MakeRun, checkpoint: Path, en
         ResNet50Inference(make_run(data__picture_size=64), checkpoint, engine)
 
 
+@pytest.mark.slow
 def test_broken_pictures_are_refused_or_left_out(make_run: MakeRun, checkpoint: Path, engine: PlainEngine, own_tiny: Path) -> None:
     """As in training, so that labels and sample numbers stay together."""
     path = own_tiny / "val" / "circle" / "circle_0.JPEG"

@@ -42,6 +42,7 @@ def test_zero_init_starts_the_branches_at_nothing() -> None:
     assert set(model.build(3).layer1[0].bn3.weight.tolist()) == {1.0}
 
 
+@pytest.mark.slow
 def test_the_reference_s_start() -> None:
     """T, image_classification, resnet_model.py: normals cut at two deviations of variance 1 / fan-in; classifier 0.01; scales 1, shifts 0.
 
@@ -74,6 +75,7 @@ def test_groups() -> None:
     assert any(parameter is network.fc.bias for parameter in plain)
 
 
+@pytest.mark.slow
 def test_weights_come_back(exported: Path) -> None:
     """Exactly, whatever memory format they were trained in, and ready to evaluate."""
     torch.manual_seed(0)

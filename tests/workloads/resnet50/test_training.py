@@ -30,6 +30,7 @@ def equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bo
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
 
 
+@pytest.mark.slow
 def test_an_epoch_yields_each_global_batch(make_run: MakeRun) -> None:
     """The harness counts pictures by these numbers."""
     training = ResNet50Training(make_run(global_batch_size=10, model_bn_span=5))
@@ -116,6 +117,7 @@ def test_saving_changes_nothing(make_run: MakeRun, tmp_path: Path) -> None:
     assert equal(weights(quiet, tmp_path / "quiet"), weights(saving, tmp_path / "saving"))
 
 
+@pytest.mark.slow
 def test_evaluating_changes_no_weights(make_run: MakeRun, tmp_path: Path) -> None:
     """Batch-norm statistics of the accuracy set must not leak into the network."""
     training = ResNet50Training(make_run())
@@ -135,6 +137,7 @@ def test_steps_learn(make_run: MakeRun) -> None:
     assert min(losses[-3:]) < losses[0] - 0.3
 
 
+@pytest.mark.slow
 def test_the_rate_of_the_first_step_is_nothing(make_run: MakeRun, tmp_path: Path) -> None:
     """Warm-up starts from 0, so the first step must not move a weight: the schedule counts steps from 0."""
     training = ResNet50Training(make_run(lars_opt_learning_rate_warmup_epochs=1))
@@ -145,6 +148,7 @@ def test_the_rate_of_the_first_step_is_nothing(make_run: MakeRun, tmp_path: Path
     assert all(torch.equal(before[name], after[name]) for name in before if "running" not in name and "num_batches" not in name)
 
 
+@pytest.mark.slow
 def test_accumulation_is_one_step(make_run: MakeRun) -> None:
     """The gradient of a global batch is that of its micro-batches together, weighted by their samples."""
     training = ResNet50Training(make_run(global_batch_size=24, model_bn_span=8))
@@ -165,6 +169,7 @@ def test_no_loss_before_the_first_step(make_run: MakeRun) -> None:
     assert np.isnan(ResNet50Training(make_run()).loss())
 
 
+@pytest.mark.slow
 def test_shuffled_labels_reach_the_loss(make_run: MakeRun) -> None:
     """With `data.shuffle_labels=true` the training labels differ, and those that are evaluated do not."""
     honest, shuffled = (ResNet50Training(make_run(data__shuffle_labels=value)) for value in (False, True))
@@ -172,6 +177,7 @@ def test_shuffled_labels_reach_the_loss(make_run: MakeRun) -> None:
     assert np.array_equal(honest._val.labels, shuffled._val.labels)
 
 
+@pytest.mark.slow
 def test_a_broken_picture_stops_the_run_before_it_starts(own_tiny: Path, make_run: MakeRun) -> None:
     """Found before the clock, named and counted; left out where that is asked for."""
     path = own_tiny / "train" / "star" / "star_3.JPEG"
@@ -194,6 +200,7 @@ def test_what_there_is_no_code_for_is_refused(make_run: MakeRun, name: str, valu
         ResNet50().training(replace(make_run(), **{name: value}))
 
 
+@pytest.mark.slow
 def test_quick_runs_on_any_folder(make_run: MakeRun) -> None:
     """Real data by `--data` is the only difference: the quick profile trains and scores on a folder of that layout."""
     run = make_run(profile=Profile.QUICK, data__picture_size=32, global_batch_size=24, model_bn_span=12)

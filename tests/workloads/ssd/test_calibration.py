@@ -39,6 +39,7 @@ def test_the_embedded_list_is_the_rounds() -> None:
     assert all(name.startswith("train2017/") for name in names) and len(names) <= data.SCENERY.pictures["train"]
 
 
+@pytest.mark.slow
 def test_listed_scenes_are_found_with_and_without_their_folder(
     make_run: MakeRun, checkpoint: Path, engine: Any, tiny: Path, tmp_path: Path
 ) -> None:

@@ -50,6 +50,7 @@ def test_sizes(system: SSDInference) -> None:
     assert system.length(0) == system.length(4)
 
 
+@pytest.mark.slow
 def test_answers_are_the_network_s(system: SSDInference, checkpoint: Path, tiny: Path) -> None:
     """Preprocessing, network and detection by another way."""
     system.load([3])
@@ -61,6 +62,7 @@ def test_answers_are_the_network_s(system: SSDInference, checkpoint: Path, tiny:
     assert list(system.open(0, 1)([3])) == postprocessing.answers([3], offset, logit, default_boxes(SMOKE_64))
 
 
+@pytest.mark.slow
 def test_answers_keep_the_order_of_the_samples(system: SSDInference) -> None:
     """In a batch as in another order: each answer names its own sample, and finds the same."""
     system.load(range(5))
@@ -71,6 +73,7 @@ def test_answers_keep_the_order_of_the_samples(system: SSDInference) -> None:
         assert best[0] == sample and best == pytest.approx(same, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_truth_fits_the_scorer(system: SSDInference, tmp_path: Path) -> None:
     """The scorer reads what is written, and scores the system's own answers."""
     system.truth(tmp_path)
@@ -93,6 +96,7 @@ def test_unloaded_samples_are_gone(system: SSDInference) -> None:
         predict([1])
 
 
+@pytest.mark.slow
 def test_warm_up_runs_every_batch_size_without_samples(system: SSDInference, engine: Any) -> None:
     """Before any load: an engine that compiles per shape would do so inside the clock otherwise."""
     system.open(0, 3).warm_up()
@@ -101,6 +105,7 @@ def test_warm_up_runs_every_batch_size_without_samples(system: SSDInference, eng
     assert not engine.network.module.training and engine.plan.max_batch == 3
 
 
+@pytest.mark.slow
 def test_other_categories_than_the_checkpoint_s_are_refused(make_run: MakeRun, engine: Any, tmp_path: Path) -> None:
     """A checkpoint of the embedded data over COCO would answer with wrong labels, quietly."""
     description = model.Description(workload="ssd", configuration="64", categories=(coco.Category(id=1, name="cat"),))
@@ -115,6 +120,7 @@ def test_a_checkpoint_of_another_configuration_is_refused(make_run: MakeRun, che
         SSDInference(make_run(profile=Profile.FULL, serving=True), checkpoint, engine)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", list(Profile))
 def test_each_profile_serves_what_it_exports(make_run: MakeRun, engine: Any, tmp_path: Path, profile: Profile) -> None:
     """A campaign that trains for days and is refused then is none."""

@@ -17,6 +17,7 @@ ALL = list(CONFIGURATIONS.values())
 DESCRIPTION = model.Description(workload="ssd", configuration="128", categories=(Category(id=1, name="a"), Category(id=4, name="b")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("configuration", ALL, ids=lambda each: each.name)
 def test_maps_have_the_pinned_sides(configuration: Configuration) -> None:
     """38 to 1 for 300 px and 50 to 3 for 1200: each head's map belongs to its default boxes. Shapes alone, without computing."""
@@ -34,6 +35,7 @@ def test_maps_have_the_pinned_sides(configuration: Configuration) -> None:
     assert offset.shape == (2, count, 4) and logit.shape == (2, count, 81)
 
 
+@pytest.mark.slow
 def test_the_trunk_is_torchvision_s() -> None:
     """With its weights, the same answer as its own layers give, conv4 at stride 1."""
     torch.manual_seed(3)
@@ -47,6 +49,7 @@ def test_the_trunk_is_torchvision_s() -> None:
         assert network.trunk(picture).shape == (1, 256, 8, 8)
 
 
+@pytest.mark.slow
 def test_it_has_its_full_width() -> None:
     """8.2 million parameters in the trunk, as ResNet-34 has without its last stage: nothing is narrowed."""
     assert sum(each.numel() for each in model.build("128", 4).trunk.parameters()) == 8_170_304
@@ -61,6 +64,7 @@ def test_boxes_and_channels_are_in_one_order() -> None:
     assert found[0, 0].tolist() == [0, 12] and found[0, 4].tolist() == [4, 16] and found[0, 11].tolist() == [11, 23]
 
 
+@pytest.mark.slow
 def test_weights_come_back(tmp_path: Path) -> None:
     """Exactly, with the configuration that they are of."""
     network = model.build("128", 3)
@@ -77,6 +81,7 @@ def test_a_configuration_that_there_is_not_is_refused(tmp_path: Path) -> None:
         model.load(tmp_path)
 
 
+@pytest.mark.slow
 def test_start_weights_are_those_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The trunk has them, the rest does not; what the trunk lacks (the last stage) is left alone."""
     path = tmp_path / "resnet34.pth"
@@ -100,6 +105,7 @@ def test_other_start_weights_are_refused(tmp_path: Path) -> None:
         model.start_from(model.build("128", 4), tmp_path / "nowhere.pth")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [{}, {"conv1.weight": torch.zeros(2, 2)}, [1, 2], None])
 def test_start_weights_that_lack_a_layer_are_refused(content: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the hash is right: what is missing must not quietly stay random."""
@@ -110,6 +116,7 @@ def test_start_weights_that_lack_a_layer_are_refused(content: object, tmp_path: 
         model.start_from(model.build("128", 4), path)
 
 
+@pytest.mark.slow
 def test_a_random_network_starts_small() -> None:
     """Without start weights every box has about the same to say, and a picture's brightness does not run through the trunk enlarged."""
     torch.manual_seed(5)

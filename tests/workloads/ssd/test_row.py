@@ -63,6 +63,7 @@ def test_smoke_is_what_the_scenes_are() -> None:
     assert ROW.training[Profile.SMOKE].target["box_ap"] >= 0.23
 
 
+@pytest.mark.slow
 def test_the_pinned_truth_is_that_of_the_scenes(tmp_path: Path) -> None:
     """The judge holds every embedded result's truth against this hash; scenes or their annotations that change have to change it."""
     synthetic_scenes.write(replace(SCENERY, pictures={"train": 0, "val": SCENERY.pictures["val"]}), tmp_path / "data")

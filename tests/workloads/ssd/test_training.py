@@ -37,6 +37,7 @@ def equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bo
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
 
 
+@pytest.mark.slow
 def test_an_epoch_yields_each_global_batch_and_moves_the_weights(make_run: MakeRun, tmp_path: Path) -> None:
     """The harness counts pictures by these numbers; pictures without annotations are not among them."""
     training = SSDTraining(make_run())
@@ -68,6 +69,7 @@ def test_a_seed_is_a_run_and_a_resumed_run_is_exact(make_run: MakeRun, tmp_path:
     assert whole.evaluate() == resumed.evaluate()
 
 
+@pytest.mark.slow
 def test_evaluating_changes_no_weights(make_run: MakeRun, tmp_path: Path) -> None:
     """Batch-norm statistics of the accuracy set must not leak into the network; an untrained one finds next to nothing."""
     training = SSDTraining(make_run())
@@ -95,6 +97,7 @@ def test_crowds_are_not_learnt(make_run: MakeRun) -> None:
     assert data.learnable(split, crowded).box_O4.max(initial=0) <= 1
 
 
+@pytest.mark.slow
 def test_shuffled_labels_reach_the_loss(make_run: MakeRun) -> None:
     """Only in training: what is evaluated stays as it is."""
     honest, shuffled = (SSDTraining(make_run(data__shuffle_labels=value)) for value in (False, True))
@@ -148,6 +151,7 @@ def test_the_workload_makes_it_and_blocks_follow_the_round(make_run: MakeRun) ->
     assert [list(block) for block in training.blocks()] == [[epoch] for epoch in range(1, row.max_epochs + 1)]
 
 
+@pytest.mark.slow
 def test_ranks_share_the_pictures_of_an_evaluation(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each picture is answered by one of them, and the score is that of all; a rank's own share alone would score less."""
     shares: list[list[tuple[int, bytes]]] = []

@@ -53,6 +53,7 @@ def test_sizes(system: TransformerInference, corpora: tuple[Corpus, Corpus]) -> 
     assert system.length(longest) > min(map(system.length, range(12)))
 
 
+@pytest.mark.slow
 def test_answers_do_not_depend_on_the_batch(system: TransformerInference) -> None:
     """Alone, in a full batch, or in another order: the same bytes for the same sentence."""
     system.load(range(12))
@@ -105,6 +106,7 @@ def test_what_engines_are_told_fits_the_networks(system: TransformerInference, e
         assert len(found) == len(network.output_names) and len(network.inputs) == len(network.input_names) == len(network.dimensions)
 
 
+@pytest.mark.slow
 def test_unloaded_sentences_are_gone(system: TransformerInference) -> None:
     """LoadGen's library: memory for the performance set only."""
     system.load([0, 1])
@@ -129,6 +131,7 @@ def test_warm_up_takes_one_step_in_every_batch_size(system: TransformerInference
     assert sizes == [1, 2, 3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", list(Profile))
 def test_each_profile_serves_what_it_exports(own_small: Path, tmp_path: Path, engine: PlainEngine, profile: Profile) -> None:
     """A campaign that trains for days and is refused then is none; the row's own settings, in both halves."""
@@ -164,6 +167,7 @@ def test_damaged_weights_are_refused(make_run: MakeRun, checkpoint: Path, engine
         TransformerInference(make_run(), checkpoint, engine)
 
 
+@pytest.mark.slow
 def test_a_long_sentence_is_translated(make_run: MakeRun, checkpoint: Path, engine: PlainEngine, own_small: Path) -> None:
     """Longer than anything in training: nothing in the network or the caches has a length that was fixed then."""
     for suffix in ("en", "de"):

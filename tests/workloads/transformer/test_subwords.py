@@ -148,6 +148,7 @@ def test_text_comes_back(line: str) -> None:
     assert words.decode(words.encode(line)) == line
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
 def test_any_text_comes_back(line: str) -> None:

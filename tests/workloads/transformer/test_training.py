@@ -106,6 +106,7 @@ def test_blocks_follow_the_round(make_run: MakeRun) -> None:
     assert all(len(block) == 1 for block in TransformerTraining(make_run()).blocks())
 
 
+@pytest.mark.slow
 def test_a_seed_is_a_run(make_run: MakeRun, tmp_path: Path) -> None:
     """Same seed, same weights to the last bit, dropout included, whatever the global generator did; another seed, others."""
     found = []
@@ -118,6 +119,7 @@ def test_a_seed_is_a_run(make_run: MakeRun, tmp_path: Path) -> None:
     assert not equal(found[0], found[2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dropout", [0.0, 0.2])
 def test_resume_in_an_epoch_is_exact(make_run: MakeRun, tmp_path: Path, dropout: float) -> None:
     """Saved after the second step of epoch 2 and taken up by a fresh process: the same weights and score as without."""
@@ -149,6 +151,7 @@ def test_evaluating_changes_no_weights(make_run: MakeRun, tmp_path: Path) -> Non
     assert equal(before, exported(training, tmp_path / "after"))
 
 
+@pytest.mark.slow
 def test_steps_learn(make_run: MakeRun) -> None:
     """A step that forgets backward, zero_grad or the rate would leave the loss where it was."""
     training = TransformerTraining(make_run(opt_learning_rate_warmup_steps=10, opt_base_learning_rate=0.2, global_batch_size=2000))

@@ -30,6 +30,7 @@ def closed(counter: Path) -> None:
     counter.write_text("n/a\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fail", "reason"), [(unlinked, "no reading"), (reset, "the counter fell"), (closed, "no reading")])
 def test_a_counter_that_fails_in_the_middle_gives_no_energy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fail: Callable[[Path], None], reason: str

@@ -69,6 +69,7 @@ def energy_of(folder: Path, address: str, seconds: float = 1.0) -> tuple[list[fl
     return [each.average_w for each in found], reasons
 
 
+@pytest.mark.slow
 def test_a_program_that_speaks_the_protocol_is_a_meter(tmp_path: Path) -> None:
     assert energy_of(tmp_path, FAKE) == ([pytest.approx(50.0, rel=1e-6)], ())
     head = json.loads((tmp_path / "telemetry.jsonl").read_text().splitlines()[0])
@@ -99,10 +100,12 @@ def port() -> Iterator[int]:
         listening.shutdown(socket.SHUT_RDWR)
 
 
+@pytest.mark.slow
 def test_a_meter_behind_tcp_is_read(tmp_path: Path, port: int) -> None:
     assert energy_of(tmp_path, f"tcp://127.0.0.1:{port}") == ([pytest.approx(75.0, rel=1e-6)], ())
 
 
+@pytest.mark.slow
 def test_the_window_alone_counts(tmp_path: Path) -> None:
     """100 W outside and 50 W inside: a sum that is shifted by a tenth of a second is off by more than the bound."""
     profile = tmp_path / "profile"
@@ -122,6 +125,7 @@ def test_the_window_alone_counts(tmp_path: Path) -> None:
     assert found.average_w == pytest.approx(50.0, rel=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [
@@ -146,6 +150,7 @@ def test_a_meter_that_cannot_be_used_says_why_before_the_run(tmp_path: Path, bod
     assert isinstance(open_meter(script(tmp_path, "say('no')")), Absent)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("after", "sentence"),
     [
@@ -247,6 +252,7 @@ def threaded(folder: Path, between: str = "pass", count: str = "SENT[0]", clock:
     return script(folder, body)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("between", ["SENT[0] == 20 and say('error overload')", "SENT[0] == 20 and say('?!')"], ids=["error", "garbage"])
 def test_an_error_in_the_middle_costs_the_energy_though_samples_go_on(tmp_path: Path, between: str) -> None:
     """The reason and the joules stood beside each other."""
@@ -254,6 +260,7 @@ def test_an_error_in_the_middle_costs_the_energy_though_samples_go_on(tmp_path: 
     assert watts == [] and len(reasons) == 1
 
 
+@pytest.mark.slow
 def test_a_meter_that_is_an_hour_off_costs_the_energy_alone(tmp_path: Path) -> None:
     """Its clock is corrected where it may be; an hour is no drift."""
     watts, reasons = energy_of(tmp_path, threaded(tmp_path, "SKEW[0] = 3600 * 10**9", clock="SKEW[0] = 3600 * 10**9"), 0.6)
@@ -268,12 +275,14 @@ def test_samples_by_another_clock_than_the_answers_are_none_of_the_run(tmp_path:
     assert watts == [] and any("no reading after the run ended" in reason for reason in reasons), reasons
 
 
+@pytest.mark.slow
 def test_a_clock_that_is_set_during_the_run_is_seen_after_it(tmp_path: Path) -> None:
     """A run of seconds had one comparison, before it."""
     watts, reasons = energy_of(tmp_path, threaded(tmp_path, "SKEW[0] = -300_000_000 if SENT[0] > 20 else 0"), 1.2)
     assert watts == [] and any("its clock moved by -300 ms" in reason for reason in reasons), reasons
 
 
+@pytest.mark.slow
 def test_samples_that_are_dated_ahead_are_no_samples(tmp_path: Path) -> None:
     """The clock's answers stay right, and the samples jump out of the window."""
     body = threaded(tmp_path)
@@ -293,6 +302,7 @@ def test_samples_that_were_lost_on_the_way_are_counted(tmp_path: Path) -> None:
     assert watts == [] and any("sent 999999 samples" in reason for reason in reasons), reasons
 
 
+@pytest.mark.slow
 def test_a_late_answer_to_clock_is_no_garbage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It was told to talk garbage, seconds after the question."""
     monkeypatch.setattr(meters, "AGAIN_S", 0.1)
@@ -317,6 +327,7 @@ def test_an_address_that_is_none_is_refused(address: str) -> None:
         choose("off", address, {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

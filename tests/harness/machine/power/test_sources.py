@@ -266,6 +266,7 @@ for n in range(200):
 """
 
 
+@pytest.mark.slow
 def test_tegrastats_gives_energy(tmp_path: Path) -> None:
     """Lines that were read twice had the same time, and the energy was refused on every rail."""
     program = tmp_path / "root/usr/bin/tegrastats"

@@ -30,6 +30,7 @@ def started(path: Path, *functions: str, goes_on: bool = False, **options: Any) 
     return Sampler(Plan(path=str(path), sources=tuple(Opening(function=f"{METER}:{name}", options=options) for name in functions), goes_on=goes_on))
 
 
+@pytest.mark.slow
 def test_the_host_is_sampled_from_channels_to_end(tmp_path: Path):
     """First line channels and clocks, then a state a second, last line counts and clocks; shares are 0-1."""
     path = tmp_path / "telemetry.jsonl"
@@ -46,6 +47,7 @@ def test_the_host_is_sampled_from_channels_to_end(tmp_path: Path):
     assert all(host["rss_mib"] > 1 and host["free_mib"] > 1 for host in told)
 
 
+@pytest.mark.slow
 def test_own_work_is_told_from_others(tmp_path: Path):
     """A child's work is this run's own: noise would be found in every run otherwise. Its sibling's, not below the root, is others'."""
     path = tmp_path / "telemetry.jsonl"
@@ -86,6 +88,7 @@ def test_own_processes_are_found_without_a_look_at_all_others(monkeypatch: pytes
     assert {os.getpid(), shell.pid, grandchild} <= found and bool(looked) is not listed
 
 
+@pytest.mark.slow
 def test_power_channels_are_read_at_their_own_period(tmp_path: Path):
     """Energy and power sources come to the same process: their lines carry the channel's number and microjoules or microwatts."""
     sampler = started(tmp_path / "t.jsonl", "open_meter", period_ms=50)
@@ -174,6 +177,7 @@ def gone(pid: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_the_sampler_ends_with_its_parent(tmp_path: Path):
     """A parent that is killed cannot say stop, and a forked worker of its may hold the pipe open: a sampler left behind would run for ever."""
     program = f"""

@@ -71,6 +71,7 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     yield results
 
 
+@pytest.mark.slow
 def test_an_honest_system_passes_and_the_judge_agrees(honest: Path) -> None:
     """All three tests lie in MLCommons' folders, with podium's record and words that a submission checker finds."""
     for test in AuditTest:
@@ -155,6 +156,7 @@ def test_new_runs_supersede_the_audits_of_the_old_ones(tmp_path: Path) -> None:
     assert list((results / ".podium" / "superseded").rglob("TEST01/audit.json"))
 
 
+@pytest.mark.slow
 def test_an_audit_with_a_run_that_stays_invalid_ends_and_says_so(honest: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Speed does not speak against the system: further turns, up to five, would change nothing."""
     monkeypatch.setattr("harness.serving.audits.turns.is_invalid", lambda folder: True)
@@ -231,6 +233,7 @@ def test_a_result_of_another_checkpoint_other_settings_or_that_is_invalid_is_ref
         record.write_text(kept)
 
 
+@pytest.mark.slow
 def test_an_interrupted_audit_leaves_finished_tests_and_nothing_half_written(honest: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder with half of its runs could be taken for a test."""
     before = sorted(path for path in place(honest, Scenario.OFFLINE).rglob("*"))
@@ -244,6 +247,7 @@ def test_an_interrupted_audit_leaves_finished_tests_and_nothing_half_written(hon
     assert sorted(path for path in place(honest, Scenario.OFFLINE).rglob("*")) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rules", ["podium-v1", "v0.5", "v0.7", "v4.1"])
 @pytest.mark.parametrize("test", [AuditTest.TEST01, AuditTest.TEST04])
 def test_loadgen_makes_the_same_of_the_fields_as_of_an_audit_config(tmp_path: Path, rules: str, test: AuditTest) -> None:

@@ -37,6 +37,7 @@ def do(run: Job) -> Outcome:
     return outcome
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", Scenario)
 def test_two_instances_answer_as_one_process_does(tmp_path: Path, scenario: Scenario):
     """Each loads its own samples, in parts; an answer of the wrong instance or sample would be another one's bytes."""
@@ -69,6 +70,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", Scenario)
 def test_an_instance_that_is_killed_ends_the_run_with_its_cause(folder: Path, scenario: Scenario):
     """LoadGen would wait for its answers for ever; an idle instance counts too, since it would serve the next batch."""
@@ -97,6 +99,7 @@ def seen(cores: list[set[int]]) -> None:
     cores.extend((set(os.sched_getaffinity(one.ppid())), set(os.sched_getaffinity(one.pid))))
 
 
+@pytest.mark.slow
 def test_loadgen_has_the_cores_that_are_kept_for_it(folder: Path):
     """Instances start first, and must not inherit them."""
     first, *others = sorted(os.sched_getaffinity(0))

@@ -48,6 +48,7 @@ def serve(folder: Path, *assignments: str, scenario: Scenario, instances: int = 
     return run_folders(entry(folder / "results"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", [Scenario.OFFLINE, Scenario.SERVER])
 def test_each_device_answers_and_the_judge_agrees(tmp_path: Path, scenario: Scenario):
     """From the option to the verdict: one process for each device, records that name it, nothing that a rule objects to."""
@@ -61,6 +62,7 @@ def test_each_device_answers_and_the_judge_agrees(tmp_path: Path, scenario: Scen
     assert [each for each in found if each.rule not in EXPECTED and each.severity is Severity.ERROR or "device" in each.found] == []
 
 
+@pytest.mark.slow
 def test_the_setting_multiplies(tmp_path: Path):
     """Two processes on each of two GPUs."""
     _, performance = serve(tmp_path, "sut.instances=2", scenario=Scenario.OFFLINE, instances=4)
@@ -68,6 +70,7 @@ def test_the_setting_multiplies(tmp_path: Path):
     assert [f for f in Judge().result(str(performance)).findings if f.rule == "loadgen.instances"] == []
 
 
+@pytest.mark.slow
 def test_one_device_has_the_records_that_it_had(tmp_path: Path):
     """`device` beside each instance says something only where there are several."""
     keep_ceiling(tmp_path / "cache", instances=2)
@@ -91,6 +94,7 @@ def run(one: Job) -> None:
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("variable", "seen"), [(None, ("0", "6")), ("4,5,6,7,3,2,GPU-ab", ("4", "GPU-ab"))])
 def test_each_process_sees_its_own_gpu_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str | None, seen: tuple[str, str]):
     """TensorFlow would take the memory of all that it sees, and what names no GPU would be on the first; numbers are those of this process."""

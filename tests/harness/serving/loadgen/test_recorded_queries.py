@@ -54,6 +54,7 @@ def spoilt(folder: Path, target: Path, **columns: object) -> Path:
     return target
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", Scenario)
 def test_what_the_harness_writes_keeps_the_rules(scenario: Scenario, runs: dict[Scenario, Path]):
     """A warning on every good run would teach nobody anything. On a crowded host LoadGen may be late; then the arrivals are said to be."""

@@ -30,6 +30,7 @@ def do(run: Job) -> Outcome:
     return outcome
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", Scenario)
 def test_an_accuracy_run_answers_every_sample_right(tmp_path: Path, scenario: Scenario):
     """50 samples in sets of 20: parts are loaded and unloaded, the last query of MultiStream is filled up, no sample is left out."""
@@ -40,6 +41,7 @@ def test_an_accuracy_run_answers_every_sample_right(tmp_path: Path, scenario: Sc
     assert not (tmp_path / "run.partial").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", Scenario)
 def test_a_performance_run_is_valid_and_says_what_it_was_told(tmp_path: Path, scenario: Scenario):
     """What LoadGen made of the settings stands in its detail log, which the judge reads. Offline is sized for more than any machine does, so that it lasts."""
@@ -108,6 +110,7 @@ def test_loadgens_percentile_is_ours(tmp_path: Path, slow: int):
     assert (found >= SLOW_S * 1e9) is (ours > 0) is (slow == 7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "words"),
     [

@@ -89,11 +89,13 @@ def test_an_endpoint_that_is_none(folder: Path, url: str):
     refused(folder / "results", RequestError, r"write grpc://HOST:PORT", url)
 
 
+@pytest.mark.slow
 def test_the_same_server_twice(folder: Path, server: Served):
     """It would look like two."""
     refused(folder / "results", RequestError, "named twice", server.url, server.url)
 
 
+@pytest.mark.slow
 def test_tls_and_token_let_the_right_client_in(folder: Path, locked: Served, certificates: Certificates, token: Path, tmp_path: Path):
     """And the token is nowhere in what is left behind."""
     measure(folder / "results", locked.url, mode="accuracy", ca=certificates.authority, token_file=token, system="locked")
@@ -161,6 +163,7 @@ def once_running(results: Path, act: Callable[[], object]) -> Iterator[list[floa
     yield when
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", [Scenario.SERVER, Scenario.OFFLINE])
 def test_a_server_that_dies(folder: Path, tmp_path: Path, scenario: Scenario):
     """LoadGen would wait for its answers for ever."""
@@ -171,6 +174,7 @@ def test_a_server_that_dies(folder: Path, tmp_path: Path, scenario: Scenario):
     assert time.monotonic() - when[0] < SOON_S
 
 
+@pytest.mark.slow
 def test_a_server_that_freezes(folder: Path):
     """It holds its connections and never answers."""
     results = folder / "results"
@@ -183,6 +187,7 @@ def test_a_server_that_freezes(folder: Path):
 WRONG = [("empty", "1 answer that is not empty wanted"), ("raise", "refused a query .*broken on purpose"), ("few", "refused a query")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault, why", WRONG)
 def test_a_server_that_answers_wrongly(folder: Path, tmp_path: Path, fault: str, why: str):
     """An empty answer would be taken for one."""
@@ -218,6 +223,7 @@ def test_what_triton_cannot_do_is_said_before_the_model_is_built(token: Path):
         check_request(port, Guard())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("listen, why", [("8001", "write HOST:PORT"), ("127.0.0.1:99999", "write HOST:PORT"), ("203.0.113.7:0", "--listen 203.0.113.7:0")])
 def test_an_address_that_cannot_be_listened_on(folder: Path, listen: str, why: str):
     """One sentence, exit code 2."""

@@ -32,6 +32,7 @@ def remote(folder: Path, server: Served) -> Path:
     return entry(folder / "results").benchmark("fake").parents[1] / "far" / "fake"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", ["Offline", "Server"])
 def test_answers_over_the_network_are_those_in_process(remote: Path, scenario: str):
     """A wire that changes a byte, or puts answers to other samples, would serve another model."""
@@ -69,6 +70,7 @@ def test_the_description_has_the_fields_of_a_network(remote: Path):
     assert told.keys() >= set(NETWORK_FIELDS)
 
 
+@pytest.mark.slow
 def test_two_servers_share_the_queries(folder: Path, server: Served):
     """Towards LoadGen there is one system: all servers are asked, and all must serve the same."""
     with served(folder / "results") as other:

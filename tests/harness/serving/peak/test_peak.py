@@ -50,6 +50,7 @@ def errors(path: Path) -> list[str]:
     return [finding.rule for finding in Judge().result(str(path)).findings if finding.severity is Severity.ERROR]
 
 
+@pytest.mark.slow
 def test_a_search_is_kept_judged_and_not_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same command reads what is there; a changed answer and a changed run are found."""
     told = invoked(tmp_path, "--within-ms", "100", "--tolerance", "0.5").stdout
@@ -150,6 +151,7 @@ def test_the_rounds_bound_is_the_default(tmp_path: Path) -> None:
     assert found["sought"]["of_round"] and found["sought"]["bound_ns"] == 500_000_000 and errors(study(tmp_path)) == []
 
 
+@pytest.mark.slow
 def test_the_next_command_has_the_options_of_this_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without them it would search another system from the beginning."""
     kept = Trial(folder="box/trial-01", purpose=RUN, rate=90.0, queries=9, over=0, dispersion=1.0, latency_ns=1.0, verdict="VALID", seconds=1.0)
@@ -169,6 +171,7 @@ def test_multi_stream_searches_samples_per_query(tmp_path: Path) -> None:
     assert "samples per query (house rule: no MLPerf metric)" in told and 1 <= found["answer"]["valid"] <= 10 and errors(study(tmp_path)) == []
 
 
+@pytest.mark.slow
 def test_a_bound_below_one_sample_is_said_at_once(tmp_path: Path) -> None:
     """No run can keep it."""
     with pytest.raises(JudgedError, match=r"one sample alone takes \d+\.\d\d ms; no rate keeps 0.5 ms"):
@@ -176,12 +179,14 @@ def test_a_bound_below_one_sample_is_said_at_once(tmp_path: Path) -> None:
     assert not list((tmp_path / "r").glob(f"{STUDIES}/*/*"))
 
 
+@pytest.mark.slow
 def test_a_budget_below_one_full_run_is_refused_with_the_seconds_needed(tmp_path: Path) -> None:
     """Exit code 2."""
     with pytest.raises(RequestError, match=r"--budget-s 1: one full run takes \d+ s"):
         invoked(tmp_path, "--within-ms", "100", "--budget-s", "1")
 
 
+@pytest.mark.slow
 def test_multi_stream_needs_a_bound(tmp_path: Path) -> None:
     """The round has none."""
     with pytest.raises(RequestError, match="MultiStream of fake has no bound in the round: name one with --within-ms"):

@@ -48,6 +48,7 @@ def errors(path: Path) -> list[str]:
     return [finding.rule for finding in Judge().result(str(path)).findings if finding.severity is Severity.ERROR]
 
 
+@pytest.mark.slow
 def test_a_workload_is_swept_scored_and_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row per batch size; a second call reads what is there: a sweep that was stopped goes on."""
     keep_checkpoint(tmp_path)
@@ -66,6 +67,7 @@ def test_a_workload_is_swept_scored_and_judged(tmp_path: Path, monkeypatch: pyte
     assert table(tmp_path)["rows"] == study["rows"]
 
 
+@pytest.mark.slow
 def test_a_changed_cell_and_a_changed_run_are_found(tmp_path: Path) -> None:
     """Every figure is recomputed."""
     keep_checkpoint(tmp_path)
@@ -111,6 +113,7 @@ def test_each_point_has_its_watts_and_the_judge_recomputes_them(tmp_path: Path) 
     assert errors(path.parent) == ["power.energy"]
 
 
+@pytest.mark.slow
 def test_a_meter_that_is_silent_costs_the_watts_alone(tmp_path: Path) -> None:
     """The row keeps its figures, and says why it has no energy."""
     keep_checkpoint(tmp_path)
@@ -121,6 +124,7 @@ def test_a_meter_that_is_silent_costs_the_watts_alone(tmp_path: Path) -> None:
     assert row["samples_per_second"] > 0 and row["energy"] == [] and "no such channel" in row["no_energy"][0] and "no energy:" in told
 
 
+@pytest.mark.slow
 def test_a_point_with_a_wide_interval_is_measured_for_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Up to four times; the longest run is the row, and the judge holds its length against LoadGen's log."""
     keep_checkpoint(tmp_path)
@@ -160,6 +164,7 @@ def test_how_long_a_wide_point_is_measured(changes: dict[str, Any], times: int |
     assert documents.longer(row_of(**changes), 1.0) == times
 
 
+@pytest.mark.slow
 def test_a_sweep_goes_on_with_the_threads_that_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that is busy when it goes on would otherwise make another system of it, and set aside what was measured."""
     keep_checkpoint(tmp_path)
@@ -174,6 +179,7 @@ def test_a_sweep_goes_on_with_the_threads_that_it_began_with(tmp_path: Path, mon
     assert table(tmp_path)["threads"] == 1 and not list((tmp_path / STATE).glob("superseded/*"))
 
 
+@pytest.mark.slow
 def test_a_sweep_that_ends_early_leaves_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says that it is unfinished, and the same command goes on from it."""
     keep_checkpoint(tmp_path)
@@ -207,6 +213,7 @@ def test_a_narrower_sweep_keeps_rows_of_the_same_system(tmp_path: Path) -> None:
     assert json.loads(moved.read_text())["rows"] == before["rows"]
 
 
+@pytest.mark.slow
 def test_csv_and_json_have_all_points(tmp_path: Path) -> None:
     """stdout is the format alone."""
     keep_checkpoint(tmp_path)
@@ -255,6 +262,7 @@ def test_weights_that_do_not_fit_are_refused_before_anything_is_measured(tmp_pat
     assert not (tmp_path / "r").exists()
 
 
+@pytest.mark.slow
 def test_an_error_of_no_one_batch_size_is_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A system that cannot be built is said once, and leaves nothing; a batch that fails beside others says why."""
     keep_checkpoint(tmp_path)

@@ -24,6 +24,7 @@ def imported(results: Path, file: Path, *more: str) -> Path:
     return record.parent
 
 
+@pytest.mark.slow
 def test_torchvisions_resnet50_answers_as_in_torchvision(tmp_path: Path) -> None:
     """A wrong name or a transposed tensor would still load, and answer otherwise."""
     torch.manual_seed(3)
@@ -40,6 +41,7 @@ def test_torchvisions_resnet50_answers_as_in_torchvision(tmp_path: Path) -> None
     assert record["sha256"] == folder.name and record["reference_accuracy"] == {}
 
 
+@pytest.mark.slow
 def test_weights_of_another_network_are_refused(tmp_path: Path) -> None:
     """One sentence that names what differs, exit code 2, and nothing that looks like a checkpoint."""
     for name, state, words in (
@@ -80,6 +82,7 @@ def test_weights_and_accuracy_exclude_each_other(tmp_path: Path) -> None:
         CliRunner().invoke(infer, ["resnet50", "--weights", "rnd", "--results", str(tmp_path)], catch_exceptions=False)
 
 
+@pytest.mark.slow
 def test_imported_weights_are_those_of_the_file(tmp_path: Path) -> None:
     """An imported checkpoint has the file's tensors, not those that it was exported with."""
     state = torchvision.models.resnet50(num_classes=12).state_dict()
@@ -88,6 +91,7 @@ def test_imported_weights_are_those_of_the_file(tmp_path: Path) -> None:
     assert all(torch.equal(found[name], tensor) for name, tensor in state.items())
 
 
+@pytest.mark.slow
 def test_the_record_of_a_training_is_not_replaced(tmp_path: Path) -> None:
     """ResNet-50 has torchvision's names here too: a checkpoint of one's own, imported, would lose its scores and the proof that it was trained."""
     file = tmp_path / "w.safetensors"

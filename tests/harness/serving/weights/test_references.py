@@ -117,6 +117,7 @@ def test_gnmt(tmp_path: Path) -> None:
             assert_same(mine[: len(target)], reference(source, target))
 
 
+@pytest.mark.slow
 def test_transformer(tmp_path: Path) -> None:
     """Transposed kernels of TensorFlow, and projections that are one matrix here: an exchange of keys and values would still be a network."""
     shape = description("transformer", checkpoint.Description, tmp_path / "untrained").shape

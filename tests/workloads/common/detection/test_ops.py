@@ -160,6 +160,7 @@ def test_torchvision_takes_them() -> None:
     assert torchvision.extension._has_ops()
 
 
+@pytest.mark.slow
 def test_a_detection_model_trains_and_answers() -> None:
     """torchvision's own model, as it is: losses with gradients, then boxes and masks."""
     torch.manual_seed(1)

@@ -107,9 +107,9 @@ def shortened(schedule: Schedule, row: ScenarioRow, rules: Rules) -> Schedule:
     return replace(schedule, percentile=wanted.percentile, min_queries=wanted.min_queries, expected_latency_ns=expected_ns)
 
 
-def logged(schedule: Schedule, row: ScenarioRow) -> Schedule:
-    """Ask for as many queries as the answers need that LoadGen is to log, at most for those of a result."""
-    target = int(schedule.special.get(TARGET, 0))
+def logged(schedule: Schedule, row: ScenarioRow, samples: int) -> Schedule:
+    """Ask for as many queries as the answers need that LoadGen is to log, one for each sample in memory, at most for those of a result."""
+    target = min(samples, int(schedule.special.get(TARGET, 0)))
     return replace(schedule, min_queries=max(schedule.min_queries, min(row.min_queries, math.ceil(target / schedule.samples_per_query))))
 
 
@@ -160,7 +160,8 @@ def once(ran: Ran, kind: str, turn: int) -> Outcome:
     """Run LoadGen once; a run that it calls INVALID is repeated a few times."""
     special, figures = (ran.beside, ran.reference) if kind == REFERENCE else (ran.knobs, ran.found)
     schedule, place = replace(ran.subject.schedule, special=dict(special)), ran.folder / kind / f"run_{turn}"
-    schedule = logged(schedule, ran.bench.rules(schedule.scenario)) if schedule.scenario is Scenario.MULTI_STREAM else schedule
+    if schedule.scenario is Scenario.MULTI_STREAM:
+        schedule = logged(schedule, ran.bench.rules(schedule.scenario), ran.bench.row.performance_samples)
     title = f"{schedule.scenario.label} {ran.test}, {'reference' if kind == REFERENCE else 'test'}"
     _, key = figure(ran.rules, schedule.scenario)
     for left in reversed(range(AGAIN + 1)):

@@ -42,7 +42,7 @@ def test_fewer_queries_are_asked_for_where_the_row_needs_more_than_a_median() ->
 
 
 def test_a_test_of_answers_has_queries_for_all_that_are_to_be_logged() -> None:
-    """ResNet-50's TEST01 logs up to 4,096 answers, of 8 a query; no test asks for more queries than the result had to."""
-    for target, queries in ((0, 64), (256, 64), (4096, 512), (9999, 662)):
+    """ResNet-50's TEST01 logs up to 4,096 answers, of 8 a query; more than one for each sample say the same again. Never more than a result had."""
+    for target, samples, queries in ((0, 1024, 64), (256, 1024, 64), (4096, 1024, 128), (4096, 5000, 512), (9999, 9999, 662)):
         wanted = replace(ASKED, min_queries=64, special={"accuracy_log_sampling_target": target})
-        assert logged(wanted, ROW).min_queries == queries
+        assert logged(wanted, ROW, samples).min_queries == queries

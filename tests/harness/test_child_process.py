@@ -54,7 +54,6 @@ def test_a_result_comes_from_another_process_and_its_second_thread():
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, set())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("job", "kind"), [("judged", JudgedError), ("request", RequestError), ("missing", MissingError)])
 def test_errors_keep_their_exit_code(job: str, kind: type[PodiumError]):
     """A wrong checkpoint is exit 2 whichever process finds out."""
@@ -84,7 +83,6 @@ def test_a_failing_worker_ends_the_process_at_once():
     assert time.monotonic() - start < 20
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("job", "words"), [("exit", "exit status 5"), ("SIGKILL", "SIGKILL"), ("SIGSEGV", "SIGSEGV")])
 def test_a_child_that_vanishes_is_told(job: str, words: str):
     """Out of memory or a crash in native code leave no message; waiting for one would hang."""

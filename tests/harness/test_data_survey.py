@@ -133,7 +133,6 @@ CHANGES = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", CHANGES)
 def test_data_that_changed_are_named(root: Path, kind: str):
     """A manifest that is not true any more is refused, with the command that looks again; nothing is opened for it."""
@@ -178,7 +177,6 @@ def of_another(text: str) -> str:
     return json.dumps(sealed)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [

@@ -86,7 +86,6 @@ POSTPONED = """
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("first", "second", "code"), [(signal.SIGINT, signal.SIGINT, 130), (signal.SIGTERM, signal.SIGINT, 143)])
 def test_a_second_one_ends_at_once_with_a_sentence(first: signal.Signals, second: signal.Signals, code: int):
     """Whoever presses Ctrl-C again does not want to wait for what the first began, nor to read a traceback."""

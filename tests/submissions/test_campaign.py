@@ -224,7 +224,6 @@ def test_a_training_that_podium_train_finished_is_taken_up(stage: Stage) -> None
     assert stage.steps() == ["infer", "check"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [

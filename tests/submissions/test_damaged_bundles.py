@@ -34,7 +34,6 @@ def told(command: click.Command, bundle: Path) -> tuple[str, str]:
     return outcome.stdout, str(outcome.exception)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("change", [lambda text: b"", lambda text: b"[" * 100_000, lambda text: b"\xff", lambda text: text.replace(b'"seed": ', b'"seed": 1')])
 def test_score_and_compare_say_what_verify_says(tmp_path: Path, change: Callable[[bytes], bytes]) -> None:
     """Both were silent about a checkpoint record that is damaged or tells another story, and ended with 0."""
@@ -73,7 +72,6 @@ def test_a_folder_that_was_unpacked_from_a_bundle_is_held_against_its_manifest(t
         assert "record.json" in told(command, folder)[1]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["a" * 300, "a/" * 3000 + "a", "a\0b", "\ud800"])
 def test_a_manifest_with_a_name_that_no_file_can_have_is_told(tmp_path: Path, name: str) -> None:
     """The system's own error went through the judge."""

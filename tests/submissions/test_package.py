@@ -171,7 +171,6 @@ def member(name: str, content: bytes = b"x", kind: bytes = tarfile.REGTYPE, targ
     return info.tobuf(tarfile.PAX_FORMAT) + (content.ljust(512, b"\0") if kind == tarfile.REGTYPE else b"")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("extra", "word"),
     [

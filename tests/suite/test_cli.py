@@ -25,7 +25,6 @@ def test_help_lists_every_command_without_loading_one() -> None:
     assert all(name in result.stdout for name in registry.points(registry.COMMANDS))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("command", sorted(registry.points(registry.COMMANDS)))
 def test_help_of_a_command_has_an_example_and_loads_no_framework(command: str) -> None:
     """Start-up would cost seconds, and the light core would break."""
@@ -45,7 +44,6 @@ finally:
     assert f"podium {command}" in result.stdout.split("Example", 1)[1]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -120,7 +118,6 @@ def test_without_a_command_the_help_is_on_stdout() -> None:
     assert podium("train").stderr.splitlines() == ["podium: Missing argument 'WORKLOAD'; see podium train --help"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "begun", "names"),
     [

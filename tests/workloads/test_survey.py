@@ -55,7 +55,6 @@ def test_every_part_has_a_hash_and_every_split_a_count(workload: str, small: Pat
     assert again["sha256"] == found["sha256"] and again["samples"] == found["samples"] and again["manifest"] != found["manifest"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("workload", PICTURES)
 def test_broken_pictures_are_named_and_can_be_left_out(workload: str, small: Path) -> None:
     """Truncated, empty and unreadable files, as training named them before there was a look of its own; then a run has the others."""
@@ -126,7 +125,6 @@ def test_text_whose_encoding_is_gone_is_looked_over_again(workload: str, small: 
         own.check(found)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("workload", ["gnmt", "transformer"])
 @pytest.mark.parametrize(
     ("name", "content", "told"), [("train.en", None, "no such file"), ("train.de", b"x\n", "must translate"), ("test.en", b"\xff\n" * 6, "no UTF-8")]

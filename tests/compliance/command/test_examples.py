@@ -24,7 +24,6 @@ def test_each_rule_has_examples_and_no_example_lacks_its_rule() -> None:
         assert sorted(path.name for path in (EXAMPLES / half).iterdir()) == OURS
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rule", OURS)
 def test_the_invalid_example_is_found_out(rule: str) -> None:
     result = judged(EXAMPLES / "invalid" / rule)
@@ -37,7 +36,6 @@ NAMING_INSTALLED = {"tree.folders", "tree.installed"}
 """Rules whose findings name the installed workloads: the fakes too, where other tests have made them known."""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rule", OURS)
 def test_the_valid_example_raises_no_alarm(rule: str) -> None:
     result = judged(EXAMPLES / "valid" / rule)

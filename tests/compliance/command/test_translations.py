@@ -140,7 +140,6 @@ def test_a_near_tie_of_a_performance_run_is_accepted(tree: Path) -> None:
     assert errors(tree) == {PINNED}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spoil", "rule"),
     [

@@ -54,7 +54,6 @@ def upheld(result: Result) -> list[Finding]:
     ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", OFFICIAL)
 def test_no_accepted_entry_is_called_broken(judge: Judge, name: str) -> None:
     """The official checker calls some of these bad: a description that counts virtual processors, which the rules allow."""
@@ -70,7 +69,6 @@ def test_the_result_is_the_official_one(name: str) -> None:
     assert found.value == float(OFFICIAL[name]["result"])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", TOP1)
 def test_top1_is_counted_to_the_picture(name: str) -> None:
     top1 = count(accuracy_counts.read(SourceFile(ROOT / name / "accuracy" / ACCURACY)), labels(CORPUS / "imagenet" / "val_map.txt"))
@@ -105,7 +103,6 @@ def inside() -> Iterator[Path]:
         yield from (home / "audit" / "Goya_1" / "resnet" / "Offline", *sorted((home / "measurements" / "Goya_1" / "resnet" / "Offline").iterdir()))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("path", list(inside()), ids=lambda path: path.name)
 def test_any_path_is_judged_in_its_place(judge: Judge, path: Path) -> None:
     result = judge.result(str(path))

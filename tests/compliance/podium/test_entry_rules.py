@@ -79,7 +79,6 @@ def test_another_workloads_name_does_not_excuse_the_samples(tree: Path) -> None:
 # ---- records ----
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("field", EQUAL)
 @pytest.mark.parametrize("record", [ACCURATE, TIMED])
 def test_each_field_that_records_share_is_compared(tree: Path, field: str, record: str) -> None:

@@ -393,7 +393,6 @@ FORGED: list[tuple[str, Forgery, str, Severity]] = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("what", "forge", "rule", "severity"), FORGED, ids=[case[0] for case in FORGED])
 def test_a_forgery_is_found_by_the_rule_that_is_there_for_it(tree: Path, what: str, forge: Forgery, rule: str, severity: Severity) -> None:
     forge(tree)

@@ -44,7 +44,6 @@ def test_results_without_a_ledger_are_judged_as_before() -> None:
         assert Judge().result(str(path)).verdict is Verdict.VALID
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("place", range(LINES - 1))
 @pytest.mark.parametrize("how", ["removed", "repeated", "moved", "edited"])
 def test_a_line_that_is_touched_breaks_the_chain(tree: Path, how: str, place: int) -> None:

@@ -125,7 +125,6 @@ def test_no_number_can_be_changed(tmp_path: Path, scenario: Scenario, mode: str)
     assert found - ALONE == CHANGED[scenario, mode]
 
 
-@pytest.mark.slow
 @EACH
 @BOTH
 def test_no_flag_or_text_can_be_changed(tmp_path: Path, scenario: Scenario, mode: str) -> None:
@@ -155,7 +154,6 @@ def test_the_list_of_loaded_samples_cannot_be_changed(tmp_path: Path, scenario: 
 # ---- summaries ----
 
 
-@pytest.mark.slow
 @EACH
 def test_no_line_of_a_summary_can_be_taken_out(tmp_path: Path, scenario: Scenario) -> None:
     """Scores are read from it."""
@@ -170,7 +168,6 @@ def test_no_line_of_a_summary_can_be_taken_out(tmp_path: Path, scenario: Scenari
     assert set(passed) <= quiet
 
 
-@pytest.mark.slow
 @EACH
 def test_no_number_of_a_summary_can_be_changed(tmp_path: Path, scenario: Scenario) -> None:
     """By one in its last digit, wherever it stands behind a colon; of rates, the hundredths are rounded."""

@@ -52,7 +52,6 @@ def test_each_scenario_has_a_run_that_is_valid(make: Callable[..., Path], scenar
     assert broken(make(scenario)) == set()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scenario", "key", "value", "rule"),
     [
@@ -108,7 +107,6 @@ def test_a_changed_value_is_found_by_its_rule(make: Callable[..., Path], scenari
     assert rule in broken(make(scenario, key, value))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scenario", "key"),
     [

@@ -86,7 +86,6 @@ def test_the_example_has_valid_and_invalid_runs_and_no_findings(tmp_path: Path) 
     assert not result_of(tmp_path).findings and answer["valid"] and answer["invalid"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("edit", "rule"),
     [

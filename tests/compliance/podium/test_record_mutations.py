@@ -39,7 +39,6 @@ def edited(rows: Any, place: int, field: str, by: int) -> Any:
     return rows
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("place", [0, 7, 458])
 @pytest.mark.parametrize(
     "change",

@@ -66,7 +66,6 @@ def renamed() -> Iterator[Mutation]:
         yield event.key, [*GOOD[:place], replace(event, key=event.key + "x"), *GOOD[place + 1 :]]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mutations", "accepted"),
     [
@@ -94,7 +93,6 @@ def valued(values: Sequence[Any]) -> Iterator[Mutation]:
 ODD: list[Any] = [None, True, -1, [], {}]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("value", ODD, ids=map(json.dumps, ODD))
 def test_no_value_can_be_replaced_by_another_kind_of_thing(tmp_path: Path, value: Any) -> None:
     """Markers have none, everything else has its own; a cleared cache is true, a run that did not need it says null."""

@@ -31,7 +31,6 @@ def named(path: Path) -> dict[str, Finding]:
     return {finding.rule: finding for finding in Judge().result(str(path)).findings if finding.rule in RULES}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("place", "rule"),
     [
@@ -111,7 +110,6 @@ def test_a_file_that_a_manifest_names_is_still_part_of_no_result(tmp_path: Path)
     assert set(errors) == {"bundle.strays"} and errors["bundle.strays"].endswith("notes.txt")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "accepted"),
     [

@@ -223,7 +223,6 @@ def test_the_rounds_own_threshold_comes_on_top(bench: Bench):
 # ---- the record ----
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scenario", list(Scenario))
 @pytest.mark.parametrize("mode", list(Mode))
 def test_a_record_has_the_published_shape(bench: Bench, tmp_path: Path, scenario: Scenario, mode: Mode):

@@ -64,7 +64,6 @@ def test_a_page_loads_nothing_and_allows_nothing_else(bundle: Path) -> None:
     assert len(asset("report.js")) <= 3_000
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("text", [HOSTILE, TURNED, "</style><script>alert(1)</script>", "{{ 7 * 7 }}"])
 def test_foreign_text_is_shown_as_text(tree: Path, text: str) -> None:
     """A bundle is somebody else's: what stands in its descriptions must not become markup, nor turn the words around."""

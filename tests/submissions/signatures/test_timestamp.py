@@ -166,7 +166,6 @@ def test_a_request_is_not_written_over_the_bundle(bundle: Path, podium: Podium) 
     assert refused.exit_code == 2 and "is what is read here" in str(refused.exception) and bundle.read_bytes() == before
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("command", ["sign", "report", "publish"])
 def test_a_spoilt_time_stamp_is_no_part_of_a_valid_bundle(
     bundle: Path, reply: Path, authority: Authority, podium: Podium, lab: Any, tmp_path: Path, command: str

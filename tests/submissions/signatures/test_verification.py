@@ -78,7 +78,6 @@ def test_a_key_that_nobody_knows_is_an_error_only_where_a_signature_is_required(
     assert podium("verify", signed, "--require", "signed").exit_code == 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -128,7 +127,6 @@ def test_a_statement_swapped_between_two_bundles_is_named(signed: Path, lab: Any
     assert answer.exit_code == 1 and f"about another bundle, whose seal is {trailer.read(signed).digest.hex()}" in answer.stdout
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -222,7 +220,6 @@ def test_a_program_that_never_ends_does_not_hold_verify_up(signed: Path, monkeyp
     assert answer.exit_code == 1 and "did not end" in answer.stdout
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "reason"), [(("-n", "bench@lab.example", "-V", "20200101:20210101"), "expired"), (("-n", "other@lab.example"), "not authorized")]
 )

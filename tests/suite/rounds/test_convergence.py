@@ -34,7 +34,6 @@ def test_every_benchmark_but_minigo_has_points() -> None:
     assert {key for _, key in without} == {"minigo"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ROUNDS)
 def test_points_and_limits_are_those_of_the_official_checker(name: str) -> None:
     """The same points survive pruning, and each allows the same mean; before v4.1 the deviation was another one, so that only the points are compared."""

@@ -46,7 +46,6 @@ def test_benchmarks_and_runs_are_those_of_the_round(name: str) -> None:
     assert {key: row.runs for key, row in round.benchmarks.items()} == {key: get_result_file_counts("training")[key] for key in round.benchmarks}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ROUNDS)
 def test_what_the_ruleset_requires_is_required(name: str) -> None:
     for benchmark, row in registry.published_training(name).benchmarks.items():
@@ -108,7 +107,6 @@ def test_dlrmv4_is_first_evaluated_where_its_ruleset_says(batch: int, block: int
     assert row.first_evaluation.at(batch, interval) == block * interval
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ROUNDS)
 def test_a_target_is_passed_where_its_ruleset_says_greater_and_reached_elsewhere(name: str) -> None:
     """GRPO's is greater than; of the others that are higher-is-better, at least."""

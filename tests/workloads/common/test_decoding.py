@@ -73,7 +73,6 @@ def test_whole_pictures_pass(tiny: Path) -> None:
     assert file_checks.look(found)[0].broken == ()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("deep", [True, False])
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.5, 0.98])
 def test_truncated_pictures_are_seen(own_tiny: Path, share: float, deep: bool) -> None:

@@ -142,7 +142,6 @@ Width and height of the picture: mean and deviation of area, mean and deviation 
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("extent", MOMENTS)
 def test_crops_are_the_reference_s(extent: tuple[int, int]) -> None:
     """Moments of TensorFlow's own draws, within five standard errors of 20,000 of ours."""

@@ -17,7 +17,6 @@ ALL = list(CONFIGURATIONS.values())
 DESCRIPTION = model.Description(workload="ssd", configuration="128", categories=(Category(id=1, name="a"), Category(id=4, name="b")))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("configuration", ALL, ids=lambda each: each.name)
 def test_maps_have_the_pinned_sides(configuration: Configuration) -> None:
     """38 to 1 for 300 px and 50 to 3 for 1200: each head's map belongs to its default boxes. Shapes alone, without computing."""
@@ -105,7 +104,6 @@ def test_other_start_weights_are_refused(tmp_path: Path) -> None:
         model.start_from(model.build("128", 4), tmp_path / "nowhere.pth")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("content", [{}, {"conv1.weight": torch.zeros(2, 2)}, [1, 2], None])
 def test_start_weights_that_lack_a_layer_are_refused(content: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the hash is right: what is missing must not quietly stay random."""

@@ -131,7 +131,6 @@ def test_warm_up_takes_one_step_in_every_batch_size(system: TransformerInference
     assert sizes == [1, 2, 3]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("profile", list(Profile))
 def test_each_profile_serves_what_it_exports(own_small: Path, tmp_path: Path, engine: PlainEngine, profile: Profile) -> None:
     """A campaign that trains for days and is refused then is none; the row's own settings, in both halves."""

@@ -15,7 +15,6 @@ from compliance.verdict import Severity
 from suite.files.layout import RUN_RECORD
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(MUTANTS | TRAINED_MUTANTS))
 def test_a_violation_is_found(tmp_path: Path, kind: str) -> None:
     (MUTANTS | TRAINED_MUTANTS)[kind](tmp_path)

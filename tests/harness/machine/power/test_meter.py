@@ -327,7 +327,6 @@ def test_an_address_that_is_none_is_refused(address: str) -> None:
         choose("off", address, {})
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

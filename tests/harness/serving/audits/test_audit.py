@@ -247,7 +247,6 @@ def test_an_interrupted_audit_leaves_finished_tests_and_nothing_half_written(hon
     assert sorted(path for path in place(honest, Scenario.OFFLINE).rglob("*")) == before
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rules", ["podium-v1", "v0.5", "v0.7", "v4.1"])
 @pytest.mark.parametrize("test", [AuditTest.TEST01, AuditTest.TEST04])
 def test_loadgen_makes_the_same_of_the_fields_as_of_an_audit_config(tmp_path: Path, rules: str, test: AuditTest) -> None:

@@ -37,7 +37,6 @@ def do(run: Job) -> Outcome:
     return outcome
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scenario", Scenario)
 def test_two_instances_answer_as_one_process_does(tmp_path: Path, scenario: Scenario):
     """Each loads its own samples, in parts; an answer of the wrong instance or sample would be another one's bytes."""

@@ -30,7 +30,6 @@ def do(run: Job) -> Outcome:
     return outcome
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scenario", Scenario)
 def test_an_accuracy_run_answers_every_sample_right(tmp_path: Path, scenario: Scenario):
     """50 samples in sets of 20: parts are loaded and unloaded, the last query of MultiStream is filled up, no sample is left out."""
@@ -110,7 +109,6 @@ def test_loadgens_percentile_is_ours(tmp_path: Path, slow: int):
     assert (found >= SLOW_S * 1e9) is (ours > 0) is (slow == 7)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "words"),
     [

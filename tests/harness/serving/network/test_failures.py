@@ -223,7 +223,6 @@ def test_what_triton_cannot_do_is_said_before_the_model_is_built(token: Path):
         check_request(port, Guard())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("listen, why", [("8001", "write HOST:PORT"), ("127.0.0.1:99999", "write HOST:PORT"), ("203.0.113.7:0", "--listen 203.0.113.7:0")])
 def test_an_address_that_cannot_be_listened_on(folder: Path, listen: str, why: str):
     """One sentence, exit code 2."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -18,7 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 from compliance.verdict import Finding
-from submissions import compliance_check
+from submissions import campaign, campaign_audits, compliance_check
 from submissions.campaign import arguments, outermost
 from submissions.cli import run
 from suite import registry
@@ -390,6 +391,24 @@ def test_a_command_that_leaves_by_exit_counts_as_its_code(stage: Stage, monkeypa
     monkeypatch.setattr(stage, "check", lambda words: sys.exit(1))
     with pytest.raises(JudgedError, match="podium check ended with 1"):
         go(stage)
+
+
+def test_a_failing_audit_does_not_keep_the_next_from_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All tests that are lacking run, without meters, and all that failed are named in the end."""
+    called: list[tuple[str, ...]] = []
+
+    def failing(*words: str) -> None:
+        called.append(words)
+        raise JudgedError(words[-1])
+
+    lacked = {Scenario.SERVER: ["TEST04", "TEST05"], Scenario.OFFLINE: ["all"]}
+    asked: Any = SimpleNamespace(workload="resnet50", options=replace(drive(tmp_path), meter="cat"), own=list, nonce=str)
+    monkeypatch.setattr(campaign_audits, "lacking", lambda results, nonce: lacked)
+    monkeypatch.setattr(campaign, "call", failing)
+    with pytest.raises(JudgedError, match="TEST04; TEST05; all"):
+        campaign.audit_results(asked)
+    assert [words[-3:] for words in called] == [(each.value, "--test", test) for each, tests in lacked.items() for test in tests]
+    assert not any("--meter" in words for words in called)
 
 
 def test_what_this_machine_lacks_is_told_with_its_own_exit_code(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,9 @@ from compliance.judges.audited import CHANGED, changed_by
 from compliance.rules import catalogue
 from compliance.verdict import Verdict
 from suite.audits.names import AuditTest
-from suite.files.layout import AUDIT_CONFIG, AUDIT_RECORD, DETAIL, VERIFY_PERFORMANCE
+from suite.files.layout import AUDIT_CONFIG, AUDIT_RECORD, DETAIL, RUN_RECORD, VERIFY_PERFORMANCE
+
+NETWORKED = Path(__file__).parents[2] / "examples/base/networked"
 
 
 @pytest.fixture
@@ -43,6 +45,15 @@ def test_settings_that_a_record_claims_switch_no_rule_off(tree: Path) -> None:
     for run in test(tree).glob("performance/run_*"):
         setting("effective_qsl_rng_seed", 1)(run / DETAIL)
     assert "audit.settings" in errors(tree)
+
+
+def test_a_system_of_this_machine_is_no_audit_of_a_remote_one(tree: Path) -> None:
+    """Neither is a remote one an audit of a system of this machine."""
+    between = json.loads(next(NETWORKED.rglob("run.json")).read_text())["network"]
+    assert "audit.result" not in errors(tree)
+    for run in test(tree).glob("performance/run_*"):
+        put(network=between)(run / RUN_RECORD)
+    assert "audit.result" in errors(tree)
 
 
 def test_words_of_success_are_not_believed(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -38,11 +39,24 @@ def podium(environment: dict[str, str]) -> Podium:
     return run
 
 
-def test_whoever_lacks_the_package_is_told_so(podium: Podium, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def once(podium: Podium, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Train it."""
+    results = tmp_path_factory.mktemp("once") / "results"
+    assert "target reached" in done(podium("train", "rings", "--results", results, "--seed", 1, "--device", "cpu"))
+    return results
+
+
+@pytest.fixture
+def trained(once: Path, tmp_path: Path) -> Path:
+    """Results after a training, of a test's own."""
+    return shutil.copytree(once, tmp_path / "results")
+
+
+def test_whoever_lacks_the_package_is_told_so(podium: Podium, trained: Path, tmp_path: Path) -> None:
     """`podium verify` called the bundle broken, and named a workload None."""
-    results, bundle = tmp_path / "results", tmp_path / "rings.tar.zst"
-    done(podium("train", "rings", "--results", results, "--seed", 1, "--device", "cpu"))
-    done(podium("pack", results, "-o", bundle))
+    bundle = tmp_path / "rings.tar.zst"
+    done(podium("pack", trained, "-o", bundle))
     outcome = subprocess.run([sys.executable, "-m", "suite.cli", "verify", str(bundle)], capture_output=True, text=True, timeout=300, check=False)
     assert "broken" not in done(outcome, code=3) and "cannot be judged here: workload 'rings'" in outcome.stderr
 
@@ -57,10 +71,9 @@ def test_the_sixth_workload_is_listed_beside_the_others(podium: Podium) -> None:
     assert "rings" in json.loads(done(podium("list", "--format", "json")))["workloads"]
 
 
-def test_train_infer_check_pack_verify_score(podium: Podium, tmp_path: Path) -> None:
+def test_train_infer_check_pack_verify_score(podium: Podium, trained: Path, tmp_path: Path) -> None:
     """Each step by its own command, all four scenarios, real LoadGen."""
-    results, bundle = tmp_path / "results", tmp_path / "rings.tar.zst"
-    assert "target reached" in done(podium("train", "rings", "--results", results, "--seed", 1, "--device", "cpu"))
+    results, bundle = trained, tmp_path / "rings.tar.zst"
     for scenario, rate in (("single-stream", ()), ("multi-stream", ()), ("server", ("--set", "server.target_qps=500")), ("offline", ())):
         assert "VALID" in done(podium("infer", "rings", "--results", results, "--scenario", scenario, "--device", "cpu", *rate))
     done(podium("check", results))
@@ -73,20 +86,18 @@ def test_train_infer_check_pack_verify_score(podium: Podium, tmp_path: Path) -> 
     assert all(row["compliant"] for row in rows)
 
 
-def test_it_is_served_over_a_network(podium: Podium, environment: dict[str, str], tmp_path: Path) -> None:
+def test_it_is_served_over_a_network(podium: Podium, environment: dict[str, str], trained: Path) -> None:
     """What an Inference and a Predictor need for it is in the example: the answers are those in process."""
     pytest.importorskip("tritonclient", reason="the extra `remote` is not installed")
-    results = tmp_path / "results"
-    done(podium("train", "rings", "--results", results, "--seed", 1, "--device", "cpu"))
-    serve = [sys.executable, "-m", "suite.cli", "serve", "rings", "--results", str(results), "--device", "cpu", "--listen", "127.0.0.1:0"]
+    serve = [sys.executable, "-m", "suite.cli", "serve", "rings", "--results", str(trained), "--device", "cpu", "--listen", "127.0.0.1:0"]
     with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True, env=environment) as server:
         try:
             assert server.stdout is not None
             url = next(match[1] for line in server.stdout if (match := re.search(r"on (grpc://\S+);", line)))
-            told = done(podium("infer", "rings", "--results", results, "--endpoint", url, "--mode", "accuracy", "--scenario", "offline", "--system", "far"))
+            told = done(podium("infer", "rings", "--results", trained, "--endpoint", url, "--mode", "accuracy", "--scenario", "offline", "--system", "far"))
         finally:
             server.kill()
-    near = done(podium("infer", "rings", "--results", results, "--mode", "accuracy", "--scenario", "offline", "--device", "cpu", "--system", "near"))
+    near = done(podium("infer", "rings", "--results", trained, "--mode", "accuracy", "--scenario", "offline", "--device", "cpu", "--system", "near"))
     assert accuracy(told) == accuracy(near) and accuracy(told)
 
 

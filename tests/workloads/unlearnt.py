@@ -5,6 +5,7 @@ pictures, and of all these rules the score of the one that does best on the very
 """
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -17,13 +18,16 @@ from suite import registry
 from suite.rounds import Profile
 from workloads.common.pictures import cloth
 
-# Legend: N pictures or pieces, H height, W width, C channels, F features.
+# Legend: N pictures or pieces, M maps or masks, S masks, H height, W width, P PIECE_PX, C channels, E pixels of the border, G cells and directions,
+# F features.
 Floats: TypeAlias = npt.NDArray[np.float64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Labels: TypeAlias = npt.NDArray[np.int64]
 NEIGHBOURS: Final = 5
 PIECE_PX: Final = 16
 ORIENTATIONS: Final = 8
+WITHIN: Final = np.pad(ndimage.generate_binary_structure(2, 1)[None], ((1, 1), (0, 0), (0, 0)))
+"""The four neighbours of a pixel, all in its own mask."""
 
 
 def target(workload: str) -> Mapping[str, float]:
@@ -102,39 +106,62 @@ def otsu(level_HW: Floats) -> float:
     return float(edges[1:][np.nanargmax(between)])
 
 
-def masks(level_HW: Floats, shares: tuple[float, ...] = (0.0,)) -> Iterator[Flags]:
-    """Cut a map at Otsu's level, moved by shares of the spread; each mask has less than half of the border."""
-    level, spread = otsu(level_HW), level_HW.std()
-    for share in shares:
-        mask_HW = level_HW > level + share * spread
-        edge = np.concatenate([mask_HW[0], mask_HW[-1], mask_HW[:, 0], mask_HW[:, -1]])
-        yield ndimage.binary_opening(~mask_HW if edge.mean() > 0.5 else mask_HW)
+def masks(level_MHW: Floats, shares: tuple[float, ...]) -> Flags:
+    """Cut each map at Otsu's level, moved by shares of the spread, all maps with the first share first; a mask has less than half of the border."""
+    level_M, spread_M = np.array([otsu(level_HW) for level_HW in level_MHW]), level_MHW.std(axis=(1, 2))
+    mask_SHW = np.concatenate([level_MHW > (level_M + share * spread_M)[:, None, None] for share in shares])
+    edge_SE = np.concatenate([mask_SHW[:, 0], mask_SHW[:, -1], mask_SHW[:, :, 0], mask_SHW[:, :, -1]], axis=1)
+    found: Flags = ndimage.binary_opening(mask_SHW ^ (edge_SE.mean(axis=1) > 0.5)[:, None, None], WITHIN)
+    return found
 
 
-def largest(mask_HW: Flags) -> Flags:
-    """Keep the largest part that hangs together."""
-    part_HW, count = ndimage.label(mask_HW)
-    return np.equal(part_HW, 1 + np.bincount(part_HW.ravel())[1:].argmax()) if count else mask_HW
+def largest(mask_MHW: Flags) -> Flags:
+    """Keep the largest part that hangs together, of each mask."""
+    part_MHW, _ = ndimage.label(mask_MHW, WITHIN)
+    areas, found, first = np.bincount(part_MHW.ravel()), mask_MHW.copy(), 1
+    for number, last in enumerate(part_MHW.max(axis=(1, 2))):  # parts are numbered from mask to mask
+        if last:
+            found[number] = part_MHW[number] == first + areas[first : last + 1].argmax()
+            first = last + 1
+    return found
 
 
-def cropped(level_HW: npt.NDArray[Any], mask_HW: Flags) -> Floats:
-    """Cut a picture to where a mask is, and bring it to one size."""
-    ys, xs = np.nonzero(mask_HW) if mask_HW.any() else np.nonzero(np.ones_like(mask_HW))
-    piece = Image.fromarray(level_HW[ys.min() : ys.max() + 1, xs.min() : xs.max() + 1].astype(np.float32))
-    return np.asarray(piece.resize((PIECE_PX, PIECE_PX), Image.Resampling.BOX), dtype=np.float64)
+@cache
+def shrunk(length: int) -> Floats:
+    """Return what makes a row of that length a row of PIECE_PX by averages, as a matrix."""
+    every = Image.fromarray(np.eye(length, dtype=np.float32))
+    return np.asarray(every.resize((length, PIECE_PX), Image.Resampling.BOX), dtype=np.float64)
 
 
-def gradients(level_HW: Floats, *grids: int) -> list[Floats]:
+def within(flag_L: Flags) -> Floats:
+    """Return the matrix that cuts a line to where it is set, all of it where it is nowhere, and brings that to PIECE_PX."""
+    places = np.flatnonzero(flag_L) if flag_L.any() else np.arange(len(flag_L))
+    first, end = int(places[0]), int(places[-1]) + 1
+    found = np.zeros((PIECE_PX, len(flag_L)))
+    found[:, first:end] = shrunk(end - first)
+    return found
+
+
+def cropped(level_MHW: npt.NDArray[Any], mask_MHW: Flags) -> Floats:
+    """Cut each map to where its mask is, and bring it to one size."""
+    down_MPH = np.stack([within(flag_H) for flag_H in mask_MHW.any(axis=2)])
+    across_MPW = np.stack([within(flag_W) for flag_W in mask_MHW.any(axis=1)])
+    found: Floats = down_MPH @ level_MHW.astype(np.float64) @ across_MPW.swapaxes(1, 2)
+    return found
+
+
+def gradients(level_MHW: Floats, *grids: int) -> list[Floats]:
     """Count the directions of edges in grids of so many cells a side, as HOG does (Dalal, Triggs 2005); opposite ones are one."""
-    down_HW, across_HW = np.gradient(level_HW)
-    turn_HW = (np.arctan2(down_HW, across_HW) / np.pi % 1.0 * ORIENTATIONS).astype(int) % ORIENTATIONS
-    strength = np.hypot(down_HW, across_HW).ravel()
+    down_MHW, across_MHW = np.gradient(level_MHW, axis=(1, 2))
+    turn_MHW = (np.arctan2(down_MHW, across_MHW) / np.pi % 1.0 * ORIENTATIONS).astype(int) % ORIENTATIONS
+    strength = np.hypot(down_MHW, across_MHW).ravel()
     found = []
     for cells in grids:
-        rows, columns = (np.arange(side) * cells // side for side in level_HW.shape)
-        place_HW = (rows[:, None] * cells + columns) * ORIENTATIONS + turn_HW
-        counts = np.bincount(place_HW.ravel(), weights=strength, minlength=cells * cells * ORIENTATIONS)
-        found.append(np.sqrt(counts / max(counts.sum(), 1e-9)))
+        size = cells * cells * ORIENTATIONS
+        rows, columns = (np.arange(side) * cells // side for side in level_MHW.shape[1:])
+        place_MHW = (rows[:, None] * cells + columns) * ORIENTATIONS + turn_MHW + np.arange(len(level_MHW))[:, None, None] * size
+        count_MG = np.bincount(place_MHW.ravel(), weights=strength, minlength=len(level_MHW) * size).reshape(-1, size)
+        found.append(np.sqrt(count_MG / np.maximum(count_MG.sum(axis=1, keepdims=True), 1e-9)))
     return found
 
 
@@ -147,20 +174,21 @@ def spectrum(level_HW: Floats) -> Floats:
 def features(picture_HWC: Floats) -> Mapping[str, Floats]:
     """Describe a whole picture in all ways, the figure cut out in each."""
     grey_HW = picture_HWC @ (0.299, 0.587, 0.114)
-    edges, anywhere = gradients(grey_HW, 4, 1)
+    edges, anywhere = gradients(grey_HW[None], 4, 1)
     found: dict[str, Floats] = {
-        "pixels": cropped(grey_HW, np.ones_like(grey_HW, dtype=bool)).ravel(),
+        "pixels": cropped(grey_HW[None], np.ones((1, *grey_HW.shape), dtype=bool)).ravel(),
         "colours": np.concatenate([np.histogram(picture_HWC[..., c], bins=8, range=(0, 255))[0] for c in range(3)]) / grey_HW.size,
-        "edges": edges,
-        "edges, anywhere": anywhere,
+        "edges": edges[0],
+        "edges, anywhere": anywhere[0],
         "spectrum": spectrum(grey_HW),
     }
-    for name, level_HW in maps(picture_HWC).items():
-        for cut, mask_HW in zip(("", ", higher"), masks(level_HW, (0.0, 0.5)), strict=True):
-            figure_HW = largest(mask_HW)
-            outline, (edges, anywhere) = cropped(figure_HW, figure_HW), gradients(cropped(grey_HW, figure_HW), 4, 1)
-            found |= {f"outline by {name}{cut}": outline.ravel(), f"edges in {name}{cut}": edges}
-            found[f"outline and edges by {name}{cut}"] = np.concatenate([outline.ravel() / PIECE_PX, edges, anywhere])
+    seen = maps(picture_HWC)
+    figure_MHW = largest(masks(np.stack([*seen.values()]), (0.0, 0.5)))
+    outline_MF = cropped(figure_MHW, figure_MHW).reshape(len(figure_MHW), -1)
+    edge_MF, anywhere_MF = gradients(cropped(np.broadcast_to(grey_HW, figure_MHW.shape), figure_MHW), 4, 1)
+    both_MF = np.concatenate([outline_MF / PIECE_PX, edge_MF, anywhere_MF], axis=1)
+    for number, name in enumerate(f"{name}{cut}" for cut in ("", ", higher") for name in seen):
+        found |= {f"outline by {name}": outline_MF[number], f"edges in {name}": edge_MF[number], f"outline and edges by {name}": both_MF[number]}
     return found
 
 
@@ -180,21 +208,21 @@ class Piece:
         self.box_4 = np.array([xs.min(), ys.min(), xs.max() + 1, ys.max() + 1], dtype=np.float64)
         self.mask_HW = part_HW
         left, top, right, bottom = self.box_4.astype(int)
-        window_HWC = picture_HWC[top:bottom, left:right]
-        inner = cropped(window_HWC @ (0.299, 0.587, 0.114), np.ones(window_HWC.shape[:2], dtype=bool))
-        colour_3 = window_HWC[part_HW[top:bottom, left:right]].mean(axis=0) / 255
+        window_HWC, piece_HW = picture_HWC[top:bottom, left:right], part_HW[top:bottom, left:right]
+        shape_HW, inner_HW = (cropped(level_HW[None], np.ones_like(piece_HW)[None]) for level_HW in (piece_HW, window_HWC @ (0.299, 0.587, 0.114)))
+        colour_3 = window_HWC[piece_HW].mean(axis=0) / 255
         size_2 = (self.box_4[2:] - self.box_4[:2]) / min(part_HW.shape)
-        self.feature_F = np.concatenate([cropped(part_HW, part_HW).ravel() / PIECE_PX, *gradients(inner, 2, 1), colour_3, size_2])
+        edges = [found.ravel() for found in gradients(inner_HW, 2, 1)]
+        self.feature_F = np.concatenate([shape_HW.ravel() / PIECE_PX, *edges, colour_3, size_2])
 
 
 def pieces(picture_HWC: Floats, level_HW: Floats, least_px: int, share: float) -> Iterator[Piece]:
     """Cut a map into connected parts of an object's size."""
-    for mask_HW in masks(level_HW, (share,)):
-        part_HW, count = ndimage.label(mask_HW)
-        areas = np.bincount(part_HW.ravel(), minlength=1)[1:]
-        for number in range(count):
-            if least_px <= areas[number] < 0.6 * part_HW.size:
-                yield Piece(picture_HWC, ndimage.binary_fill_holes(part_HW == number + 1))
+    part_HW, count = ndimage.label(masks(level_HW[None], (share,))[0])
+    areas = np.bincount(part_HW.ravel(), minlength=1)[1:]
+    for number in range(count):
+        if least_px <= areas[number] < 0.6 * part_HW.size:
+            yield Piece(picture_HWC, ndimage.binary_fill_holes(part_HW == number + 1))
 
 
 def overlaps(box_4: Floats, box_N4: Floats) -> Floats:

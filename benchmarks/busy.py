@@ -26,7 +26,7 @@ from typing import Any, Final
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "fakes"))
 
-from figures import hardware, options  # noqa: E402
+from common.figures import hardware, options  # noqa: E402
 from podium_fakes.busy import loops  # noqa: E402
 
 from harness.machine import cpus  # noqa: E402

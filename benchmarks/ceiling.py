@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from figures import arguments, compare, show
+from common.figures import arguments, compare, show
 
 from harness.child_process import Abort, in_child
 from harness.engines.null import NullInference

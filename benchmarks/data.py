@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 import numpy as np
-from figures import arguments, compare, show
+from common.figures import arguments, compare, show
 from PIL import Image
 
 from harness.data_survey import look

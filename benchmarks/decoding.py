@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
-from figures import compare, show
+from common.figures import compare, show
 
 VOCABULARY, LAYERS, WIDTH, FILTER, HEADS = 33708, 6, 1024, 4096, 16
 BEAM, ALPHA = 4, 0.6

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final
 
 import torch
-from figures import Figure, arguments, compare, show
+from common.figures import Figure, arguments, compare, show
 
 from workloads.common import malloc
 from workloads.common.detection import ops

@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 import numpy as np
-from figures import arguments, compare, show
+from common.figures import arguments, compare, show
 from PIL import Image
 
 EXTENT: Final = (500, 400)

@@ -23,8 +23,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from figures import hardware
-from sleeping_device import SleepingWorkload
+from common.figures import hardware
+from common.sleeping_device import SleepingWorkload
 
 from harness.child_process import in_child
 from harness.engines.null import ANSWER, NullPredictor

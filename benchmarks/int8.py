@@ -11,8 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from figures import arguments, compare, show
-from served import MAX_BATCH, RATE, PlainEager, offline, system, write_checkpoint
+from common.figures import arguments, compare, show
+from common.served import MAX_BATCH, RATE, PlainEager, offline, system, write_checkpoint
 
 from harness.child_process import in_child
 from harness.engines.onnx.engine import OnnxRuntimeEngine

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from figures import hardware
+from common.figures import hardware
 
 from submissions.compare.compared_results import Side, read
 from submissions.compare.comparison import compare

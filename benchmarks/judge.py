@@ -24,7 +24,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from figures import compare, show
+from common.figures import compare, show
 from mlperf_logging.compliance_checker import mlp_compliance
 from mlperf_logging.package_checker import package_checker
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from figures import arguments, compare, options, show
+from common.figures import arguments, compare, options, show
 
 from harness.distributed import Alone
 from harness.progress import Progress

@@ -20,7 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from figures import hardware
+from common.figures import hardware
 
 from compliance.documents.podium.conditions import of_served
 from compliance.documents.podium.inference import read_run

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import numpy as np
-from figures import hardware
+from common.figures import hardware
 
 from suite.studies.peak_search import Aim, Search, Seen, dispersion, most_over
 

@@ -18,8 +18,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import peak
-from figures import hardware
-from sleeping_device import SleepingWorkload
+from common.figures import hardware
+from common.sleeping_device import SleepingWorkload
 
 from harness.child_process import in_child
 from harness.engines.null import ANSWER, NullPredictor

@@ -22,7 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-import power_alternatives as alternatives
+from common import power_alternatives as alternatives
 
 from harness.machine.power.selection import REHEARSAL, choose
 from harness.machine.telemetry.process import sampling

@@ -15,7 +15,7 @@ from queue import Empty
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from figures import arguments, compare, show
+from common.figures import arguments, compare, show
 
 from harness.child_process import Abort, in_child
 from harness.machine.telemetry.process import sampling

@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import psutil
-from figures import hardware
+from common.figures import hardware
 
 from harness.child_process import in_child
 from harness.engines.null import NullInference

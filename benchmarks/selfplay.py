@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import pyspiel
 import torch
-from figures import arguments, compare, show
+from common.figures import arguments, compare, show
 from open_spiel.python.algorithms import mcts
 
 from workloads.minigo.go.board import geometry

@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from figures import arguments, compare, options, show
+from common.figures import arguments, compare, options, show
 
 from harness.machine.system_description import cpu_fields
 from suite.terms import Precision

@@ -5,8 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from figures import options
-
+from common.figures import options
 from harness.request import prepare
 from harness.serving.harness_ceiling import null_schedule
 from harness.serving.loadgen.batching import Batching

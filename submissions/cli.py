@@ -22,7 +22,7 @@ def run(workload: str, options: Options, seed: int | None, runs: int | None, cha
 
     Example: podium run resnet50
     """
-    from submissions.campaign import campaigns
+    from submissions.campaign.run import campaigns
 
     campaigns(workload, options, seed=seed, runs=runs, challenge=challenge, audit=audit, peak=peak)
 

@@ -34,7 +34,9 @@ from harness.serving.loadgen import result_files as loadgen
 from harness.training import export
 from harness.training.mllog_writer import Log
 from harness.training.state import checkpointing, set_state
-from submissions import campaign_replacement, campaign_state, published_rows
+from submissions import published_rows
+from submissions.campaign import replacement as campaign_replacement
+from submissions.campaign import state as campaign_state
 from submissions.compare import compared_results, comparison
 from submissions.cost import prices as cost_prices
 from submissions.pack import bundle as package

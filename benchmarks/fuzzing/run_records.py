@@ -12,7 +12,7 @@ from compliance.logs.loadgen import query_times
 from compliance.rules import judge
 from fuzzing.reading import Reader, each, judged, parsed
 from fuzzing.seeds import EXAMPLES, named
-from submissions import campaign_audits
+from submissions.campaign import audits as campaign_audits
 from submissions.score.within_run import within
 from suite import registry
 from suite.files.layout import AUDIT_RECORD, QUERIES, TELEMETRY

@@ -217,7 +217,7 @@ import os, shutil, sys
 from itertools import count
 from pathlib import Path
 from compliance.judge import Judge
-from submissions import campaign_replacement as beside
+from submissions.campaign import replacement as beside
 
 home, replace, rename = Path(sys.argv[1]), Path.replace, Path.rename
 for moment in count():
@@ -245,7 +245,7 @@ def test_a_campaign_that_is_killed_on_its_way_to_its_place_is_never_broken(
     """Half of the old beside half of the new would be refused for what neither did."""
     results = tmp_path / "results"
     shutil.copytree(campaign[0], results)
-    keep = "import submissions.campaign as at; from suite.cli import main; real = at.settle; at.settle = lambda *given: None; main()"
+    keep = "import submissions.campaign.run as at; from suite.cli import main; real = at.settle; at.settle = lambda *given: None; main()"
     words = ["run", "fake", "--results", str(results), "--seed", "7", *fake]
     assert subprocess.run([sys.executable, "-c", keep, *words], env=environment, capture_output=True, check=False).returncode == 0
     assert podium("check", results).returncode == 0 and seeds(results) == [1]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from podium_fakes.drive import options
 
-from submissions.campaign import campaigns
+from submissions.campaign.run import campaigns
 from suite.errors import RequestError
 from suite.rounds import Profile
 from workloads.common.detection import synthetic_scenes

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from compliance.documents.podium.power import PoweredRun
 from compliance.rules import rule
-from compliance.rules.podium import power_before as earlier
 from compliance.rules.podium.power_channels import containers, grades_of, misfits, unmoved
 from compliance.verdict import Fault, Severity
 from suite.energy import NoEnergyError, Series, covering, unwrapped
+from suite.measurement import earlier_edge_error
 from suite.measurement.power_readings import CLOCK_DRIFT_NS, COMPONENTS, IDLE_S, METERS_OFFSET_NS, Track
 from suite.power import SYSTEM, Quantity, overlap
 from suite.records import EDGE_SHARE, EnergyRecord
@@ -88,7 +88,7 @@ def differences(powered: PoweredRun, told: EnergyRecord, measured: EnergyRecord)
         mine, other = getattr(told, field.name), getattr(measured, field.name)
         differs = field.name in FIGURES and not close(mine, other) or field.name in ("readings", "longest_gap_ms") and mine != other
         if differs and field.name == "edge_j" and powered.window:
-            differs = not close(mine, earlier.edge_j(told, powered.measured[0], powered.readings.tracks, powered.window))
+            differs = not close(mine, earlier_edge_error.edge_j(told, powered.measured[0], powered.readings.tracks, powered.window))
         if differs:
             yield powered.record_fault(f"{field.name} {mine} by {told.name}", f"{other}, as the readings have it")
 

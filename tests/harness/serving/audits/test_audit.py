@@ -20,7 +20,7 @@ from compliance.verdict import Verdict
 from harness.serving import infer
 from harness.serving.audits.command import audit
 from harness.serving.loadgen.result_files import read_facts
-from submissions.campaign_audits import lacking, said
+from submissions.campaign.audits import lacking, said
 from submissions.result_index import find
 from suite.audits.names import AuditTest
 from suite.audits.rules import audit_config, rules_of

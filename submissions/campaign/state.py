@@ -9,8 +9,9 @@ from typing import Any, Final
 
 import msgspec
 
-from submissions import compliance_check, requested_options
-from submissions.requested_options import Asked
+from submissions import compliance_check
+from submissions.campaign import requested_options
+from submissions.campaign.requested_options import Asked
 from submissions.result_index import Result, find
 from submissions.score import log_values
 from suite import registry

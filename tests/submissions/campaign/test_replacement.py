@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from compliance.verdict import Finding
-from submissions import campaign_replacement, requested_options
-from submissions.campaign_replacement import settle
-from submissions.campaign_state import Stage, State, begin, read_state, state_file, training_states
+from submissions.campaign import replacement, requested_options
+from submissions.campaign.replacement import settle
+from submissions.campaign.state import Stage, State, begin, read_state, state_file, training_states
 from submissions.result_index import BUNDLES, find
 from submissions.score import log_values
 from suite.cli import Options
@@ -134,16 +134,16 @@ def test_a_signal_waits_and_a_full_disk_is_one_sentence(home: Path, monkeypatch:
         raise OSError(28, "No space left on device", "x")
 
     with monkeypatch.context() as patch, pytest.raises(JudgedError, match="^x: No space left on device$"):
-        patch.setattr(campaign_replacement, "bring", full)
+        patch.setattr(replacement, "bring", full)
         settle(home, "resnet50")
-    moving = campaign_replacement.bring
+    moving = replacement.bring
 
     def disturbed(*given: Any) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         moving(*given)
 
     with monkeypatch.context() as patch, pytest.raises(Interrupted):
-        patch.setattr(campaign_replacement, "bring", disturbed)
+        patch.setattr(replacement, "bring", disturbed)
         settle(home, "resnet50")
     assert whole(home, NEW)
 
@@ -210,7 +210,7 @@ def test_runs_of_the_set_that_goes_go_with_it_and_others_stay(home: Path, make_t
 def test_what_came_to_the_place_while_it_was_under_way_is_kept_aside(home: Path, monkeypatch: pytest.MonkeyPatch, make_tree: Callable[..., Path]) -> None:
     """Somebody served again after a kill, before the next `podium run`."""
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(campaign_replacement, "parts", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt()))
+        patch.setattr(replacement, "parts", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt()))
         settle(home, "resnet50")
     assert find(home) == []
     shutil.rmtree(home / "open")
@@ -249,6 +249,6 @@ def test_a_record_of_the_way_that_names_what_lies_elsewhere_moves_nothing_there(
     """Bytes of others: it is taken as if there were none."""
     keep = home.parent / "keep.txt"
     keep.write_text("mine")
-    write_json(staged_campaign(home, "resnet50") / campaign_replacement.WHOLE, {"standing": standing, "displaced": False})
+    write_json(staged_campaign(home, "resnet50") / replacement.WHOLE, {"standing": standing, "displaced": False})
     settle(home, "resnet50")
     assert keep.read_text() == "mine" and whole(home, NEW)

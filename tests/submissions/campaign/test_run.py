@@ -19,8 +19,10 @@ import pytest
 from click.testing import CliRunner
 
 from compliance.verdict import Finding
-from submissions import campaign, campaign_audits, compliance_check
-from submissions.campaign import arguments, outermost
+from submissions import compliance_check
+from submissions.campaign import audits as campaign_audits
+from submissions.campaign import run as campaign
+from submissions.campaign.run import arguments, outermost
 from submissions.cli import run
 from suite import registry
 from suite.cli import Options

@@ -7,9 +7,10 @@ from typing import Final
 
 import click
 
-from submissions import attempts, campaign_audits, compliance_check, requested_options
-from submissions.campaign_replacement import settle
-from submissions.campaign_state import Campaign, Stage, begin, read_state
+from submissions import attempts, compliance_check
+from submissions.campaign import audits, requested_options
+from submissions.campaign.replacement import settle
+from submissions.campaign.state import Campaign, Stage, begin, read_state
 from submissions.result_index import BUNDLES, Result
 from submissions.score import log_values
 from suite import registry
@@ -169,7 +170,7 @@ def enough_runs(campaign: Campaign, result: Result) -> bool:
 
 def audit_results(campaign: Campaign) -> None:
     """Run the compliance tests of the scenarios that lack one; JudgedError if one fails."""
-    missing = campaign_audits.lacking(campaign.own(), campaign.nonce())
+    missing = audits.lacking(campaign.own(), campaign.nonce())
     if not missing:
         say(campaign, "audit: finished already")
     unmetered, failed = replace(campaign.options, power="off", meter=None), []

@@ -15,7 +15,7 @@ import click
 import msgspec
 
 from submissions import attempts, compliance_check
-from submissions.campaign_state import Stage, read_state, state_file
+from submissions.campaign.state import Stage, read_state, state_file
 from submissions.result_index import BUNDLES, Result, find
 from submissions.score import log_values
 from suite.errors import JudgedError

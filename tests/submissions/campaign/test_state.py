@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from compliance.verdict import Finding
-from submissions import requested_options
-from submissions.campaign_state import Campaign, Stage, begin, read_state, state_file, training_states
-from submissions.requested_options import Asked
+from submissions.campaign import requested_options
+from submissions.campaign.requested_options import Asked
+from submissions.campaign.state import Campaign, Stage, begin, read_state, state_file, training_states
 from submissions.result_index import find
 from suite import registry
 from suite.cli import Options

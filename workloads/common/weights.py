@@ -1,16 +1,22 @@
 """Exported weights of torch modules: `model.safetensors` under canonical names, with their description."""
 
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, Final
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from suite.errors import RequestError
 from workloads.common import weights_description
 from workloads.common.weights_description import DESCRIPTION, WEIGHTS, Described, describe
 
-__all__ = ["DESCRIPTION", "WEIGHTS", "Described", "describe", "export", "fill"]
+__all__ = ["DESCRIPTION", "WEIGHTS", "Described", "Undrawn", "describe", "export", "fill"]
+
+DRAWS: Final = (torch.Tensor.normal_, torch.Tensor.uniform_)
 
 
 def export(model: nn.Module, description: Described, folder: Path) -> None:
@@ -27,3 +33,14 @@ def fill(model: nn.Module, folder: Path, name: str) -> nn.Module:
     except (OSError, SafetensorError, RuntimeError) as error:
         raise RequestError(f"checkpoint {folder}: {WEIGHTS} does not fit {name} ({str(error).splitlines()[0]})") from error
     return model.eval()
+
+
+class Undrawn(TorchFunctionMode):
+    """Within it, networks are built without initial values: those that `fill` overwrites need not be drawn."""
+
+    def __torch_function__(self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        """Leave a tensor as it is where it would be initialised."""
+        given = kwargs or {}
+        if getattr(func, "__module__", None) == nn.init.__name__:
+            return given["tensor"]
+        return args[0] if func in DRAWS else func(*args, **given)

@@ -6,6 +6,7 @@ batch normalisation, ResNets with the stride in the 3x3 convolution (v1.5), VGG-
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,7 @@ from workloads.common.detection.torchvision_import import torchvision
 from workloads.common.pictures.in_memory import Held, on_device, on_host
 from workloads.common.run_request import plan
 from workloads.common.setting_values import positive
+from workloads.common.weights import Undrawn
 
 # Legend: N pictures of a batch, C channels, H height, W width, K classes.
 SIZE: Final = 224
@@ -74,7 +76,8 @@ def module(name: str, seed: int, weights: Path | None) -> torch.nn.Module:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         arguments = {**ARGUMENTS.get(name, {}), **(PUBLISHED.get(name, {}) if weights else {})}
-        made: torch.nn.Module = torchvision.models.get_model(name, weights=None, **arguments)
+        with Undrawn() if weights else nullcontext():
+            made: torch.nn.Module = torchvision.models.get_model(name, weights=None, **arguments)
     if weights is not None:
         fill(made, name, weights)
     return made.eval()

@@ -60,4 +60,6 @@ def describe(folder: Path) -> Description:
 def load(folder: Path) -> tuple[nn.Module, Description]:
     """Rebuild an exported network in evaluation mode."""
     description = describe(folder)
-    return weights.fill(build(len(description.classes)), folder, NAME), description
+    with weights.Undrawn():
+        network = build(len(description.classes))
+    return weights.fill(network, folder, NAME), description

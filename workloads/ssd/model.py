@@ -147,4 +147,6 @@ def describe(folder: Path) -> Description:
 def load(folder: Path) -> tuple[nn.Module, Description]:
     """Rebuild an exported network in evaluation mode."""
     description = describe(folder)
-    return weights.fill(build(description.configuration, 1 + len(description.categories)), folder, NAME), description
+    with weights.Undrawn():
+        network = build(description.configuration, 1 + len(description.categories))
+    return weights.fill(network, folder, NAME), description

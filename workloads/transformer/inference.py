@@ -26,6 +26,7 @@ class TransformerInference(System):
 
 def networks(checkpoint: Path, shape: Shape, beam: int) -> tuple[Network[torch.Tensor], Network[torch.Tensor]]:
     """Load a checkpoint, and describe its networks for an engine."""
-    model = Transformer(shape)
+    with weights.Undrawn():
+        model = Transformer(shape)
     weights.fill(model, checkpoint, NAME)
     return described("torch", Encoder(model), DecoderStep(model), TorchTensors("cpu").put, shape, beam)

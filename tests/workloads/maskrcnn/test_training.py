@@ -60,11 +60,9 @@ def test_resume_in_an_epoch_is_exact(make_run: MakeRun, tmp_path: Path) -> None:
     """Saved after the first step of epoch 2 and taken up by a fresh process: the same weights as without."""
     run = make_run()
     whole, cut = MaskRCNNTraining(run), MaskRCNNTraining(run)
-    for training in (whole, cut):
-        torch.manual_seed(run.seed)  # as the harness does; regions are sampled from the global generator
-        list(training.train_epoch(1))
-        if training is whole:
-            list(training.train_epoch(2))
+    torch.manual_seed(run.seed)  # as the harness does; regions are sampled from the global generator
+    list(whole.train_epoch(2))
+    torch.manual_seed(run.seed)
     with closing(cut.train_epoch(2)) as steps:
         list(islice(steps, 1))
     (tmp_path / "state").mkdir()

@@ -69,6 +69,23 @@ def test_a_longer_cycle_is_superko_too() -> None:
     assert len(found) == legal_with_superko(shape, boards, seen)[0, :-1].sum()
 
 
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_superko_is_what_playing_each_action_finds(size: int) -> None:
+    """Hashes alone tell where nothing is captured: in random games, with passes, the same actions are left as when each one is played."""
+    shape, rng, forbidden = geometry(size), np.random.default_rng(size), 0
+    boards, seen = Boards.empty(size, 20), np.zeros((20, 0), np.uint64)
+    for _ in range(40):
+        seen = np.concatenate([seen, boards.hash_N[:, None]], axis=1)
+        found, allowed = legal_with_superko(shape, boards, seen), legal(shape, boards)
+        rows, actions = np.nonzero(allowed)
+        played = allowed.copy()
+        played[rows, actions] = ~repeated(play(shape, boards[rows], actions), seen[rows])
+        assert np.array_equal(found, played)
+        forbidden += int((allowed & ~found).sum())
+        boards = play(shape, boards, (rng.random(found.shape) * found).argmax(axis=1))
+    assert forbidden
+
+
 def test_playing_leaves_what_was_before() -> None:
     """The position before a move is looked at again: for superko, and by the search."""
     shape, boards = set_up(".XO..", "X.XO.", ".XO..", ".....", ".....", mover=WHITE)

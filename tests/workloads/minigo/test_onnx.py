@@ -1,12 +1,13 @@
 """Mini-Go through ONNX Runtime: the same policy and value, in fp32 and, with the listed positions' ranges, in INT8."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from boards import SMALL
+from testbed import a_run
 
 from harness.engines.onnx.engine import OnnxRuntimeEngine
 from harness.engines.torch import TorchEngine
@@ -32,6 +33,22 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the network is exported once for all."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module")
+def exported(cache: Path, checkpoint: Path) -> list[bytes]:
+    """What the exported network answers."""
+    return answers(asked(cache), checkpoint, OnnxRuntimeEngine())
+
+
+def asked(cache: Path, **settings: Any) -> Run:
+    return a_run("minigo", None, cache, SMALL, serving=True, **settings)
+
+
 def answers(run: Run, checkpoint: Path, engine: Any) -> list[bytes]:
     """What the system says of the first positions, in batches of two sizes."""
     system = MiniGoInference(run, checkpoint, engine)
@@ -42,19 +59,17 @@ def answers(run: Run, checkpoint: Path, engine: Any) -> list[bytes]:
     return found
 
 
-def test_answers_are_those_of_the_torch_engine(make_run: Callable[..., Run], checkpoint: Path) -> None:
+def test_answers_are_those_of_the_torch_engine(cache: Path, checkpoint: Path, exported: list[bytes]) -> None:
     """An export that loses a head, or its batch axis, would answer something else."""
-    plain, exported = (answers(make_run(serving=True), checkpoint, engine) for engine in (TorchEngine(), OnnxRuntimeEngine()))
-    for one, other in zip(plain, exported, strict=True):
+    for one, other in zip(answers(asked(cache), checkpoint, TorchEngine()), exported, strict=True):
         mine, its = scoring.unpacked(one), scoring.unpacked(other)
         assert mine and its
         np.testing.assert_allclose((*its.policy, its.value), (*mine.policy, mine.value), atol=1e-4)
 
 
 @pytest.mark.parametrize("method", ["min-max", "percentile", "entropy"])
-def test_int8_takes_its_ranges_from_the_listed_positions(make_run: Callable[..., Run], checkpoint: Path, method: str) -> None:
+def test_int8_takes_its_ranges_from_the_listed_positions(cache: Path, checkpoint: Path, exported: list[bytes], method: str) -> None:
     """Within what two answers of one model may differ by; and they do differ, else nothing would be quantised."""
-    plain = answers(make_run(serving=True), checkpoint, OnnxRuntimeEngine())
-    lowered = answers(make_run(serving=True, precision=Precision.INT8, calibration__method=method), checkpoint, OnnxRuntimeEngine())
-    assert plain != lowered
-    assert sum(agree(one, other) for one, other in zip(plain, lowered, strict=True)) >= 0.9 * COUNT
+    lowered = answers(asked(cache, precision=Precision.INT8, calibration__method=method), checkpoint, OnnxRuntimeEngine())
+    assert exported != lowered
+    assert sum(agree(one, other) for one, other in zip(exported, lowered, strict=True)) >= 0.9 * COUNT

@@ -89,6 +89,21 @@ def test_a_folder_without_records_is_refused(tmp_path: Path) -> None:
         read_records(tmp_path / "games", 5)
 
 
+def test_games_side_by_side_are_the_same_games(tmp_path: Path) -> None:
+    """Of different lengths, asked for in any order: the positions of each game are those that it has alone."""
+    texts = ("B[ba];W[ca];B[ab];W[db];B[bc];W[cc];B[cb];W[bb]", "B[aa];W[ee];B[bb];W[ed];B[ca]", "B[];W[cc]")
+    for number, text in enumerate(texts):
+        write(tmp_path, f"{number}.sgf", f"(;SZ[5]RE[B+];{text})")
+    records = read_records(tmp_path, 5)
+    asked = [(f"{number}.sgf", played) for played in (2, 8, 0, 5) for number in (2, 0, 1) if played <= len(records[number].moves)]
+    for one, found in zip(asked, positions(records, asked, 5, 13), strict=True):
+        (alone,) = positions([records[int(one[0][0])]], [one], 5, 13)
+        assert (found.plane_FP == alone.plane_FP).all() and (found.legal_A == alone.legal_A).all() and found.mover == alone.mover
+    write(tmp_path, "3.sgf", "(;SZ[5];B[aa];W[aa])")
+    with pytest.raises(RequestError, match=r"3.sgf: move 2, white A5, is illegal: the point is not empty"):
+        read_records(tmp_path, 5)
+
+
 @pytest.mark.slow
 def test_the_embedded_records_are_what_is_packed(tmp_path: Path) -> None:
     """Through the records and back: moves, labels, winners; each label is legal, and none is of the calibration's."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from testbed import a_run
 
 from harness.engines.onnx.engine import OnnxRuntimeEngine
 from harness.engines.torch import TorchEngine
@@ -64,17 +65,34 @@ def outputs(run: Run, checkpoint: Path, engine: Any) -> tuple[torch.Tensor, ...]
     return noting.given
 
 
-def test_boxes_and_classes_are_those_of_the_torch_engine(make_run: Callable[..., Run], checkpoint: Path) -> None:
-    plain, exported = (outputs(make_run(), checkpoint, engine) for engine in (TorchEngine(), OnnxRuntimeEngine()))
-    for one, other in zip(plain, exported, strict=True):
+@pytest.fixture(scope="module")
+def make_run(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
+    """Make runs with one cache, so that the network is exported once for all."""
+    cache = tmp_path_factory.mktemp("cache")
+
+    def make(**asked: Any) -> Run:
+        return a_run("ssd", tiny, cache, {"data.workers": 0}, **asked)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def exported(make_run: Callable[..., Run], checkpoint: Path) -> tuple[torch.Tensor, ...]:
+    """What the exported network gives."""
+    return outputs(make_run(), checkpoint, OnnxRuntimeEngine())
+
+
+def test_boxes_and_classes_are_those_of_the_torch_engine(make_run: Callable[..., Run], checkpoint: Path, exported: tuple[torch.Tensor, ...]) -> None:
+    for one, other in zip(outputs(make_run(), checkpoint, TorchEngine()), exported, strict=True):
         np.testing.assert_allclose(other.numpy(), one.numpy(), rtol=1e-3, atol=1e-3)
 
 
-def test_int8_takes_its_ranges_from_listed_scenes(make_run: Callable[..., Run], checkpoint: Path, tmp_path: Path) -> None:
+def test_int8_takes_its_ranges_from_listed_scenes(
+    make_run: Callable[..., Run], checkpoint: Path, exported: tuple[torch.Tensor, ...], tmp_path: Path
+) -> None:
     """Within what quantisation of an untrained network costs: a network that is lost altogether is off by all of it."""
     listed = tmp_path / "some.txt"
     listed.write_text("".join(f"train2017/{number:012d}.jpg\n" for number in range(1, 9)))
-    plain = outputs(make_run(), checkpoint, OnnxRuntimeEngine())
     lowered = outputs(make_run(precision=Precision.INT8, calibration__list=str(listed)), checkpoint, OnnxRuntimeEngine())
-    for one, other in zip(plain, lowered, strict=True):
+    for one, other in zip(exported, lowered, strict=True):
         assert float((one - other).abs().mean()) < 0.2 * float((one - one.mean()).abs().mean())

@@ -217,11 +217,12 @@ def repeated(boards: Boards, seen_NT: Array) -> Array:
 
 
 def legal_with_superko(shape: Geometry, boards: Boards, seen_NT: Array) -> Array:
-    """Tell which actions are legal: each one is played, so this is for whole games and tests; the search looks when it gets there."""
+    """Tell which actions are legal: those that capture are played, the others add a stone to the hash. The search looks when it gets there."""
     legal_NA = legal(shape, boards)
-    rows, actions = np.nonzero(legal_NA)
-    after = play(shape, boards[rows], actions)
-    legal_NA[rows, actions] = ~repeated(after, seen_NT[rows])
+    hash_NP = boards.hash_N[:, None] ^ shape.zobrist_2C[(boards.mover_N < 0).astype(np.intp)][:, shape.cell_P]
+    rows, points = np.nonzero(legal_NA[:, :-1] & capturing(shape, boards))
+    hash_NP[rows, points] = play(shape, boards[rows], points).hash_N
+    legal_NA[:, :-1] &= ~(hash_NP[:, :, None] == seen_NT[:, None, :]).any(axis=2)
     return legal_NA
 
 

@@ -6,7 +6,8 @@ the record's.
 """
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -17,14 +18,15 @@ from sgfmill import sgf
 
 from suite.errors import RequestError
 from suite.files.untrusted_files import UnreadableError, read, read_text
-from workloads.minigo.go.board import BLACK, WHITE, Array, Boards, geometry, legal_with_superko, play
+from workloads.minigo.go.board import BLACK, WHITE, Array, geometry, legal_with_superko
 from workloads.minigo.go.features import SEEN, newest, planes
-from workloads.minigo.positions.moves import action, check_legal, vertex
+from workloads.minigo.positions.moves import action, check_all_legal, check_legal, played, vertex
 
 # Legend: N games, A actions, F planes, P points.
 GAMES: Final = "games"
 CALIBRATION: Final = "calibration"
 LABELS: Final = "labels.csv"
+GAMES_AT_ONCE: Final = 64  # are played side by side; more would not be faster, and take more memory
 COLOURS: Final[Mapping[str, int]] = {"B": BLACK, "W": WHITE}
 
 
@@ -62,6 +64,12 @@ class Position:
 
 def read_record(path: Path, size: int) -> Record:
     """Read a record; RequestError where it is none, has set-up stones, another board or an illegal move. Legal: as workloads/minigo/go has it."""
+    found = _parsed(path, size)
+    check_legal(path, found.moves, size)
+    return found
+
+
+def _parsed(path: Path, size: int) -> Record:
     try:
         game = read(path, sgf.Sgf_game.from_bytes)
         found = game.get_size()
@@ -75,7 +83,6 @@ def read_record(path: Path, size: int) -> Record:
     except (UnreadableError, ValueError, KeyError) as error:
         why = next(iter(str(error).splitlines()), "a value that no record has")
         raise RequestError(f"{path}: no readable game record ({why})") from error
-    check_legal(path, moves, size)
     return Record(name=path.name, moves=moves, winner=winner)
 
 
@@ -97,7 +104,10 @@ def read_records(folder: Path, size: int) -> list[Record]:
     paths = sorted(folder.glob("*.sgf")) if folder.is_dir() else []
     if not paths:
         raise RequestError(f"{folder}: no game records (*.sgf)")
-    return [read_record(path, size) for path in paths]
+    found = [_parsed(path, size) for path in paths]
+    for start in range(0, len(found), GAMES_AT_ONCE):
+        check_all_legal([(folder / game.name, game.moves) for game in found[start : start + GAMES_AT_ONCE]], size)
+    return found
 
 
 def read_labels(root: Path, records: Sequence[Record], size: int) -> list[Label]:
@@ -133,17 +143,25 @@ def check_labels(path: Path, records: Sequence[Record], labels: Sequence[Label],
 
 def positions(records: Sequence[Record], asked: Sequence[tuple[str, int]], size: int, plane_count: int) -> list[Position]:
     """Play games up to the positions that are asked for, as (name, moves before it); the result has their order."""
-    shape, games = geometry(size), {game.name: game for game in records}
-    found: dict[tuple[str, int], Position] = {}
-    for name in dict.fromkeys(name for name, _ in asked):
-        wanted = {played for other, played in asked if other == name}
-        boards, past_NTP, seen_NH = Boards.empty(size, 1), np.zeros((1, SEEN[plane_count], shape.points), np.int8), np.zeros((1, 0), np.uint64)
-        for played, move in enumerate((*games[name].moves[: max(wanted)], None)):
-            seen_NH = np.concatenate([seen_NH, boards.hash_N[:, None]], axis=1)
-            if played in wanted:
-                plane_FP, legal_A = planes(shape, boards, past_NTP, plane_count)[0], legal_with_superko(shape, boards, seen_NH)[0]
-                found[name, played] = Position(plane_FP=plane_FP, legal_A=legal_A, mover=int(boards.mover_N[0]))
-            if move is not None:
-                boards = play(shape, boards, np.array([move]))
-                past_NTP = newest(shape, boards, past_NTP)
+    games, wanted = {game.name: game for game in records}, defaultdict[str, set[int]](set)
+    for name, before in asked:
+        wanted[name].add(before)
+    names, found = list(wanted), dict[tuple[str, int], Position]()
+    for start in range(0, len(names), GAMES_AT_ONCE):
+        some = names[start : start + GAMES_AT_ONCE]
+        found |= _shown([games[name] for name in some], [wanted[name] for name in some], size, plane_count)
     return [found[one] for one in asked]
+
+
+def _shown(games: Sequence[Record], wanted: Sequence[Set[int]], size: int, plane_count: int) -> dict[tuple[str, int], Position]:
+    """Play games side by side to the positions that are wanted of each."""
+    shape, found = geometry(size), dict[tuple[str, int], Position]()
+    past_NTP = np.zeros((len(games), SEEN[plane_count], shape.points), np.int8)
+    for before, stage in enumerate(played([game.moves[: max(some)] for game, some in zip(games, wanted, strict=True)], size)):
+        past_NTP[stage.game_N] = newest(shape, stage.boards, past_NTP[stage.game_N])
+        rows = np.flatnonzero([before in wanted[game] for game in stage.game_N])
+        boards, game_N = stage.boards[rows], stage.game_N[rows]
+        plane_NFP, legal_NA = planes(shape, boards, past_NTP[game_N], plane_count), legal_with_superko(shape, boards, stage.seen_NH[rows])
+        for game, plane_FP, legal_A, mover in zip(game_N, plane_NFP, legal_NA, boards.mover_N, strict=True):
+            found[games[game].name, before] = Position(plane_FP=plane_FP.copy(), legal_A=legal_A.copy(), mover=int(mover))
+    return found

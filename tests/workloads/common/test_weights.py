@@ -1,0 +1,25 @@
+"""Networks that are built to be filled."""
+
+import torch
+from torch import nn
+
+from workloads.common.weights import Undrawn
+
+
+def build() -> nn.Module:
+    layer = nn.Linear(3, 2)
+    nn.init.normal_(layer.weight, std=2.0)
+    nn.init.kaiming_uniform_(layer.weight)
+    return nn.Sequential(layer, nn.BatchNorm2d(2), nn.Embedding(4, 2), nn.LSTM(3, 2))
+
+
+def test_no_number_is_drawn_and_every_tensor_is_there() -> None:
+    """The global generator stays where it was, and a network filled afterwards is the one whose weights they are."""
+    before, filled = build().state_dict(), torch.get_rng_state()
+    with Undrawn():
+        network = build()
+    assert torch.equal(torch.get_rng_state(), filled)
+    network.load_state_dict(before)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in network.state_dict().items())
+    build()
+    assert not torch.equal(torch.get_rng_state(), filled)

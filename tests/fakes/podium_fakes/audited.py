@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any, ClassVar
 
 from compliance.loadgen_replay import Twister
+from podium_fakes.fake import probe_briefly
 from suite import registry
 from suite.audits.names import AuditTest
 from suite.audits.rules import all_rules
@@ -68,6 +69,7 @@ class AuditedInference:
     performance_sample_count = SAMPLES
 
     def __init__(self, run: Run) -> None:
+        probe_briefly()
         self.cheat = str(run.settings["audited.cheat"])
         self.performance, self.orders = in_performance_mode(), known_orders(self.cheat)
         self.seen: set[Any] = set()

@@ -22,12 +22,20 @@ CLASSES = 10
 SAMPLES = 100
 WEIGHTS = "model.json"
 BRIEF = bool(os.environ.get("PODIUM_FAKE_BRIEF"))
-"""In tests: what answers at once need not be probed for a second, nor the host be looked at for so long."""
+"""In tests: what answers at once or after a moment need not be probed for a second, nor the host be looked at for so long."""
 PROBE_S = 0.1
 LOOK_S = 0.05
 
 if BRIEF:
     cpus.LOOK_S = LOOK_S
+
+
+def probe_briefly() -> None:
+    """Shorten the probe in the process that serves, in tests."""
+    if BRIEF:
+        from harness.serving.loadgen import probe
+
+        probe.RATE_S = probe.LATENCY_S = PROBE_S
 
 
 def label(sample: int) -> int:
@@ -129,10 +137,7 @@ class FakeInference:
     performance_sample_count = 32
 
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
-        if BRIEF:
-            from harness.serving.loadgen import probe
-
-            probe.RATE_S = probe.LATENCY_S = PROBE_S
+        probe_briefly()
         weights = json.loads((checkpoint / WEIGHTS).read_text())
         if weights["workload"] != "fake":
             raise RequestError(f"{checkpoint} is a checkpoint of {weights['workload']}")

@@ -190,7 +190,7 @@ def test_an_invalid_run_names_rule_knob_and_value_and_is_not_repeated_against_th
     """The user chose the rate: podium says what to try, and does not try it."""
     keep_checkpoint(tmp_path)
     with pytest.raises(JudgedError, match="Server performance run 1 is INVALID"):
-        serve(tmp_path, "server.target_qps=3000000", "loadgen.min_duration_ms=400", scenario=Scenario.SERVER, mode="performance")
+        serve(tmp_path, "server.target_qps=60000", "fake.sleep_ms=5", scenario=Scenario.SERVER, mode="performance")
     output, record = capsys.readouterr().out, run_record(entry(tmp_path).performance("fake", Scenario.SERVER))
     assert "Server performance: INVALID" in output and "--set server.target_qps=" in output and "repeating with" not in output
     assert record.verdict == "INVALID" and record.hints[0].knob == "server.target_qps" and record.hints[0].value

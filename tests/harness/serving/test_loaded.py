@@ -18,7 +18,7 @@ from suite.loadgen.scenario import Scenario
 
 pytestmark = pytest.mark.slow
 
-LONGER = "loadgen.min_duration_ms=1500"
+LONGER = "loadgen.min_duration_ms=800"
 
 
 @pytest.fixture(autouse=True)
@@ -87,8 +87,8 @@ def test_an_accuracy_run_with_an_error_is_told(tmp_path: Path, monkeypatch: pyte
 
 @pytest.fixture
 def busy() -> Iterator[None]:
-    """Loops that take the cores for some seconds, and end by themselves."""
-    with loops((1.0, 2.0, 3.0)):
+    """Loops that take the cores for up to two seconds, and end by themselves."""
+    with loops((0.8, 1.4, 2.0)):
         yield
 
 

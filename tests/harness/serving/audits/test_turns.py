@@ -6,9 +6,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from podium_fakes.served import schedule
 
-from harness.serving.audits.turns import SPARE, last_reference, logged, shortened
+from harness.serving.audits import turns
+from harness.serving.audits.turns import CLEAR, SPARE, last_reference, logged, shortened
 from suite.audits.rules import rules_of
 from suite.loadgen.scenario import Scenario
 from suite.rounds import ScenarioRow
@@ -46,3 +48,20 @@ def test_a_test_of_answers_has_queries_for_all_that_are_to_be_logged() -> None:
     for target, samples, queries in ((0, 1024, 64), (256, 1024, 64), (4096, 1024, 128), (4096, 5000, 512), (9999, 9999, 662)):
         wanted = replace(ASKED, min_queries=64, special={"accuracy_log_sampling_target": target})
         assert logged(wanted, ROW, samples).min_queries == queries
+
+
+@pytest.mark.parametrize(
+    ("change", "taken"),
+    [({"passed": True}, 2), ({}, 5), ({"differing": 1}, 2), ({"ratio": 1.1 * CLEAR}, 5), ({"ratio": 1.2 * CLEAR}, 2), ({"ratio": 0.01, "lowest": 0.2}, 2)],
+)
+def test_speed_alone_fails_a_system_after_five_turns(monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], taken: int) -> None:
+    """What noise does not explain needs no more than the least of them: other answers, and a speed that is ten times beyond its limit."""
+    record = SimpleNamespace(**{"passed": False, "differing": 0, "ratio": 1.5, "lowest": None, "highest": 1.15, **change})
+    kinds: list[str] = []
+    monkeypatch.setattr(turns, "once", lambda ran, kind, turn: kinds.append(f"{kind} {turn}"))
+    monkeypatch.setattr(turns, "tally", lambda ran: record)
+    monkeypatch.setattr(turns, "invalid", lambda ran: False)
+    rules = rules_of("podium-v1")
+    ran: Any = SimpleNamespace(rules=rules, row=rules.tests[turns.AuditTest.TEST05], knobs={}, before=None)
+    assert turns.run(ran) is record
+    assert kinds == [f"{kind} {turn}" for turn in range(1, taken + 1) for kind in ("reference", "performance")]

@@ -14,20 +14,39 @@ from harness.serving.weights.initial import random_weights
 from suite.files.layout import ACCURACY
 from suite.loadgen.scenario import Scenario
 from suite.rounds import Profile
+from workloads.resnet50.images import embedded
 
 pytestmark = pytest.mark.slow
 SCENARIOS = (Scenario.OFFLINE, Scenario.SERVER)
+PER_CLASS = {"train": 1, "val": 8}
+SMALL = "data.picture_size=32"
+BATCH = "batching.max_batch=8"
 
 
-def test_accuracy_over_the_network_is_that_in_process(tmp_path: Path) -> None:
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Some of the embedded pictures of each class, as a folder of the user's."""
+    monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
+    for split, count in PER_CLASS.items():
+        for label, name in enumerate(embedded.CLASSES):
+            folder = tmp_path / "data" / split / name
+            folder.mkdir(parents=True)
+            for number in range(count):
+                embedded.render(split, label, number).save(folder / f"{number}.JPEG")
+    return tmp_path / "data"
+
+
+def test_accuracy_over_the_network_is_that_in_process(tmp_path: Path, data: Path) -> None:
     """Byte for byte, for each picture of the accuracy set; weights that nobody trained give answers that differ most."""
-    options = reading(Profile.SMOKE, None, tmp_path / "results")
+    options = replace(reading(Profile.QUICK, data, tmp_path / "results", assignments=(SMALL,)), threads=1)
     checkpoint = random_weights("resnet50", options)
-    near, far = (replace(options, system=name) for name in ("near", "far"))
+    near, far = replace(options, system="near", assignments=(SMALL, BATCH)), replace(options, system="far")
     infer.serve("resnet50", near, scenarios=(Scenario.OFFLINE,), mode="accuracy", checkpoint=checkpoint)
-    with served(options.results, "--checkpoint", str(checkpoint), workload="resnet50", framework="torch") as server:
+    words = ("--checkpoint", str(checkpoint), "--profile", "quick", "--data", str(data), "--set", SMALL, "--set", BATCH)
+    with served(options.results, *words, workload="resnet50", framework="torch") as server:
         asked = Asked(endpoints=(server.url,), ca=None, token_file=None)
         infer.serve("resnet50", far, scenarios=SCENARIOS, mode="accuracy", checkpoint=checkpoint, asked=asked)
     logs = sorted(options.results.glob(f"open/*/results/*/resnet50/*/accuracy/{ACCURACY}"))
     found = [dict(read_answers(path.parent)) for path in logs]
-    assert [path.parts[-5] for path in logs] == ["far", "far", "near"] and found[0] and found[0] == found[1] == found[2]
+    assert [path.parts[-5] for path in logs] == ["far", "far", "near"] and found[0] == found[1] == found[2]
+    assert len(found[0]) == PER_CLASS["val"] * len(embedded.CLASSES) and len(set(found[0].values())) > 1

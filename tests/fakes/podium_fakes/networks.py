@@ -1,0 +1,7 @@
+"""A bare network of a twentieth of the arithmetic that podium's smallest takes: torchvision's ShuffleNet V2 of half the width."""
+
+from functools import partial
+
+from workloads.networks.classifiers import Classifier
+
+shufflenet = partial(Classifier, name="shufflenet_v2_x0_5")

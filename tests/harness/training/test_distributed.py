@@ -23,8 +23,11 @@ from harness.training.state.checkpointing import generations
 from suite.errors import RequestError
 from suite.process.launcher import from_environment
 
-TORCHRUN = ("-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "harness")
+RANKS = ("--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "harness")
+TORCHRUN = ("-m", "podium_fakes.torchrun", *RANKS)
 TORCH = ("--set", "fake.torch=true", "--set", "fake.gain=0.05")
+TURNS = 5
+"""Kills in a launch."""
 DDP = (*TORCH, "--set", "fake.ddp=true")
 
 
@@ -210,7 +213,7 @@ def test_each_rank_has_noise_of_its_own():
 def test_two_ranks_keep_one_log_and_go_on_after_a_kill(tmp_path: Path):
     """torchrun with gloo: world size logged, one set of markers; killed inside an epoch and resumed, the weights are the same."""
     more = (*DDP, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=20")
-    whole = start(words(tmp_path / "whole", "--seed", "4", *more), TORCHRUN)
+    whole = start(words(tmp_path / "whole", "--seed", "4", *more), ("-m", "torch.distributed.run", *RANKS))
     out, err = whole.communicate(timeout=120)
     assert whole.returncode == 0, err
     assert out.count("target reached") == 1
@@ -261,27 +264,28 @@ def running(launcher: "subprocess.Popen[str]", known: set[int]) -> dict[int, psu
     """Find the ranks of a launcher, without those that are known already."""
     found: dict[int, psutil.Process] = {}
     with suppress(psutil.NoSuchProcess):
-        for process in psutil.Process(launcher.pid).children(recursive=True):
-            with suppress(psutil.Error, KeyError):
-                if process.pid not in known and "harness" in process.cmdline():
-                    found[int(process.environ()["RANK"])] = process
+        for process in psutil.Process(launcher.pid).children():
+            with suppress(psutil.Error):
+                name, _, rank = process.name().partition(" ")
+                if process.pid not in known and name == "rank":
+                    found[int(rank)] = process
     return found
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_ranks_that_are_killed_go_on_bit_by_bit_when_torchrun_restarts_them(tmp_path: Path):
-    """kill -9 of either rank at 20 points, up to three in a launch: one whole log, the same weights, and never an empty or shortened log."""
+    """kill -9 of either rank at 20 points, up to five in a launch: one whole log, the same weights, and never an empty or shortened log."""
     more = (*TORCH, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=20")
     whole = start(words(tmp_path / "whole", "--seed", "4", *more), TORCHRUN)
     assert (whole.communicate(timeout=120), whole.returncode)[1] == 0
     random, points = Random(1), 0
     while points < 20:
         results, known = tmp_path / f"killed-{points}", set[int]()
-        child = start(words(results, "--seed", "4", *more), ("-m", "torch.distributed.run", "--max-restarts", "3", *TORCHRUN[2:]))
-        for turn in range(3):
-            until(lambda: child.poll() is not None or (saved(results) >= 2 * turn and len(running(child, known)) == 2), 120)  # noqa: B023
-            time.sleep(random.random() * (3.0 if turn == 0 else 0.5))  # also before there is a log, and while ranks meet again
+        child = start(words(results, "--seed", "4", *more), (*TORCHRUN[:2], "--max-restarts", str(TURNS), *RANKS))
+        for turn in range(TURNS):
+            until(lambda: child.poll() is not None or (saved(results) >= turn and len(running(child, known)) == 2), 120)  # noqa: B023
+            time.sleep(random.random() * (1.0 if turn == 0 else 0.5))  # also before there is a log, and while ranks meet again
             ranks = running(child, known)
             known |= {process.pid for process in ranks.values()}
             if points % 2 in ranks:
@@ -303,7 +307,7 @@ def test_a_resumed_set_goes_on_after_a_restart_of_its_ranks(tmp_path: Path):
     first.terminate()
     first.communicate(timeout=60)
     stood = saved(tmp_path)
-    again = start(words(tmp_path, "--resume", *more), ("-m", "torch.distributed.run", "--max-restarts", "3", *TORCHRUN[2:]))
+    again = start(words(tmp_path, "--resume", *more), (*TORCHRUN[:2], "--max-restarts", "3", *RANKS))
     until(lambda: saved(tmp_path) > stood and len(running(again, set())) == 2)
     running(again, set())[1].kill()
     _, err = again.communicate(timeout=200)

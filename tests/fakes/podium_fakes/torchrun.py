@@ -3,22 +3,37 @@
 `python -m podium_fakes.torchrun --nproc-per-node 2 ... -m harness train fake ...`. torchrun forks with `--run-path --start-method fork`.
 """
 
+import logging
 import os
 import signal
 import sys
+from importlib import import_module
 from pathlib import Path
+
+from suite import registry
+from suite.cli import main
 
 NAMED = "rank {}"
 """What the kernel calls a rank: a fork keeps the words and the environment that its launcher was started with."""
+
+TELLS = "torch.distributed.elastic.multiprocessing.api"
+"""Logs a fork that failed, with a traceback of torchrun's own; to format one, PyTorch loads its compiler."""
+
+
+def without_traceback(record: logging.LogRecord) -> bool:
+    """Log what ranks in interpreters of their own would be logged with."""
+    record.exc_info = None
+    return True
 
 
 def launch(words: list[str]) -> None:
     """Load what every rank needs, and be torchrun."""
     from torch.distributed.run import main as torchrun
 
-    import harness.training.run_set
-    import podium_fakes.tiny  # noqa: F401
-
+    for needed in ("harness.training.run_set", "podium_fakes.tiny", *(["torch._dynamo"] if "fake.ddp=true" in words else [])):
+        import_module(needed)
+    registry.round()
+    logging.getLogger(TELLS).addFilter(without_traceback)
     place = words.index("-m")
     assert words[place + 1] == "harness"
     torchrun(["--run-path", "--start-method", "fork", *words[:place], __file__, *words[place + 2 :]])
@@ -30,8 +45,6 @@ def rank() -> None:
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     Path("/proc/self/comm").write_text(NAMED.format(os.environ["RANK"]))
-    from suite.cli import main
-
     main()
 
 

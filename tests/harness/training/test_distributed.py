@@ -6,7 +6,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 import pytest
 from podium_fakes.drive import events, keys, log_path, partial, start, until, valid_events, weights, words
+from warm import Child, Warm
 
 from harness import distributed
 from harness.distributed import Alone, Failure, Group, RankFailed, RankLost, Watch, launched
@@ -321,21 +322,29 @@ def saved(results: Path) -> int:
     return 99 if log_path(results).exists() else max(generations(results / ".podium" / "fake" / "run_0"), default=0)
 
 
-def by_hand(results: Path, port: int, rank: int, *more: str) -> "subprocess.Popen[str]":
+@pytest.fixture(scope="module")
+def warm() -> Iterator[Warm]:
+    """Where ranks come from that no launcher starts."""
+    started = Warm("harness.training.run_set", "podium_fakes.tiny", "torch._dynamo")
+    yield started
+    started.end()
+
+
+def by_hand(warm: Warm, results: Path, port: int, rank: int, *more: str) -> Child:
     """Start one of two ranks without a launcher that restarts or ends the other."""
     own = {"WORLD_SIZE": "2", "RANK": str(rank), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    return start(words(results, *more), env={**os.environ, **own})
+    return warm.start(words(results, *more), {**os.environ, **own})
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rank", [0, 1])
-def test_whoever_is_left_ends_with_75_and_the_run_goes_on(tmp_path: Path, rank: int):
+def test_whoever_is_left_ends_with_75_and_the_run_goes_on(warm: Warm, tmp_path: Path, rank: int):
     """No launcher ends the others here: within seconds the one that is left says how to go on; the log keeps `.partial`."""
     more = (*DDP, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=20")
     results, port = tmp_path / "results", free_port()
-    pair = [by_hand(results, port, each, "--seed", "4", *more) for each in range(2)]
+    pair = [by_hand(warm, results, port, each, "--seed", "4", *more) for each in range(2)]
     until(lambda: max(generations(results / ".podium" / "fake" / "run_0"), default=0) >= 2)
-    pair[rank].kill()
+    pair[rank].send_signal(signal.SIGKILL)
     began = time.monotonic()
     _, told = pair[1 - rank].communicate(timeout=60)
     pair[rank].communicate()
@@ -343,18 +352,18 @@ def test_whoever_is_left_ends_with_75_and_the_run_goes_on(tmp_path: Path, rank: 
     assert "--resume`" in told and "Traceback" not in told
     assert partial(log_path(results)).exists() and not log_path(results).exists()
     port = free_port()
-    again = [by_hand(results, port, each, "--resume") for each in range(2)]
+    again = [by_hand(warm, results, port, each, "--resume") for each in range(2)]
     assert [(each.communicate(timeout=120), each.returncode)[1] for each in again] == [0, 0]
     assert keys(log_path(results)).count("resumed") == 1 and "aborted" not in [e["metadata"].get("status") for e in valid_events(log_path(results))]
 
 
 @pytest.mark.slow
-def test_ranks_that_do_not_see_the_results_are_told_before_the_clock(tmp_path: Path):
+def test_ranks_that_do_not_see_the_results_are_told_before_the_clock(warm: Warm, tmp_path: Path):
     """Two machines without a shared folder: rank 1's checkpoints would be missing when they are needed."""
     port, pair = free_port(), []
     for rank in range(2):
         (tmp_path / str(rank)).mkdir()
-        pair.append(by_hand(tmp_path / str(rank) / "results", port, rank, "--seed", "4", *TORCH))
+        pair.append(by_hand(warm, tmp_path / str(rank) / "results", port, rank, "--seed", "4", *TORCH))
     told = [each.communicate(timeout=120)[1] for each in pair]
     assert [each.returncode for each in pair] == [1, 2]
     assert all("rank 1 on" in each and "does not see the files that rank 0 writes there" in each for each in told)

@@ -219,7 +219,8 @@ def environment(run: Described) -> dict[str, Any]:
 
 def packages() -> dict[str, str]:
     """Return every installed distribution with its version, sorted."""
-    found = {item.metadata["Name"]: item.version for item in distributions() if item.metadata["Name"]}
+    read = [item.metadata for item in distributions()]  # parsed anew at each access
+    found = {each["Name"]: each["Version"] for each in read if each["Name"]}
     return dict(sorted(found.items(), key=lambda entry: entry[0].casefold()))
 
 

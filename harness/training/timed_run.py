@@ -1,7 +1,7 @@
 """One run of a set, from opening its log to exporting its weights, including every way it can fail."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import click
 
@@ -42,8 +42,9 @@ def timed_run(job: Job, campaign: Campaign, index: int) -> Outcome:
     if fresh and job.ranks.leads:  # interrupted before its first checkpoint: nothing to resume
         supersede(job.entry.results, [path.with_name(path.name + PARTIAL)], job.place.results)
     run = informed_ranks(job.request, job.run(campaign.seed + index), job.ranks)
-    with Log(path if job.ranks.leads else None) as log, observed(job, index, fresh) as observation:
+    with Log(path if job.ranks.leads else None) as log, ExitStack() as stack:
         with before_clock(job, index, log, fresh):
+            observation = stack.enter_context(observed(job, index, fresh))
             training = set_up(job, campaign, index, log, run, fresh)
             keeper = Keeper(job.state(index), log, job.ranks, job.signals, float(str(run.settings["checkpoint.interval_s"])))
             progress = shown(job, training)
@@ -109,8 +110,9 @@ def before_clock(job: Job, index: int, log: Log, fresh: bool) -> Iterator[None]:
         yield
     except BaseException as error:
         if fresh and job.ranks.leads:
-            log.close()
-            log.partial.unlink(missing_ok=True)
+            with job.signals.postponed():  # torchrun ends the other ranks as soon as one has failed
+                log.close()
+                log.partial.unlink(missing_ok=True)
         if not isinstance(error, Exception) or isinstance(error, PodiumError | ModuleNotFoundError):
             raise
         if failure := job.ranks.cause(error):

@@ -1,7 +1,7 @@
 """A tiny folder in ImageNet's layout, and runs on it."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from workloads.ssd import data as ssd
 if str(Path(__file__).parent) not in sys.path:
     sys.path.insert(0, str(Path(__file__).parent))  # testbed.py lies there, and children of its ranks import it
 
-from testbed import a_run  # noqa: E402
+from testbed import TwoRanks, a_run  # noqa: E402
 
 CLASSES = ("circle", "cross", "star")
 TINY = {"train": 8, "val": 4}
@@ -39,6 +39,14 @@ def write_tiny(root: Path) -> Path:
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that tests read only."""
     return write_tiny(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(scope="session")
+def in_two_ranks() -> Iterator[TwoRanks]:
+    """Two processes that train together, for one case at a time."""
+    ranks = TwoRanks()
+    yield ranks
+    ranks.end()
 
 
 @pytest.fixture

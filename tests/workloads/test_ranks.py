@@ -5,16 +5,25 @@ from pathlib import Path
 
 import pytest
 import torch
-from testbed import check_ranks, in_two_ranks, trained
+from testbed import Trained, TwoRanks, a_run, check_ranks, trained
 
 from suite.workload import Run
 
 pytestmark = pytest.mark.slow
 
+USUAL = {"global_batch_size": 12, "model_bn_span": 6, "model__zero_init": True, "opt_name": "sgd"}
+
+
+@pytest.fixture(scope="module")
+def alone(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    """One process, which exchanges no gradients: whatever their format and buckets are, it comes to the same."""
+    folder = tmp_path_factory.mktemp("alone")
+    return trained("resnet50", a_run("resnet50", tiny, folder / "cache", {"data.workers": 0}, **USUAL), folder)
+
 
 @pytest.mark.parametrize(("optimizer", "batch", "span", "tolerance"), [("lars", 12, 6, 0.0), ("sgd", 12, 6, 0.0), ("sgd", 16, 4, 1e-4)])
 def test_two_ranks_are_one_that_accumulates(
-    make_run: Callable[..., Run], tmp_path: Path, optimizer: str, batch: int, span: int, tolerance: float
+    make_run: Callable[..., Run], in_two_ranks: TwoRanks, tmp_path: Path, optimizer: str, batch: int, span: int, tolerance: float
 ) -> None:
     """Same parameters and global batches, statistics averaged, scores agreed on.
 
@@ -31,17 +40,16 @@ def test_two_ranks_are_one_that_accumulates(
             assert torch.allclose(first.averaged[name], (buffer + second.buffers[name]) / 2, rtol=1e-5, atol=1e-7), name
 
 
-def test_small_buckets_change_nothing_but_the_order_of_sums(make_run: Callable[..., Run], tmp_path: Path) -> None:
+def test_small_buckets_change_nothing_but_the_order_of_sums(make_run: Callable[..., Run], in_two_ranks: TwoRanks, alone: Trained, tmp_path: Path) -> None:
     """Gradients go out in parts of 1 MiB."""
-    run = make_run(global_batch_size=12, model_bn_span=6, model__zero_init=True, opt_name="sgd", train__bucket_mib=1)
+    run = make_run(**USUAL, train__bucket_mib=1)
     first, second = in_two_ranks("resnet50", run, tmp_path)
-    check_ranks(first, second, trained("resnet50", run, tmp_path), 1e-4)
+    check_ranks(first, second, alone, 1e-4)
 
 
-def test_gradients_in_half_precision_are_the_same_on_both_ranks(make_run: Callable[..., Run], tmp_path: Path) -> None:
+def test_gradients_in_half_precision_are_the_same_on_both_ranks(make_run: Callable[..., Run], in_two_ranks: TwoRanks, alone: Trained, tmp_path: Path) -> None:
     """Rounded to 11 bits on the way: near to what one rank comes to, and not equal."""
-    run = make_run(global_batch_size=12, model_bn_span=6, model__zero_init=True, opt_name="sgd", train__gradient_format="fp16")
+    run = make_run(**USUAL, train__gradient_format="fp16")
     first, second = in_two_ranks("resnet50", run, tmp_path)
-    alone = trained("resnet50", run, tmp_path)
     check_ranks(first, second, alone, 0.05)
     assert any(not torch.equal(found, alone.parameters[name]) for name, found in first.parameters.items())

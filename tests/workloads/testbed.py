@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -136,21 +136,43 @@ def copied(tensors: Iterable[tuple[str, torch.Tensor]]) -> dict[str, torch.Tenso
     return {name: tensor.detach().clone() for name, tensor in tensors}
 
 
-def in_two_ranks(workload: str, run: Run, folder: Path) -> tuple[Trained, Trained]:
-    """Train as under torchrun: two processes, gradients averaged through gloo."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
-    mp.spawn(_rank, args=(workload, run, port, folder), nprocs=2)
-    first, second = (torch.load(folder / f"result-{rank}.pt", weights_only=False) for rank in range(2))
-    return first, second
+class TwoRanks:
+    """Two processes that train as under torchrun, one case after another: to start them takes longer than a case."""
+
+    def __init__(self) -> None:
+        context = mp.get_context("spawn")
+        self._asked, self._done = ([context.SimpleQueue() for _ in range(2)] for _ in range(2))
+        self._processes: Any = mp.spawn(_rank, args=(self._asked, self._done), nprocs=2, join=False)
+
+    def __call__(self, workload: str, run: Run, folder: Path) -> tuple[Trained, Trained]:
+        """Train, gradients averaged through gloo; what a rank raises is raised here, and ends both."""
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = int(probe.getsockname()[1])
+        for asked in self._asked:
+            asked.put((workload, run, port, folder))
+        for done in self._done:
+            while done.empty():
+                assert not self._processes.join(0.05), "the ranks have ended"
+            done.get()
+        first, second = (torch.load(folder / f"result-{rank}.pt", weights_only=False) for rank in range(2))
+        return first, second
+
+    def end(self) -> None:
+        """Let them go."""
+        for asked in self._asked:
+            asked.put(None)
+        self._processes.join()
 
 
-def _rank(rank: int, workload: str, run: Run, port: int, folder: Path) -> None:
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    dist.init_process_group("gloo", rank=rank, world_size=2)
-    torch.save(trained(workload, replace(run, rank=rank, local_rank=rank, world_size=2), folder), folder / f"result-{rank}.pt")
-    dist.destroy_process_group()
+def _rank(rank: int, asked: Sequence[Any], done: Sequence[Any]) -> None:
+    while case := asked[rank].get():
+        workload, run, port, folder = case
+        os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+        dist.init_process_group("gloo", rank=rank, world_size=2)
+        torch.save(trained(workload, replace(run, rank=rank, local_rank=rank, world_size=2), folder), folder / f"result-{rank}.pt")
+        dist.destroy_process_group()
+        done[rank].put(True)
 
 
 def check_ranks(first: Trained, second: Trained, alone: Trained, tolerance: float) -> None:

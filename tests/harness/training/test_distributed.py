@@ -6,7 +6,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 import pytest
 from podium_fakes.drive import events, keys, log_path, partial, start, until, valid_events, weights, words
+from warm import Child, Warm
 
 from harness import distributed
 from harness.distributed import Alone, Failure, Group, RankFailed, RankLost, Watch, launched
@@ -23,8 +24,11 @@ from harness.training.state.checkpointing import generations
 from suite.errors import RequestError
 from suite.process.launcher import from_environment
 
-TORCHRUN = ("-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "harness")
+RANKS = ("--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "harness")
+TORCHRUN = ("-m", "podium_fakes.torchrun", *RANKS)
 TORCH = ("--set", "fake.torch=true", "--set", "fake.gain=0.05")
+TURNS = 5
+"""Kills in a launch."""
 DDP = (*TORCH, "--set", "fake.ddp=true")
 
 
@@ -210,7 +214,7 @@ def test_each_rank_has_noise_of_its_own():
 def test_two_ranks_keep_one_log_and_go_on_after_a_kill(tmp_path: Path):
     """torchrun with gloo: world size logged, one set of markers; killed inside an epoch and resumed, the weights are the same."""
     more = (*DDP, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=20")
-    whole = start(words(tmp_path / "whole", "--seed", "4", *more), TORCHRUN)
+    whole = start(words(tmp_path / "whole", "--seed", "4", *more), ("-m", "torch.distributed.run", *RANKS))
     out, err = whole.communicate(timeout=120)
     assert whole.returncode == 0, err
     assert out.count("target reached") == 1
@@ -261,27 +265,28 @@ def running(launcher: "subprocess.Popen[str]", known: set[int]) -> dict[int, psu
     """Find the ranks of a launcher, without those that are known already."""
     found: dict[int, psutil.Process] = {}
     with suppress(psutil.NoSuchProcess):
-        for process in psutil.Process(launcher.pid).children(recursive=True):
-            with suppress(psutil.Error, KeyError):
-                if process.pid not in known and "harness" in process.cmdline():
-                    found[int(process.environ()["RANK"])] = process
+        for process in psutil.Process(launcher.pid).children():
+            with suppress(psutil.Error):
+                name, _, rank = process.name().partition(" ")
+                if process.pid not in known and name == "rank":
+                    found[int(rank)] = process
     return found
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_ranks_that_are_killed_go_on_bit_by_bit_when_torchrun_restarts_them(tmp_path: Path):
-    """kill -9 of either rank at 20 points, up to three in a launch: one whole log, the same weights, and never an empty or shortened log."""
+    """kill -9 of either rank at 20 points, up to five in a launch: one whole log, the same weights, and never an empty or shortened log."""
     more = (*TORCH, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=20")
     whole = start(words(tmp_path / "whole", "--seed", "4", *more), TORCHRUN)
     assert (whole.communicate(timeout=120), whole.returncode)[1] == 0
     random, points = Random(1), 0
     while points < 20:
         results, known = tmp_path / f"killed-{points}", set[int]()
-        child = start(words(results, "--seed", "4", *more), ("-m", "torch.distributed.run", "--max-restarts", "3", *TORCHRUN[2:]))
-        for turn in range(3):
-            until(lambda: child.poll() is not None or (saved(results) >= 2 * turn and len(running(child, known)) == 2), 120)  # noqa: B023
-            time.sleep(random.random() * (3.0 if turn == 0 else 0.5))  # also before there is a log, and while ranks meet again
+        child = start(words(results, "--seed", "4", *more), (*TORCHRUN[:2], "--max-restarts", str(TURNS), *RANKS))
+        for turn in range(TURNS):
+            until(lambda: child.poll() is not None or (saved(results) >= turn and len(running(child, known)) == 2), 120)  # noqa: B023
+            time.sleep(random.random() * (1.0 if turn == 0 else 0.5))  # also before there is a log, and while ranks meet again
             ranks = running(child, known)
             known |= {process.pid for process in ranks.values()}
             if points % 2 in ranks:
@@ -303,7 +308,7 @@ def test_a_resumed_set_goes_on_after_a_restart_of_its_ranks(tmp_path: Path):
     first.terminate()
     first.communicate(timeout=60)
     stood = saved(tmp_path)
-    again = start(words(tmp_path, "--resume", *more), ("-m", "torch.distributed.run", "--max-restarts", "3", *TORCHRUN[2:]))
+    again = start(words(tmp_path, "--resume", *more), (*TORCHRUN[:2], "--max-restarts", "3", *RANKS))
     until(lambda: saved(tmp_path) > stood and len(running(again, set())) == 2)
     running(again, set())[1].kill()
     _, err = again.communicate(timeout=200)
@@ -317,21 +322,29 @@ def saved(results: Path) -> int:
     return 99 if log_path(results).exists() else max(generations(results / ".podium" / "fake" / "run_0"), default=0)
 
 
-def by_hand(results: Path, port: int, rank: int, *more: str) -> "subprocess.Popen[str]":
+@pytest.fixture(scope="module")
+def warm() -> Iterator[Warm]:
+    """Where ranks come from that no launcher starts."""
+    started = Warm("harness.training.run_set", "podium_fakes.tiny", "torch._dynamo")
+    yield started
+    started.end()
+
+
+def by_hand(warm: Warm, results: Path, port: int, rank: int, *more: str) -> Child:
     """Start one of two ranks without a launcher that restarts or ends the other."""
     own = {"WORLD_SIZE": "2", "RANK": str(rank), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    return start(words(results, *more), env={**os.environ, **own})
+    return warm.start(words(results, *more), {**os.environ, **own})
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rank", [0, 1])
-def test_whoever_is_left_ends_with_75_and_the_run_goes_on(tmp_path: Path, rank: int):
+def test_whoever_is_left_ends_with_75_and_the_run_goes_on(warm: Warm, tmp_path: Path, rank: int):
     """No launcher ends the others here: within seconds the one that is left says how to go on; the log keeps `.partial`."""
     more = (*DDP, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=20")
     results, port = tmp_path / "results", free_port()
-    pair = [by_hand(results, port, each, "--seed", "4", *more) for each in range(2)]
+    pair = [by_hand(warm, results, port, each, "--seed", "4", *more) for each in range(2)]
     until(lambda: max(generations(results / ".podium" / "fake" / "run_0"), default=0) >= 2)
-    pair[rank].kill()
+    pair[rank].send_signal(signal.SIGKILL)
     began = time.monotonic()
     _, told = pair[1 - rank].communicate(timeout=60)
     pair[rank].communicate()
@@ -339,18 +352,18 @@ def test_whoever_is_left_ends_with_75_and_the_run_goes_on(tmp_path: Path, rank: 
     assert "--resume`" in told and "Traceback" not in told
     assert partial(log_path(results)).exists() and not log_path(results).exists()
     port = free_port()
-    again = [by_hand(results, port, each, "--resume") for each in range(2)]
+    again = [by_hand(warm, results, port, each, "--resume") for each in range(2)]
     assert [(each.communicate(timeout=120), each.returncode)[1] for each in again] == [0, 0]
     assert keys(log_path(results)).count("resumed") == 1 and "aborted" not in [e["metadata"].get("status") for e in valid_events(log_path(results))]
 
 
 @pytest.mark.slow
-def test_ranks_that_do_not_see_the_results_are_told_before_the_clock(tmp_path: Path):
+def test_ranks_that_do_not_see_the_results_are_told_before_the_clock(warm: Warm, tmp_path: Path):
     """Two machines without a shared folder: rank 1's checkpoints would be missing when they are needed."""
     port, pair = free_port(), []
     for rank in range(2):
         (tmp_path / str(rank)).mkdir()
-        pair.append(by_hand(tmp_path / str(rank) / "results", port, rank, "--seed", "4", *TORCH))
+        pair.append(by_hand(warm, tmp_path / str(rank) / "results", port, rank, "--seed", "4", *TORCH))
     told = [each.communicate(timeout=120)[1] for each in pair]
     assert [each.returncode for each in pair] == [1, 2]
     assert all("rank 1 on" in each and "does not see the files that rank 0 writes there" in each for each in told)

@@ -93,7 +93,7 @@ def test_a_new_set_moves_the_telemetry_aside_with_the_logs(tmp_path: Path):
 @pytest.mark.slow
 def test_two_ranks_of_a_node_have_one_sampler(tmp_path: Path):
     """Two samplers would write one file; the work of both ranks is the run's own."""
-    launcher = ("-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "harness")
+    launcher = ("-m", "podium_fakes.torchrun", "--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "harness")
     child = start(words(tmp_path, "--seed", "4", "--set", "fake.torch=true", "--set", "fake.step_ms=20"), launcher)
     _, told = child.communicate(timeout=300)
     assert child.returncode == 0, told

@@ -1,0 +1,113 @@
+"""An interpreter that has loaded what runs need, and forks itself for each of them: loading PyTorch takes longer than a short run.
+
+A fork is a process like any other: a session of its own, environment, standard streams, exit code; it may be killed.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+POLL_S = 0.02
+
+
+class Warm:
+    """That interpreter, as tests see it; it ends with them."""
+
+    def __init__(self, *modules: str) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        self._process = subprocess.Popen([sys.executable, __file__, *modules], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._count = 0
+
+    def start(self, words: Sequence[str], env: Mapping[str, str] | None = None) -> "Child":
+        """Start podium with these words."""
+        self._count += 1
+        out, err = (Path(self._folder.name, f"{self._count}.{name}") for name in ("out", "err"))
+        pid = self.ask({"words": list(words), "env": dict(os.environ if env is None else env), "cwd": str(Path.cwd()), "out": str(out), "err": str(err)})
+        return Child(self, pid, out, err)
+
+    def ask(self, request: Mapping[str, Any]) -> Any:
+        """Have something done."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+    def end(self) -> None:
+        """Let it go."""
+        self._process.communicate()
+        self._folder.cleanup()
+
+
+@dataclass
+class Child:
+    """What `subprocess.Popen` is for other processes."""
+
+    warm: Warm
+    pid: int
+    out: Path
+    err: Path
+    returncode: int | None = field(default=None, init=False)
+
+    def poll(self) -> int | None:
+        """Give the exit code, if it has ended."""
+        if self.returncode is None:
+            self.returncode = self.warm.ask({"poll": self.pid})
+        return self.returncode
+
+    def communicate(self, timeout: float = 600.0) -> tuple[str, str]:
+        """Wait for its end; what it printed."""
+        end = time.monotonic() + timeout
+        while self.poll() is None:
+            assert time.monotonic() < end, f"it goes on: {self.err.read_text()}"
+            time.sleep(POLL_S)
+        return self.out.read_text(), self.err.read_text()
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+
+def serve(modules: Sequence[str]) -> None:
+    """Load modules, and fork for whoever asks."""
+    from suite import registry
+
+    for module in modules:
+        import_module(module)
+    registry.round()
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "poll" in request:
+            pid, status = os.waitpid(request["poll"], os.WNOHANG)
+            print(json.dumps(os.waitstatus_to_exitcode(status) if pid else None), flush=True)
+        elif pid := os.fork():
+            print(pid, flush=True)
+        else:
+            be(**request)
+
+
+def be(words: Sequence[str], env: Mapping[str, str], cwd: str, out: str, err: str) -> None:
+    """Become `python -m harness`."""
+    os.setsid()
+    for number, path in enumerate((os.devnull, out, err)):
+        os.dup2(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), number)
+    os.environ.clear()
+    os.environ.update(env)
+    os.chdir(cwd)
+    from harness import __file__ as package
+    from suite.cli import main
+
+    sys.argv = [str(Path(package).with_name("__main__.py")), *words]
+    main()
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1:])

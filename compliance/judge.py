@@ -38,6 +38,8 @@ class Judge:
         self.judges: dict[str, RoundJudge] = {}
         self.at_odds: dict[Path, bool] = {}
         """Cache: organisation's folder -> whether its documents contradict one another."""
+        self.told: dict[Target, tuple[Finding, ...]] = {}
+        """Cache: results judged one by one -> their findings."""
         self.last: tuple[Target, Witness | None] | None = None
         """Cache: the last path recognised and its round, since both are needed more than once."""
         self.tried: dict[tuple[Target, str], tuple[Finding, ...]] = {}

@@ -1,5 +1,7 @@
 """The only module of this package that calls the judge."""
 
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -8,6 +10,7 @@ from compliance.recognition.path_kind import Kind, Target, recognise
 from compliance.verdict import Finding, Severity, Verdict, verdict
 from submissions.result_index import Result
 from suite import registry
+from suite.files.layout import file_sha256
 from suite.files.untrusted_files import printable
 from suite.rounds import RoundKind
 
@@ -21,11 +24,27 @@ UNSCORED: Final = "accuracy.unscored"
 
 def findings(path: Path, kind: Kind | None = None, judge: Judge | None = None) -> tuple[Finding, ...]:
     """Judge one path, by its own kind or a requested one; a judge shared by several paths reads common files once."""
-    judge = judge or Judge()
     if kind is None:
-        return judge.result(str(path)).findings
-    target = recognise(path)
-    return tuple(judge.findings(Target(path=target.path, kind=kind, place=target.place)))
+        return judge.result(str(path)).findings if judge else as_it_is(path)
+    judge = judge or Judge()
+    target = replace(recognise(path), kind=kind)
+    if target not in judge.told:
+        judge.told[target] = tuple(judge.findings(target))
+    return judge.told[target]
+
+
+def as_it_is(path: Path) -> tuple[Finding, ...]:
+    """Judge one path by its own kind; a file is judged again only if its bytes are others."""
+    try:
+        return of_bytes(path, file_sha256(path)) if path.is_file() else Judge().result(str(path)).findings
+    except OSError:  # which the judge tells
+        return Judge().result(str(path)).findings
+
+
+@lru_cache(maxsize=8)
+def of_bytes(path: Path, sha256: str) -> tuple[Finding, ...]:
+    """Judge a file with these bytes: sealing, scoring and reporting ask for the same bundle's findings."""
+    return Judge().result(str(path)).findings
 
 
 def errors(path: Path) -> list[str]:

@@ -37,6 +37,8 @@ class PodiumJudge:
     def __init__(self, round: Round, truth: Path | None = None) -> None:
         self.round = round
         self.library = Library(round, truth)
+        self.whole_runs: dict[tuple[Path, str | None], tuple[Finding, ...]] = {}
+        """Cache: LoadGen runs -> findings; a result is judged alone and as a part of its organisation."""
 
     def findings(self, target: Target, inside: Path) -> Iterator[Finding]:
         """Apply the rules for this kind of path; a bundle is unpacked into the folder `inside`."""
@@ -154,7 +156,13 @@ class PodiumJudge:
         yield from self.stranger(folder, workload, Parts()) if self.is_stranger(workload) else self.whole_run(run, workload)
 
     def whole_run(self, run: LoadGenRun, workload: str | None) -> Iterator[Finding]:
-        """Apply the rules to a run and to the telemetry recorded with it."""
+        """Apply the rules to a run and to the telemetry recorded with it, once."""
+        if (run.folder, workload) not in self.whole_runs:
+            self.whole_runs[run.folder, workload] = tuple(self.run_alone(run, workload))
+        yield from self.whole_runs[run.folder, workload]
+
+    def run_alone(self, run: LoadGenRun, workload: str | None) -> Iterator[Finding]:
+        """Yield the findings about a run and its telemetry."""
         yield from self.apply(run, workload)
         if conditions := of_served(run):
             yield from self.apply(conditions, workload)

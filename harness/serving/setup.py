@@ -9,7 +9,8 @@ from typing import Any
 from harness.data_survey import informed
 from harness.engine_choice import engine_of
 from harness.machine.placement import INSTANCES, instances_of, loadgen_cores, place
-from harness.machine.power.selection import Chosen, choose
+from harness.machine.power.chosen import Chosen
+from harness.machine.power.selection import choose
 from harness.request import Request, prepare
 from harness.serving.checkpoint_selection import Checkpoint, choose_checkpoint
 from harness.serving.loadgen.batching import Batching

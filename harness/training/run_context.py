@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.distributed import Ranks, Watch
-from harness.machine.power.selection import Chosen
+from harness.machine.power.chosen import Chosen
 from harness.request import Request
 from harness.training.state.set_state import state_of
 from suite.files.layout import Entry

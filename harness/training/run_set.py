@@ -15,7 +15,8 @@ from harness.doctor.dtype_trials import check_training
 from harness.engine_choice import foresee
 from harness.failures import sentence
 from harness.machine.device import several
-from harness.machine.power.selection import Chosen, choose
+from harness.machine.power.chosen import Chosen
+from harness.machine.power.selection import choose
 from harness.machine.system_description import describe
 from harness.request import Request, prepare
 from harness.thread_count import beside_others, trains_large_kernels

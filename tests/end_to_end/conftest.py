@@ -14,8 +14,8 @@ sys.path.insert(0, str(FAKES))
 from podium_fakes.kept import keep_ceiling  # noqa: E402
 
 FAKE = ("--framework", "fake", "--engine", "fake", "--device", "cpu", "--precision", "fp32", "--threads", "1")
-RATE = ("--set", "server.target_qps=500")
-"""Low enough for any machine, so that no run is done twice."""
+RATE = ("--set", "server.target_qps=500", "--set", "fake.sleep_ms=0.3")
+"""Low enough for any machine, so that no run is done twice; and a device that sleeps, so that a run has hundreds of queries to judge, not thousands."""
 
 Podium = Callable[..., "subprocess.CompletedProcess[str]"]
 

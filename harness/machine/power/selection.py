@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from harness.machine.power.chosen import Chosen
 from harness.machine.power.meter import Meter, MeterError
 from harness.machine.telemetry.sampled import Opening
 from suite import registry
@@ -21,17 +21,6 @@ LEAST_MS, MOST_MS = 10, 10_000
 MODULE: Final = "harness.machine.power.sampled"
 LINGER_PERIODS: Final = 2
 """Periods that the sampler continues after a run, so that there are readings after its end."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
-    """The power sources of a run."""
-
-    openings: tuple[Opening, ...] = ()
-    linger_s: float = 0.0
-    """Seconds after the run until the sampler may end."""
-    asked: bool = False
-    """Whether the user named a source or a meter, so that a run without it is not what was asked for."""
 
 
 def power_root() -> Path:

@@ -14,15 +14,12 @@ from typing import Any, Final, Protocol, cast
 
 from harness.child_process import Abort, in_child
 from harness.machine.placement import Cores, Place, pin_process
-from harness.machine.power.selection import Chosen
-from harness.machine.telemetry.process import sampling
+from harness.machine.power.chosen import Chosen
 from harness.serving.instances.proxy import Instances, watched
 from harness.serving.loadgen import query_times
 from harness.serving.loadgen.batching import Batching, Gatherer, Workers
 from harness.serving.loadgen.qsl import Library
-from harness.serving.loadgen.result_files import check_whole
 from harness.serving.loadgen.test_settings import Schedule, loadgen, loadgen_settings
-from suite.console.screen import note
 from suite.engine import Calibration, Engine, Executable, Network, Plan
 from suite.errors import JudgedError
 from suite.files.layout import DETAIL, PARTIAL, TELEMETRY, sync
@@ -126,13 +123,9 @@ class Recorder:
 def record_of(calibration: Calibration[Any]) -> CalibrationRecord:
     """Describe the source of a calibration's samples."""
     return CalibrationRecord(
-        list=calibration.list_name,
-        names=calibration.listed,
-        samples=calibration.samples,
-        sha256=calibration.sha256,
-        touched=calibration.touched,
-        method=calibration.method,
-    )
+        list=calibration.list_name, names=calibration.listed, samples=calibration.samples,
+        sha256=calibration.sha256, touched=calibration.touched, method=calibration.method,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +164,8 @@ class Outcome:
 @contextmanager
 def held(job: Job, tick: Callable[[], None] | None = None) -> Iterator[tuple[Path, Outcome]]:
     """Run LoadGen once; yield the `.partial` folder with complete files, rename it if the block succeeds, else delete it."""
+    from harness.serving.loadgen.result_files import check_whole  # late, as others below: the child imports this module for each run
+
     partial = job.folder.with_name(job.folder.name + PARTIAL)
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
@@ -190,6 +185,8 @@ def patiently(job: Job, tick: Callable[[], None] | None) -> Outcome:
         try:
             return observed(job, Watch(job.folder, tick))
         except StuckError:
+            from suite.console.screen import note
+
             note(f"{job.schedule.scenario.label}: LoadGen's logger did not end after the last query; running it again")
             shutil.rmtree(job.folder, ignore_errors=True)
             job.folder.mkdir()
@@ -230,6 +227,8 @@ def observed(job: Job, tick: Callable[[], None] | None) -> Outcome:
     """Run LoadGen in a child; in performance mode a second process samples host and GPU meanwhile."""
     if job.schedule.mode is Mode.ACCURACY:
         return in_child(run_loadgen, job, tick)
+    from harness.machine.telemetry.process import sampling
+
     with sampling(job.folder / TELEMETRY, job.system.device, job.power.openings) as sampler:
         time.sleep(job.idle_s)
         outcome = in_child(run_loadgen, job, tick)

@@ -11,7 +11,6 @@ from suite.errors import MissingError
 from suite.loadgen.advice import LATENCY_SHARE
 from suite.loadgen.percentiles import fraction
 from suite.loadgen.scenario import Scenario
-from suite.process.installation import RUN, install
 from suite.rounds import HyperValue, Round, ScenarioRow
 from suite.workload import Mode
 
@@ -107,6 +106,8 @@ def loadgen() -> Any:
     try:
         import mlperf_loadgen
     except ImportError as error:
+        from suite.process.installation import RUN, install  # late: each LoadGen process imports this module
+
         raise MissingError(f"LoadGen is not installed: {install(RUN)}") from error
     return mlperf_loadgen
 

@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from harness.child_process import in_child
-from harness.machine.power.selection import Chosen
+from harness.machine.power.chosen import Chosen
 from harness.progress import Waiting
 from harness.serving.loadgen.probe import LookJob, look
 from harness.serving.loadgen.result_files import read_answers

@@ -5,7 +5,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.machine.power.selection import Chosen, readable
+from harness.machine.power.chosen import Chosen
+from harness.machine.power.selection import readable
 from harness.machine.telemetry.process import sampling
 from harness.progress import Waiting
 from suite.files.untrusted_files import UnreadableError

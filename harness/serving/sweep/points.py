@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from harness.machine.power.selection import Chosen
+from harness.machine.power.chosen import Chosen
 from harness.progress import Waiting
 from harness.serving.energy import Measured, energy_of
 from harness.serving.loadgen.batching import Batching

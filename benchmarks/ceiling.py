@@ -19,8 +19,8 @@ from harness.child_process import Abort, in_child
 from harness.engines.null import NullInference
 from harness.serving.harness_ceiling import null_schedule, null_system
 from harness.serving.loadgen.result_files import Facts, read_facts
-from harness.serving.loadgen.session import Job, log_settings, no_flush, run_loadgen
-from harness.serving.loadgen.test_settings import loadgen, loadgen_settings
+from harness.serving.loadgen.session import Job, no_flush, run_loadgen
+from harness.serving.loadgen.test_settings import loadgen, loadgen_settings, log_settings
 from suite.loadgen.scenario import Scenario
 
 SAMPLES: Final = 1_000_000

@@ -34,16 +34,16 @@ def findings(path: Path, kind: Kind | None = None, judge: Judge | None = None) -
 
 
 def as_it_is(path: Path) -> tuple[Finding, ...]:
-    """Judge one path by its own kind; a file is judged again only if its bytes are others."""
+    """Judge one path by its own kind; a bundle, which nothing beside it changes, once for its bytes."""
     try:
-        return of_bytes(path, file_sha256(path)) if path.is_file() else Judge().result(str(path)).findings
+        return of_bytes(path, file_sha256(path)) if path.is_file() and recognise(path).kind is Kind.BUNDLE else Judge().result(str(path)).findings
     except OSError:  # which the judge tells
         return Judge().result(str(path)).findings
 
 
 @lru_cache(maxsize=8)
 def of_bytes(path: Path, sha256: str) -> tuple[Finding, ...]:
-    """Judge a file with these bytes: sealing, scoring and reporting ask for the same bundle's findings."""
+    """Judge a bundle with these bytes: sealing, scoring and reporting ask for the same bundle's findings."""
     return Judge().result(str(path)).findings
 
 

@@ -19,7 +19,7 @@ from harness.serving.instances.proxy import Instances, watched
 from harness.serving.loadgen import query_times
 from harness.serving.loadgen.batching import Batching, Gatherer, Workers
 from harness.serving.loadgen.qsl import Library
-from harness.serving.loadgen.test_settings import Schedule, loadgen, loadgen_settings
+from harness.serving.loadgen.test_settings import Schedule, loadgen, loadgen_settings, log_settings
 from suite.engine import Calibration, Engine, Executable, Network, Plan
 from suite.errors import JudgedError
 from suite.files.layout import DETAIL, PARTIAL, TELEMETRY, sync
@@ -123,9 +123,13 @@ class Recorder:
 def record_of(calibration: Calibration[Any]) -> CalibrationRecord:
     """Describe the source of a calibration's samples."""
     return CalibrationRecord(
-        list=calibration.list_name, names=calibration.listed, samples=calibration.samples,
-        sha256=calibration.sha256, touched=calibration.touched, method=calibration.method,
-    )  # fmt: skip
+        list=calibration.list_name,
+        names=calibration.listed,
+        samples=calibration.samples,
+        sha256=calibration.sha256,
+        touched=calibration.touched,
+        method=calibration.method,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,14 +290,3 @@ def recorded(job: Job, gatherer: Gatherer, workers: Workers) -> str:
 
 def no_flush() -> None:
     """Do nothing: batches never wait for a flush."""
-
-
-def log_settings(lg: Any, folder: Path) -> Any:
-    """Configure LoadGen to log into the folder, with nothing on stdout and no trace."""
-    output = lg.LogOutputSettings()
-    output.outdir = str(folder)
-    output.copy_summary_to_stdout = False
-    settings = lg.LogSettings()
-    settings.log_output = output
-    settings.enable_trace = False
-    return settings

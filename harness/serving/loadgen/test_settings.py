@@ -5,6 +5,7 @@ Never FromConfig: a second call in a process silently drops the embedded configu
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from suite.errors import MissingError
@@ -181,3 +182,14 @@ def least_s(schedule: Schedule, probe: Probe) -> float:
     """Return the minimum seconds of a performance run: the round's duration, or the time to answer its minimum query count."""
     samples = schedule.min_queries * (schedule.samples_per_query if schedule.scenario is Scenario.MULTI_STREAM else 1)
     return max(schedule.min_duration_ms / MS_PER_S, lasts_s(schedule, samples, probe))
+
+
+def log_settings(lg: Any, folder: Path) -> Any:
+    """Configure LoadGen to log into the folder, with nothing on stdout and no trace."""
+    output = lg.LogOutputSettings()
+    output.outdir = str(folder)
+    output.copy_summary_to_stdout = False
+    settings = lg.LogSettings()
+    settings.log_output = output
+    settings.enable_trace = False
+    return settings

@@ -16,8 +16,8 @@ from harness.serving.loadgen import query_times
 from harness.serving.loadgen.batching import Envelope
 from harness.serving.loadgen.qsl import Library
 from harness.serving.loadgen.query_times import Completions
-from harness.serving.loadgen.session import NO_AUDIT, Job, Outcome, log_settings, no_flush
-from harness.serving.loadgen.test_settings import Schedule, loadgen, loadgen_settings
+from harness.serving.loadgen.session import NO_AUDIT, Job, Outcome, no_flush
+from harness.serving.loadgen.test_settings import Schedule, loadgen, loadgen_settings, log_settings
 from harness.serving.network.connection import Connection
 from harness.serving.network.remote import RemoteInference, RemoteSystem
 from suite.errors import JudgedError

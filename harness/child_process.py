@@ -20,6 +20,7 @@ from typing import Any, Final, NoReturn, TypeAlias, TypeVar, cast
 
 from harness.kernel_errors import KernelError, brief, lacks
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
+from suite.process import main_module
 from suite.process.signals import raised
 
 T = TypeVar("T")
@@ -76,7 +77,7 @@ def in_child(task: Callable[[J, Abort], T], job: J, tick: Callable[[], None] | N
 def start(process: SpawnProcess) -> None:
     """Start the child with SIGINT blocked; the resource tracker first, since starting it would unblock SIGINT."""
     resource_tracker.ensure_running()
-    with interrupts_blocked():
+    with interrupts_blocked(), main_module.kept_back():
         process.start()
 
 

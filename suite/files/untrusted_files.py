@@ -109,7 +109,7 @@ def complaint(error: Exception) -> str:
 
 def printable(text: str) -> str:
     """Return one line that is safe to print in a terminal: untrusted names may contain line breaks and escape sequences."""
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
 def whole_number(text: str) -> int | None:

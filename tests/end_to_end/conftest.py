@@ -14,8 +14,10 @@ sys.path.insert(0, str(FAKES))
 from podium_fakes.kept import keep_ceiling  # noqa: E402
 
 FAKE = ("--framework", "fake", "--engine", "fake", "--device", "cpu", "--precision", "fp32", "--threads", "1")
-RATE = ("--set", "server.target_qps=500", "--set", "fake.sleep_ms=0.3")
-"""Low enough for any machine, so that no run is done twice; and a device that sleeps, so that a run has hundreds of queries to judge, not thousands."""
+SLEEPS = ("--set", "fake.sleep_ms=0.3")
+"""A run has hundreds of queries to judge, not thousands."""
+RATE = ("--set", "server.target_qps=500")
+"""Low enough for any machine, so that no run is done twice."""
 
 Podium = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -42,7 +44,7 @@ def podium(environment: dict[str, str]) -> Podium:
 @pytest.fixture(scope="session")
 def fake() -> Sequence[str]:
     """The options that make a campaign of the fake workload small and alike on any machine."""
-    return (*FAKE, *RATE)
+    return (*FAKE, *SLEEPS, *RATE)
 
 
 @pytest.fixture(scope="session")
@@ -50,4 +52,4 @@ def campaign(podium: Podium, environment: dict[str, str], tmp_path_factory: pyte
     """A results folder after `podium run fake` on a host that it does not know, and what the command said; tests that change it take a copy."""
     folder = tmp_path_factory.mktemp("campaign")
     unknown = {name: value for name, value in environment.items() if name != "PODIUM_FAKE_BRIEF"} | {"PODIUM_CACHE": str(folder / "cache")}
-    return folder / "results", podium("run", "fake", "--results", folder / "results", "--seed", 1, *FAKE, *RATE, environment=unknown)
+    return folder / "results", podium("run", "fake", "--results", folder / "results", "--seed", 1, *FAKE, *SLEEPS, *RATE, environment=unknown)

@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import shutil
 import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -25,6 +26,8 @@ from suite.loadgen.scenario import Scenario
 pytestmark = pytest.mark.slow
 
 SLOW = ("--set", "fake.step_ms=20", "--set", "fake.gain=0.02")
+FASTER = ("server.target_qps=20000", "fake.sleep_ms=2", "batching.max_batch=8", "loadgen.min_duration_ms=400")
+"""Queries at five times the rate that such a device answers at most."""
 OFFLINE = ("loadgen.min_duration_ms=20",)
 
 
@@ -40,11 +43,23 @@ def tree(results: Path) -> Mapping[str, bytes]:
     return {str(path.relative_to(results)): path.read_bytes() for path in files}
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results that each test takes a copy of: `trained`, and `served`."""
+    folder = tmp_path_factory.mktemp("made")
+    keep_ceiling(folder / "cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PODIUM_CACHE", str(folder / "cache"))
+        train_set("fake", options(folder / "trained"), seed=1, runs=2)
+        keep_checkpoint(folder / "served")
+        infer(folder / "served")
+    return folder
+
+
 @pytest.fixture
-def trained(tmp_path: Path) -> Path:
+def trained(made: Path, tmp_path: Path) -> Path:
     """A finished set of two runs."""
-    train_set("fake", options(tmp_path / "results"), seed=1, runs=2)
-    return tmp_path / "results"
+    return shutil.copytree(made / "trained", tmp_path / "results")
 
 
 def state(results: Path) -> Path:
@@ -188,11 +203,9 @@ def infer(results: Path, *assignments: str, scenario: Scenario = Scenario.OFFLIN
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Path:
+def served(made: Path, tmp_path: Path) -> Path:
     """Offline, in both modes."""
-    keep_checkpoint(tmp_path / "results")
-    infer(tmp_path / "results")
-    return tmp_path / "results"
+    return shutil.copytree(made / "served", tmp_path / "results")
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
@@ -226,7 +239,7 @@ def test_an_invalid_run_is_kept_aside_where_a_valid_one_stands(tmp_path: Path, c
     infer(tmp_path / "results", "server.target_qps=300", scenario=Scenario.SERVER)
     before = tree(tmp_path / "results")
     with pytest.raises(JudgedError, match="INVALID"):
-        infer(tmp_path / "results", "server.target_qps=3000000", "loadgen.min_duration_ms=400", scenario=Scenario.SERVER)
+        infer(tmp_path / "results", *FASTER, scenario=Scenario.SERVER)
     assert tree(tmp_path / "results") == before
     kept = Path(capsys.readouterr().out.split("this one is stored in ")[1].split("\n")[0])
     assert {run_record(path.parent).verdict for path in kept.rglob("run.json")} == {"ACCURACY", "INVALID"}

@@ -16,6 +16,7 @@ from harness.child_process import Abort, Failure, ending, interrupts_blocked
 from harness.machine.placement import Place
 from harness.serving.instances.instance import Build, Facts, instance_main
 from suite.errors import JudgedError
+from suite.process import main_module
 from suite.process.devices import written
 from suite.workload import Inference, Predictor
 
@@ -33,7 +34,7 @@ class Lane:
         pipe, theirs = context.Pipe()
         self.pipe: Connection = pipe
         self.process = context.Process(target=instance_main, args=(number, place, threads, theirs), daemon=True)
-        with interrupts_blocked():
+        with interrupts_blocked(), main_module.kept_back():
             self.process.start()
         theirs.close()
 

@@ -63,7 +63,7 @@ def stubs(folder: Path) -> dict[str, str]:
     for name, body in {
         "scontrol": f'echo "$*" >> {folder}/calls\n[ "$1" = show ] && echo 127.0.0.1 || true',
         "srun": 'while [[ "$1" == --* ]]; do shift; done\nexec "$@"',
-        "torchrun": f'exec {sys.executable} -m torch.distributed.run "$@"',
+        "torchrun": f'exec {sys.executable} -m podium_fakes.torchrun "$@"',
     }.items():
         (folder / name).write_text(f"#!/bin/bash\n{body}\n")
         (folder / name).chmod(0o755)
@@ -72,7 +72,7 @@ def stubs(folder: Path) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_the_batch_script_trains_and_goes_on_after_it_was_stopped(tmp_path: Path) -> None:
-    """The script itself, with stubs for Slurm and the real torchrun: a run that is left unfinished is put back into the queue, and resumed."""
+    """The script itself, with stubs for Slurm, and torchrun, which forks its ranks: a run left unfinished is put back into the queue, and resumed."""
     environment, results, path = stubs(tmp_path / "bin"), tmp_path / "results", tmp_path / "job.sh"
     more = ("--framework", "fake", "--engine", "fake", "--precision", "fp32", "--threads", "1", "--org", "tests", "--system", "testbed")
     more = (*more, "--set", "fake.torch=true", "--set", "fake.step_ms=100")

@@ -3,15 +3,14 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 from boards import SMALL
+from warm import Warm
 
 from harness.training.state.checkpointing import generations
 
@@ -19,8 +18,12 @@ GROUPS = 2
 """Groups of games of a generation of SMALL."""
 
 
-def start(arguments: Sequence[str]) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-m", "harness", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+@pytest.fixture(scope="module")
+def warm() -> Iterator[Warm]:
+    """Where runs come from; the processes that play are interpreters of their own."""
+    started = Warm("harness.training.run_set", "workloads.minigo.training", "workloads.minigo.inference", "torch._dynamo")
+    yield started
+    started.end()
 
 
 def until(condition: Callable[[], bool], limit_s: float) -> None:
@@ -36,7 +39,7 @@ def weights(results: Path) -> dict[str, bytes]:
 
 
 def words(results: Path, workers: int, *more: str) -> list[str]:
-    settings = {**SMALL, "data.workers": workers, "checkpoint.interval_s": 0.01, "eval.opponent_readouts": 1}
+    settings = {**SMALL, "data.workers": workers, "checkpoint.interval_s": 0.01, "eval_games": 2, "eval.games_per_group": 2, "eval.opponent_readouts": 1}
     asked = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
     return ["train", "minigo", "--device", "cpu", "--threads", "1", "--results", str(results), *asked, *more]
 
@@ -59,9 +62,9 @@ def in_its_games(results: Path) -> bool:
 
 
 @pytest.mark.slow
-def test_a_run_that_is_killed_in_a_generation_goes_on_to_the_same_weights(tmp_path: Path) -> None:
+def test_a_run_that_is_killed_in_a_generation_goes_on_to_the_same_weights(warm: Warm, tmp_path: Path) -> None:
     """With a process that plays, which must end too; the run that is left alone plays in its own."""
-    child = start(words(tmp_path / "killed", 1, "--seed", "3"))
+    child = warm.start(words(tmp_path / "killed", 1, "--seed", "3"))
     until(lambda: in_its_games(tmp_path / "killed"), 120)
     players = psutil.Process(child.pid).children(recursive=True)
     child.send_signal(signal.SIGKILL)
@@ -70,7 +73,7 @@ def test_a_run_that_is_killed_in_a_generation_goes_on_to_the_same_weights(tmp_pa
     until(lambda: not any(player.is_running() and player.status() != psutil.STATUS_ZOMBIE for player in players), 60)
     ended = []
     for how in (words(tmp_path / "killed", 1, "--resume"), words(tmp_path / "whole", 0, "--seed", "3")):
-        again = start(how)
+        again = warm.start(how)
         _, told = again.communicate(timeout=300)
         assert "Traceback" not in told
         ended.append(again.returncode)
@@ -81,9 +84,9 @@ def test_a_run_that_is_killed_in_a_generation_goes_on_to_the_same_weights(tmp_pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_to_the_whole_group_saves_the_generation(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_to_the_whole_group_saves_the_generation(warm: Warm, tmp_path: Path, number: signal.Signals) -> None:
     """As a terminal that closes or a scheduler sends it: the processes that play outlive it until their group of games is saved."""
-    child = start(words(tmp_path, 1, "--seed", "3"))
+    child = warm.start(words(tmp_path, 1, "--seed", "3"))
     until(lambda: in_its_games(tmp_path), 120)
     os.killpg(child.pid, number)
     _, told = child.communicate(timeout=60)
@@ -91,14 +94,14 @@ def test_a_signal_to_the_whole_group_saves_the_generation(tmp_path: Path, number
 
 
 @pytest.mark.slow
-def test_a_process_that_plays_and_is_killed_does_not_end_the_run_for_good(tmp_path: Path) -> None:
+def test_a_process_that_plays_and_is_killed_does_not_end_the_run_for_good(warm: Warm, tmp_path: Path) -> None:
     """As the kernel does when memory is short: temporary, and the run goes on."""
-    child = start(words(tmp_path, 1, "--seed", "3"))
+    child = warm.start(words(tmp_path, 1, "--seed", "3"))
     until(lambda: in_its_games(tmp_path), 120)
     (player,) = [each for each in psutil.Process(child.pid).children() if any("spawn_main" in word for word in each.cmdline())]
     player.kill()
     _, told = child.communicate(timeout=60)
     assert child.returncode == 75 and "a process that plays games was killed" in told and "--resume" in told
-    again = start(words(tmp_path, 1, "--resume"))
+    again = warm.start(words(tmp_path, 1, "--resume"))
     again.communicate(timeout=300)
     assert again.returncode in (0, 1) and len(weights(tmp_path)) == 1

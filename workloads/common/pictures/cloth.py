@@ -54,12 +54,15 @@ class Cloth:
             found_HW += wave(down_H * cosine + self.phase_2[0], -across_W * sine)
         if self.weave is not Weave.BARS:
             found_HW += wave(down_H * sine, across_W * cosine + self.phase_2[1])
-        return np.clip(0.5 + SHARPNESS * found_HW, 0, 1)
+        found_HW *= SHARPNESS
+        found_HW += 0.5
+        return np.clip(found_HW, 0, 1, out=found_HW)
 
 
 def wave(down_H: Floats, across_W: Floats) -> Floats:
     """Compute sin(down + across) for all pairs, by the addition theorem."""
-    found: Floats = np.outer(np.sin(down_H), np.cos(across_W)) + np.outer(np.cos(down_H), np.sin(across_W))
+    found: Floats = np.outer(np.sin(down_H), np.cos(across_W))
+    found += np.outer(np.cos(down_H), np.sin(across_W))
     return found
 
 
@@ -107,7 +110,11 @@ def lay(picture_HWC: Floats, points_PD: Floats, cloth: Cloth) -> None:
     covered_HW1 = coverage(points_PD - (left, top), size)[..., None]
     dark_C, light_C = cloth.thread_2C
     window_HWC = picture_HWC[top:bottom, left:right]
-    window_HWC += covered_HW1 * (dark_C + (light_C - dark_C) * cloth.share(size)[..., None] - window_HWC)
+    change_HWC = (light_C - dark_C) * cloth.share(size)[..., None]  # in place from here on: half of the time goes into new arrays otherwise
+    change_HWC += dark_C
+    change_HWC -= window_HWC
+    change_HWC *= covered_HW1
+    window_HWC += change_HWC
 
 
 def lay_rag(picture_HWC: Floats, radius_px: tuple[float, float], periods_px: tuple[float, float], rng: np.random.Generator) -> None:
@@ -121,5 +128,6 @@ def lay_rag(picture_HWC: Floats, radius_px: tuple[float, float], periods_px: tup
 def photographed(picture_HWC: Floats, rng: np.random.Generator) -> Image.Image:
     """Apply uneven light and grain, and round to 8 bits."""
     lamp_HW1 = shaded(np.array([1 - LAMP]), np.array([1 + LAMP]), rng.uniform(0, 2 * math.pi), picture_HWC.shape[:2])
-    grain_HWC = rng.standard_normal(picture_HWC.shape, dtype=np.float32) * rng.uniform(*GRAIN)
-    return Image.fromarray(np.clip(picture_HWC * lamp_HW1 + grain_HWC, 0, 255).astype(np.uint8))
+    lit_HWC = picture_HWC * lamp_HW1
+    lit_HWC += rng.standard_normal(picture_HWC.shape, dtype=np.float32) * rng.uniform(*GRAIN)
+    return Image.fromarray(np.clip(lit_HWC, 0, 255, out=lit_HWC).astype(np.uint8))

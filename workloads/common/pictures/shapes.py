@@ -53,9 +53,9 @@ def coverage(points_PD: Floats, size: tuple[int, int]) -> Floats:
     """Return the fraction of each pixel inside an outline, 0-1, for a picture of that height and width; points in pixels."""
     height, width = size
     canvas = Image.new("L", (width * OVERSAMPLING, height * OVERSAMPLING))
-    corners = [(float(x), float(y)) for x, y in points_PD * OVERSAMPLING]
-    ImageDraw.Draw(canvas).polygon(corners, fill=255)
-    return np.asarray(canvas.reduce(OVERSAMPLING), dtype=np.float64) / 255
+    ImageDraw.Draw(canvas).polygon((points_PD * OVERSAMPLING).ravel().tolist(), fill=255)
+    found: Floats = np.asarray(canvas.reduce(OVERSAMPLING), dtype=np.float64)
+    return found / 255
 
 
 def inside(points_PD: Floats, size: tuple[int, int]) -> Flags:

@@ -10,6 +10,7 @@ import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import cycle, islice
 from typing import Any, Final
 
@@ -29,6 +30,19 @@ REAL_BYTES: Final = 8
 NS_PER_S: Final = 1e9
 GENERATED_AHEAD: Final = 2
 """loadgen.cc, GenerateQueries: all scenarios except Server prepare queries for twice the duration."""
+KEPT_SIZE: Final = 1 << 16
+"""Elements of a shuffled order that is worth keeping: the runs of a submission share their seeds and sizes."""
+KEPT: Final = 8
+"""Shuffled orders, and states of the generator, that are kept."""
+
+
+@lru_cache(maxsize=KEPT)
+def seeded(seed: int) -> tuple[int, ...]:
+    """Return the state that C++ derives from a seed, as Python's generator takes it."""
+    state = [seed]
+    for place in range(1, WORDS):
+        state.append((MULTIPLIER * (state[-1] ^ (state[-1] >> 30)) + place) & MASK)
+    return (*state, WORDS)
 
 
 class Twister:
@@ -36,11 +50,8 @@ class Twister:
 
     def __init__(self, seed: int) -> None:
         """Seed as C++ does: only the lower 32 bits count."""
-        state = [seed & MASK]
-        for place in range(1, WORDS):
-            state.append((MULTIPLIER * (state[-1] ^ (state[-1] >> 30)) + place) & MASK)
-        self.random = random.Random()  # noqa: S311 - not for security: the point is to reproduce the sequence
-        self.random.setstate((3, (*state, WORDS), None))
+        self.random = random.Random(0)  # noqa: S311 - not for security: the point is to reproduce the sequence
+        self.random.setstate((3, seeded(seed & MASK), None))
 
     def real(self) -> float:
         """Draw from std::uniform_real_distribution<double>(0, 1): two words, the lower one first."""
@@ -83,6 +94,27 @@ def swap(order: list[int], left: int, right: int) -> None:
     order[left], order[right] = order[right], order[left]
 
 
+def shuffled(seed: int, size: int) -> Sequence[int]:
+    """Return the numbers below a size in the order that a seed shuffles them into."""
+    return kept_shuffled(seed, size) if size <= KEPT_SIZE else Twister(seed).shuffle(list(range(size)))
+
+
+@lru_cache(maxsize=KEPT)
+def kept_shuffled(seed: int, size: int) -> tuple[int, ...]:
+    """Return the same, and remember it."""
+    return tuple(Twister(seed).shuffle(list(range(size))))
+
+
+@lru_cache(maxsize=KEPT)
+def past_shuffles(seed: int, size: int, again: int, times: int) -> tuple[Any, ...]:
+    """Return the state of a generator that has shuffled so many elements once, and so many others so many times."""
+    draw = Twister(seed)
+    draw.shuffle(list(range(size)))
+    for _ in range(times):
+        draw.shuffle(list(range(again)))
+    return draw.random.getstate()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The parameters that determine a run's draws."""
@@ -108,7 +140,7 @@ class Plan:
 
     def loaded(self) -> list[list[int]]:
         """Draw the sets that are loaded one after another; MultiStream's repeat their first samples, so that no query runs past the end."""
-        order = Twister(self.qsl_seed).shuffle(list(range(self.samples)))
+        order = shuffled(self.qsl_seed, self.samples)
         padding = self.per_query - 1 if self.scenario is Scenario.MULTI_STREAM else 0
         sets = [order[first : first + self.held] for first in range(0, self.samples, self.held)]
         return [[*each, *islice(cycle(each), padding)] for each in sets]
@@ -128,8 +160,8 @@ class Plan:
             return
         stride = self.per_query if self.scenario is Scenario.MULTI_STREAM else 1
         end = len(loaded) - (stride - 1)
-        for first in Twister(self.sample_seed).shuffle(list(range(0, end, stride))):
-            yield from loaded[first : first + stride]
+        for number in shuffled(self.sample_seed, len(range(0, end, stride))):
+            yield from loaded[number * stride : number * stride + stride]
 
     def performed(self, loaded: list[int]) -> Iterator[int]:
         """Draw the samples that a performance run issues, endlessly."""
@@ -139,9 +171,9 @@ class Plan:
         stride = self.per_query if self.scenario is Scenario.MULTI_STREAM else 1
         end = len(loaded) - (stride - 1)
         draw = Twister(self.sample_seed)
-        draw.shuffle(list(range(0, end, stride)))  # LoadGen draws for unique samples and
-        for _ in range(0, self.least_queries, len(loaded)):
-            draw.shuffle(list(range(len(loaded))))  # for equal issue counts in any case: both are drawn and discarded
+        # LoadGen draws for unique samples and for equal issue counts in any case: both are drawn and discarded
+        rounds = len(range(0, self.least_queries, len(loaded)))
+        draw.random.setstate(past_shuffles(self.sample_seed, len(range(0, end, stride)), len(loaded), rounds))
         while True:
             first = draw.below(end)
             yield from loaded[first : first + stride]

@@ -9,8 +9,9 @@ import re
 import stat
 import tomllib
 from collections.abc import Callable
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from suite.errors import JudgedError
 
@@ -37,7 +38,7 @@ class UnreadableError(JudgedError):
         self.path, self.reason, self.missing = path, reason, missing
 
 
-def opened(path: Path) -> BinaryIO:
+def opened(path: Path) -> BufferedReader:
     """Open a regular file for reading; OSError for anything else, so that a pipe or a device never blocks."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):

@@ -5,11 +5,15 @@ Only an index and the first answers stay in memory; the rest is read from the fi
 """
 
 import hashlib
+import re
 from array import array
+from binascii import unhexlify
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from io import BufferedReader
+from itertools import accumulate
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 import msgspec
 
@@ -26,6 +30,10 @@ FAR_LIMIT: Final = 1 << 16
 """Samples beyond that, and below 0, that are tracked: no data set numbers its samples so."""
 ANSWERS_LIMIT: Final = 1 << 23
 """Answers of one run that are indexed, 30 bytes of memory each; the largest accuracy set of the rounds has 50,000."""
+USUAL: Final = rb'\{ "seq_id" : (0|[1-9]\d{0,17}), "qsl_idx" : (0|[1-9]\d{0,17}), "data" : "([0-9A-Fa-f]*+)" \},\n'
+"""A line exactly as LoadGen writes it, the last one excepted."""
+ONE: Final = re.compile(USUAL)
+RUN: Final = re.compile(rb"(?:" + USUAL.replace(b"(0|", b"(?:0|").replace(b'"([', b'"(?:[') + rb")*+")
 QUOTES: Final = 8
 """Quotation marks in a line: three names and one value, so no name repeats."""
 
@@ -96,9 +104,36 @@ class Answers(Mapping[int, bytes]):
         if not 0 <= sample < DENSE_LIMIT:
             self.far[sample] = len(self.samples)
             return
+        self.grow(sample)
+        self.near[sample] = len(self.samples)
+
+    def grow(self, sample: int) -> None:
+        """Make room for a sample below the limit."""
         if sample >= len(self.near):
             self.near.frombytes(bytes(self.near.itemsize * (sample + 1024 - len(self.near))))
-        self.near[sample] = len(self.samples)
+
+    def take(self, text: bytes, offset: int, line: int) -> int:
+        """Index lines that are exactly as LoadGen writes them, all at once; return their number, 0 where one of them needs a look of its own."""
+        sequence, samples, data = zip(*ONE.findall(text), strict=True)
+        numbers, sizes = [*map(int, samples)], [len(digits) // 2 for digits in data]
+        if any(len(digits) % 2 for digits in data) or max(numbers) >= DENSE_LIMIT or len(self.samples) + len(numbers) > ANSWERS_LIMIT:
+            return 0
+        if len(self.held) + sum(sizes) > HELD_LIMIT or len(self.ends) != len(self.offsets):
+            return 0
+        self.ends.extend([*accumulate(sizes, initial=len(self.held))][1:])
+        self.held += unhexlify(b"".join(data))
+        self.sequence.extend(map(int, sequence))
+        lengths = map(len, text.splitlines(keepends=True))
+        self.offsets.extend([*accumulate(lengths, initial=offset)][:-1])
+        self.lines.extend(range(line, line + len(numbers)))
+        self.grow(max(numbers))
+        near = self.near
+        for position, sample in enumerate(numbers, len(self.samples) + 1):
+            if not near[sample]:
+                near[sample] = position
+                self.distinct += 1
+        self.samples.extend(numbers)
+        return len(numbers)
 
     def at(self, position: int) -> bytes:
         """Return the bytes of one line; OSError or ValueError if the file has changed in the meantime."""
@@ -129,9 +164,9 @@ def read(source: SourceFile) -> Answers:
     return answers
 
 
-def fill(answers: Answers, source: SourceFile, digest: "hashlib._Hash", stream: BinaryIO) -> None:
+def fill(answers: Answers, source: SourceFile, digest: "hashlib._Hash", stream: BufferedReader) -> None:
     """Read line by line; anything after the closing bracket is a flaw."""
-    offset, begun, comma = 0, False, True
+    offset, begun, comma, usual = 0, False, True, True
     while line := stream.readline(LINE_LIMIT):
         source.lines += 1
         digest.update(line)
@@ -152,6 +187,22 @@ def fill(answers: Answers, source: SourceFile, digest: "hashlib._Hash", stream: 
                 source.add(Kind.UNREADABLE, f"{len(answers.samples)} answers to {answers.distinct} samples so far, and no end", required, source.lines)
                 return
         offset += len(line)
+        if usual and begun and comma and not answers.complete:
+            size, usual = several(answers, source, digest, stream, offset)
+            offset += size
+
+
+def several(answers: Answers, source: SourceFile, digest: "hashlib._Hash", stream: BufferedReader, offset: int) -> tuple[int, bool]:
+    """Index the next lines that are in memory and exactly as LoadGen writes them; return their size, and whether to try it again."""
+    run = RUN.match(stream.peek())
+    if run is None or not run[0]:
+        return 0, True
+    taken = answers.take(run[0], offset, source.lines + 1)
+    if not taken:
+        return 0, False
+    source.lines += taken
+    digest.update(stream.read(run.end()))
+    return run.end(), True
 
 
 def keep(answers: Answers, source: SourceFile, text: bytes, offset: int) -> None:

@@ -17,7 +17,7 @@ from harness.serving.network.setup import Asked
 from podium_fakes.drive import options
 from suite.loadgen.scenario import Scenario
 
-SHORT = ("loadgen.min_duration_ms=20", "server.target_qps=200")
+SHORT = ("loadgen.min_duration_ms=20", "server.target_qps=400")
 READY = re.compile(r"on (grpcs?://\S+:\d+); Ctrl-C")
 START_S = 120.0
 

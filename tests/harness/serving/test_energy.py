@@ -10,9 +10,10 @@ from podium_fakes.drive import entry, options
 from podium_fakes.kept import keep_ceiling, keep_checkpoint
 
 from compliance.judge import Judge
-from harness.serving import infer
+from harness.serving import infer, setup
 from harness.serving.loadgen.result_files import Facts
 from suite.loadgen.scenario import Scenario
+from suite.measurement import power_readings
 from suite.measurement.power_readings import IDLE_S
 
 FAKE = "podium meter fake --watts 50 --period-ms 20"
@@ -23,6 +24,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cache of its own, with a harness ceiling in it."""
     monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
     keep_ceiling(tmp_path / "cache")
+
+
+@pytest.fixture
+def soon_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a second of the idle machine, where five are not what is shown."""
+    for module in (setup, power_readings):
+        monkeypatch.setattr(module, "IDLE_S", 0.5)
 
 
 def served(results: Path, scenario: Scenario, mode: str = "performance", **changes: Any) -> dict[str, Any]:
@@ -36,6 +44,7 @@ def served(results: Path, scenario: Scenario, mode: str = "performance", **chang
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("soon_idle")
 @pytest.mark.parametrize("scenario", [Scenario.OFFLINE, Scenario.SINGLE_STREAM])
 def test_a_meter_of_50_watts_gives_50_watts(tmp_path: Path, scenario: Scenario, capsys: pytest.CaptureFixture[str]) -> None:
     record = served(tmp_path / "results", scenario, power="off", meter=FAKE)
@@ -64,6 +73,7 @@ def test_the_idle_machine_is_read_before_the_first_run_alone(tmp_path: Path, cap
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("soon_idle")
 def test_a_meter_that_dies_costs_the_energy_and_not_the_run(tmp_path: Path) -> None:
     script = tmp_path / "meter.py"
     script.write_text(

@@ -1,8 +1,11 @@
 """`podium precision`: a row for each engine and format, its speed never without its accuracy, nothing measured twice."""
 
+import io
 import json
-from collections.abc import Callable
-from dataclasses import replace
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,12 +26,43 @@ from suite.terms import Precision
 Compare = Callable[..., list[dict[str, Any]]]
 
 
+def set_up(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PODIUM_CACHE", str(cache))
+    keep_ceiling(cache)
+    monkeypatch.setattr(FakeEngine, "missing", lambda _, device, precision: None if precision in (Precision.FP32, Precision.BF16) else f"has no {precision}")
+
+
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cache of its own, and an engine of two formats."""
-    monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
-    keep_ceiling(tmp_path / "cache")
-    monkeypatch.setattr(FakeEngine, "missing", lambda _, device, precision: None if precision in (Precision.FP32, Precision.BF16) else f"has no {precision}")
+    set_up(tmp_path / "cache", monkeypatch)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a comparison of both formats left behind, and printed."""
+
+    results: Path
+    rows: list[dict[str, Any]]
+    told: str
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measured]:
+    """Both formats, measured once."""
+    folder, told = tmp_path_factory.mktemp("both"), io.StringIO()
+    keep_checkpoint(folder / "results")
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(told):
+        set_up(folder / "cache", patch)
+        rows = compared(folder / "results")
+    yield Measured(results=folder / "results", rows=rows, told=told.getvalue())
+
+
+@pytest.fixture
+def measured(both: Measured, tmp_path: Path) -> Path:
+    """Results of a test's own, with the runs of both formats."""
+    shutil.copytree(both.results, tmp_path / "measured")
+    return tmp_path / "measured"
 
 
 def compared(results: Path, *assignments: str, form: str = "text", **changes: Any) -> list[dict[str, Any]]:
@@ -38,19 +72,17 @@ def compared(results: Path, *assignments: str, form: str = "text", **changes: An
 
 
 @pytest.mark.slow
-def test_each_format_has_a_row_with_score_speed_and_latency(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_format_has_a_row_with_score_speed_and_latency(both: Measured, measured: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And a second call reads what is there: a table must not cost its runs twice."""
-    keep_checkpoint(tmp_path)
-    rows = compared(tmp_path)
+    rows = both.rows
     assert [(row["engine"], row["precision"]) for row in rows] == [("fake", "fp32"), ("fake", "bf16")]
     for row in rows:
         assert row["compliant"] and row["scores"] == {"top1": 0.8} and row["difference"] == {"top1": 0.0}
         assert row["samples_per_second"] > 0 and 0 < row["latency_ns"]["p50"] <= row["latency_ns"]["p90"] <= row["latency_ns"]["p99"]
     assert rows[0]["speed_up"] == 1.0 and len({row["system"] for row in rows}) == 2
-    told = capsys.readouterr().out
-    assert "speed-up" in told and "top1 0.8000" in told and "saved in" in told
+    assert "speed-up" in both.told and "top1 0.8000" in both.told and "saved in" in both.told
     monkeypatch.setattr(module, "serve", lambda *_, **__: pytest.fail("measured again"))
-    assert compared(tmp_path) == rows
+    assert compared(measured) == rows
 
 
 def test_a_score_without_a_reference_stands_beside_fp32_s(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,13 +100,13 @@ def test_a_score_without_a_reference_stands_beside_fp32_s(tmp_path: Path, capsys
 
 
 @pytest.mark.slow
-def test_another_setting_is_another_system_under_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_setting_is_another_system_under_test(measured: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows from two batch sizes, side by side, compare nothing."""
-    keep_checkpoint(tmp_path)
-    compared(tmp_path, precision=Precision.FP32)
     served: list[object] = []
     monkeypatch.setattr(module, "serve", lambda *_, scenarios, **__: served.extend(scenarios))
-    compared(tmp_path, "batching.max_batch=3", precision=Precision.FP32)
+    compared(measured, precision=Precision.FP32)
+    assert not served
+    compared(measured, "batching.max_batch=3", precision=Precision.FP32)
     assert served == list(module.SCENARIOS)
 
 
@@ -95,27 +127,26 @@ def test_a_run_that_is_too_short_is_no_result(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.slow
-def test_both_accuracy_runs_are_held_to_the_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_accuracy_runs_are_held_to_the_reference(measured: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs that are kept are read, not served: what their first serving refused has to be refused again."""
-    keep_checkpoint(tmp_path)
-    compared(tmp_path, precision=Precision.FP32)
+    compared(measured, precision=Precision.FP32)
     scored = module.scored
     monkeypatch.setattr(module, "scored", lambda bench, scenario: {"top1": 0.5} if scenario is Scenario.SINGLE_STREAM else scored(bench, scenario))
     with pytest.raises(JudgedError, match=r"fake fp32: SingleStream accuracy: top1 is 0.5000, below 0.7920"):
-        compared(tmp_path, precision=Precision.FP32)
+        compared(measured, precision=Precision.FP32)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("changes", [{"device": "cuda"}, {"profile": "quick"}, {"version": "0.0"}, {"framework": "other"}, {"threads": 7}])
-def test_runs_of_another_machine_or_podium_are_not_these(tmp_path: Path, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_of_another_machine_or_podium_are_not_these(measured: Path, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Under a system's own name, runs on a CPU lie where those on a GPU would."""
-    keep_checkpoint(tmp_path)
-    compared(tmp_path, precision=Precision.FP32)
-    for path in tmp_path.glob("open/**/run.json"):
-        path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
     served: list[object] = []
     monkeypatch.setattr(module, "serve", lambda *_, scenarios, **__: served.extend(scenarios))
-    compared(tmp_path, precision=Precision.FP32)
+    compared(measured, precision=Precision.FP32)
+    assert not served
+    for path in measured.glob("open/**/run.json"):
+        path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    compared(measured, precision=Precision.FP32)
     assert served == list(module.SCENARIOS)
 
 

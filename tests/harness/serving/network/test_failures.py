@@ -199,9 +199,9 @@ def test_a_server_that_answers_wrongly(folder: Path, tmp_path: Path, fault: str,
 @pytest.mark.slow
 def test_a_server_slower_than_the_rate_is_invalid(folder: Path):
     """It is slow, not broken: LoadGen says INVALID, the hint names the rate, and nothing is asked twice."""
-    results, slow = folder / "results", "fake.sleep_ms=50.0"
+    results, slow = folder / "results", "fake.sleep_ms=5.0"
     with served(results, "--set", slow, "--set", "batching.max_batch=1") as late:
-        settings = (slow, "server.target_qps=100", "loadgen.min_duration_ms=1500")
+        settings = (slow, "server.target_qps=1000", "loadgen.min_duration_ms=400")
         with pytest.raises(JudgedError, match="Server performance run 1 is INVALID"):
             measure(results, late.url, settings=settings, scenarios=(Scenario.SERVER,), mode="performance", system="late")
 

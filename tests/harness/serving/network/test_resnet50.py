@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from podium_fakes.looks import look_briefly
 from podium_fakes.remote import served
 
 from harness.request import reading
@@ -36,8 +37,9 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "data"
 
 
-def test_accuracy_over_the_network_is_that_in_process(tmp_path: Path, data: Path) -> None:
+def test_accuracy_over_the_network_is_that_in_process(tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Byte for byte, for each picture of the accuracy set; weights that nobody trained give answers that differ most."""
+    monkeypatch.setattr(infer, "look", look_briefly)
     options = replace(reading(Profile.QUICK, data, tmp_path / "results", assignments=(SMALL,)), threads=1)
     checkpoint = random_weights("resnet50", options)
     near, far = replace(options, system="near", assignments=(SMALL, BATCH)), replace(options, system="far")

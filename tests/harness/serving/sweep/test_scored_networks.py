@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from PIL import Image
+from podium_fakes.looks import look_briefly
 from safetensors.torch import save_file
 
 from compliance.judge import Judge
 from compliance.verdict import Severity
 from harness.cli import sweep
+from harness.serving.sweep import command as driven
 from harness.serving.sweep import idle, points
 from suite import registry
 from suite.errors import RequestError
@@ -28,7 +30,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cache of its own; speeds are measured once, however wide their intervals."""
     monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(idle, "IDLE_S", 0.3)
-    monkeypatch.setattr(points, "longer", lambda row, seconds: 0)
+    monkeypatch.setattr(driven, "look", look_briefly)
+    monkeypatch.setattr(points, "longer", lambda row, seconds: None)
 
 
 @pytest.fixture

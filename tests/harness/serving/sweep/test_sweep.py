@@ -3,15 +3,15 @@
 import csv
 import io
 import json
+import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from click.testing import CliRunner, Result
 from podium_fakes.kept import keep_checkpoint
-from safetensors.torch import save_file
 
 from compliance.judge import Judge
 from compliance.verdict import Severity
@@ -28,11 +28,34 @@ SHORT = ("--seconds", "0.2", "--threads", "1", "--engine", "fake", "--framework"
 """A device that sleeps: one that answers at once has queries by the hundred thousand, and runs out of those that LoadGen prepared."""
 
 
+def set_up(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PODIUM_CACHE", str(cache))
+    monkeypatch.setattr(idle, "IDLE_S", 0.3)
+    monkeypatch.setattr(points, "longer", lambda row, seconds: None)
+
+
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cache of its own."""
-    monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(idle, "IDLE_S", 0.3)
+    """A cache of its own, and points are measured once, however wide their intervals."""
+    set_up(tmp_path / "cache", monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+    """The results of a sweep of three batch sizes, and what it printed."""
+    folder = tmp_path_factory.mktemp("three")
+    keep_checkpoint(folder / "results")
+    with pytest.MonkeyPatch.context() as patch:
+        set_up(folder / "cache", patch)
+        told = invoked("fake", "--batches", "1,2,4", *SHORT, "--results", folder / "results", "--within-ms", "1000").stdout
+    yield folder / "results", told
+
+
+@pytest.fixture
+def swept(three: tuple[Path, str], tmp_path: Path) -> Path:
+    """Results of a test's own, with that sweep."""
+    shutil.copytree(three[0], tmp_path / "swept")
+    return tmp_path / "swept"
 
 
 def invoked(*arguments: object, catch: bool = False) -> Result:
@@ -49,32 +72,27 @@ def errors(path: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_workload_is_swept_scored_and_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_workload_is_swept_scored_and_judged(three: tuple[Path, str], swept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row per batch size; a second call reads what is there: a sweep that was stopped goes on."""
-    keep_checkpoint(tmp_path)
-    command = ("fake", "--batches", "1,2,4", *SHORT, "--results", tmp_path, "--within-ms", "1000")
-    told = invoked(*command).stdout
-    study = table(tmp_path)
+    told, study = three[1], table(swept)
     assert [row["batch"] for row in study["rows"]] == [1, 2, 4] and len(study["drift"]) == 1
     for row in study["rows"]:
         assert row["samples_per_second"] > 0 and row["queries"] >= 10 and row["scores"] == {"top1": 0.8} and row["difference"] == {"top1": 0.0}
     assert "to reference" in told and "to fp32" not in told
     assert "largest batch within 1000 ms: 4 in fake fp32" in told and "saved in" in told
-    assert errors(tmp_path / STUDIES / "fake") == []
+    assert errors(swept / STUDIES / "fake") == []
     monkeypatch.setattr(points, "run_point", lambda *_: pytest.fail("measured again"))
     monkeypatch.setattr(driven, "answer_all", lambda *_: pytest.fail("scored again"))
-    invoked(*command)
-    assert table(tmp_path)["rows"] == study["rows"]
+    invoked("fake", "--batches", "1,2,4", *SHORT, "--results", swept, "--within-ms", "1000")
+    assert table(swept)["rows"] == study["rows"]
 
 
 @pytest.mark.slow
-def test_a_changed_cell_and_a_changed_run_are_found(tmp_path: Path) -> None:
+def test_a_changed_cell_and_a_changed_run_are_found(swept: Path) -> None:
     """Every figure is recomputed."""
-    keep_checkpoint(tmp_path)
-    invoked("fake", "--batches", "1,2", *SHORT, "--results", tmp_path)
-    path = tmp_path / STUDIES / "fake" / STUDY
+    path = swept / STUDIES / "fake" / STUDY
     text = path.read_text()
-    study = table(tmp_path)
+    study = table(swept)
     study["rows"][1]["samples_per_second"] *= 1.001
     path.write_text(json.dumps(study))
     assert errors(path.parent) == ["study.figures"]
@@ -128,6 +146,7 @@ def test_a_meter_that_is_silent_costs_the_watts_alone(tmp_path: Path) -> None:
 def test_a_point_with_a_wide_interval_is_measured_for_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Up to four times; the longest run is the row, and the judge holds its length against LoadGen's log."""
     keep_checkpoint(tmp_path)
+    monkeypatch.setattr(points, "longer", documents.longer)
     monkeypatch.setattr(documents, "WIDE", 0.0)
     told = invoked("fake", "--batches", "1", *SHORT, "--results", tmp_path).stdout
     (row,) = table(tmp_path)["rows"]
@@ -170,7 +189,7 @@ def test_a_sweep_goes_on_with_the_threads_that_it_began_with(tmp_path: Path, mon
     keep_checkpoint(tmp_path)
     monkeypatch.setattr(cpus, "available", lambda: 2)
     monkeypatch.setattr(cpus, "busy_share", lambda: 0.5)
-    command = ("fake", "--seconds", "0.2", "--engine", "fake", "--framework", "fake", "--results", tmp_path, "--batches")
+    command = ("fake", *SHORT[:2], *SHORT[4:], "--results", tmp_path, "--batches")  # the number of threads is not said
     invoked(*command, "1")
     monkeypatch.setattr(cpus, "busy_share", lambda: 0.0)
     again = invoked(*command, "1,2", "--format", "csv")
@@ -197,19 +216,17 @@ def test_a_sweep_that_ends_early_leaves_a_table(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.slow
-def test_a_narrower_sweep_keeps_rows_of_the_same_system(tmp_path: Path) -> None:
+def test_a_narrower_sweep_keeps_rows_of_the_same_system(swept: Path) -> None:
     """What was measured stays in the table, and another length moves it aside."""
-    keep_checkpoint(tmp_path)
-    command = ("fake", *SHORT, "--results", tmp_path)
-    invoked(*command, "--batches", "1,2,4")
-    before, folder = table(tmp_path), tmp_path / STUDIES / "fake"
+    command = ("fake", *SHORT, "--results", swept)
+    before, folder = table(swept), swept / STUDIES / "fake"
     told = invoked(*command, "--batches", "1").stdout
-    assert table(tmp_path)["rows"] == before["rows"] and "kept from earlier sweeps: fake fp32 batch 2, fake fp32 batch 4" in told
+    assert table(swept)["rows"] == before["rows"] and "kept from earlier sweeps: fake fp32 batch 2, fake fp32 batch 4" in told
     assert errors(folder) == []
     told = invoked(*command, "--batches", "2", "--seconds", "0.1").stdout
-    assert [row["batch"] for row in table(tmp_path)["rows"]] == [2] and "earlier results moved to" in told
+    assert [row["batch"] for row in table(swept)["rows"]] == [2] and "earlier results moved to" in told
     assert not {"study.request", "study.folders"} & {finding.rule for finding in Judge().result(str(folder)).findings}
-    (moved,) = (tmp_path / STATE / "superseded").glob(f"*/{STUDIES}/fake/{STUDY}")
+    (moved,) = (swept / STATE / "superseded").glob(f"*/{STUDIES}/fake/{STUDY}")
     assert json.loads(moved.read_text())["rows"] == before["rows"]
 
 
@@ -220,46 +237,6 @@ def test_csv_and_json_have_all_points(tmp_path: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(invoked("fake", "--batches", "2", *SHORT, "--results", tmp_path, "--format", "csv").stdout)))
     (study,) = json.loads(invoked("fake", "--batches", "2", *SHORT, "--results", tmp_path, "--format", "json").stdout)["studies"]
     assert float(rows[0]["samples_per_second"]) == study["rows"][0]["samples_per_second"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ((), "what is to be measured"),
-        (("fake", "--batches", "0"), "write batch sizes from 1 to"),
-        (("fake", "--batches", "1,x"), "write batch sizes from 1 to"),
-        (("fake", "--within-ms", "0"), "not in the range"),
-        (("fake", "--within-ms", "nan"), "no finite number"),
-        (("fake", "--seconds", "nan"), "no finite number"),
-        (("fake", "--seconds", "inf"), "no finite number"),
-    ],
-)
-def test_a_request_without_sense_is_a_usage_error(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
-    """Exit code 2, before anything is measured."""
-    found = CliRunner().invoke(sweep, [*arguments, "--results", str(tmp_path / "r")])
-    assert found.exit_code == 2 and words in found.output and not (tmp_path / "r").exists()
-
-
-def test_options_of_one_subject_want_one(tmp_path: Path) -> None:
-    """Weights for two networks are weights of another network for one of them."""
-    with pytest.raises(RequestError, match="--weights belongs to one --network: alexnet, vgg19"):
-        invoked("--network", "alexnet", "--network", "vgg19", "--weights", tmp_path / "w", "--results", tmp_path)
-    with pytest.raises(RequestError, match="unknown network 'alexnett'"):
-        invoked("--network", "alexnett", "--results", tmp_path)
-    with pytest.raises(RequestError, match="a bare network has none; sweep the workload"):
-        invoked("--network", "alexnet", "--precision", "int8", "--results", tmp_path)
-
-
-def test_weights_that_do_not_fit_are_refused_before_anything_is_measured(tmp_path: Path) -> None:
-    """A process for each batch would fail in turn, and leave a table without a figure."""
-    strange = tmp_path / "other.safetensors"
-    save_file({"conv.weight": torch.zeros(2, 2)}, strange)
-    for path, words in ((strange, "weights of another network than alexnet"), (tmp_path / "missing.safetensors", "no such file")):
-        with pytest.raises(RequestError, match=words):
-            invoked("--network", "alexnet", "--weights", path, "--results", tmp_path / "r")
-    with pytest.raises(RequestError, match="share a folder"):
-        invoked("resnet50", "--network", "resnet50", "--results", tmp_path / "r")
-    assert not (tmp_path / "r").exists()
 
 
 @pytest.mark.slow

@@ -133,11 +133,11 @@ class Reader:
     def take(self, chunk: bytes) -> None:
         """Parse a chunk; an incomplete answer waits for more."""
         text = self.carry + chunk
-        at, together = 0, True
+        at = alone = 0
         while not self.tally.broken:
-            if together and self.begun:
+            if self.begun and at >= alone:  # where some need a look of their own, those behind them need not
                 end = self.many(text, at)
-                at, together = end, end > at
+                at, alone = end, alone if end > at else end + PIECE
                 continue
             match = ANSWER.match(text, at) or OPENING.match(text, at)
             end = -1 if match is None else match.end() if match.re is ANSWER else self.end_of_object(text, match.end())

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -408,12 +408,12 @@ def result_of(folder: Path) -> Result:
     return Judge(truth=labels if labels.is_dir() else None).result(str(path_of(folder)))
 
 
-def seen(root: Path) -> dict[str, str]:
+def seen(root: Path, judged: Callable[[Path], Result] = result_of) -> dict[str, str]:
     """What each rule finds in its invalid example, for `podium explain`."""
     found: dict[str, str] = {}
     for folder in sorted((root / "invalid").iterdir()):
         path = path_of(folder)
-        for finding in result_of(folder).findings:
+        for finding in judged(folder).findings:
             if finding.rule == folder.name and folder.name not in found:
                 below = path.name if Path(finding.file) == path else os.path.relpath(finding.file, path if path.is_dir() else path.parent)
                 place = f"{below}:{finding.line}" if finding.line else below

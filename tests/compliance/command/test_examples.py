@@ -1,5 +1,6 @@
 """Every rule has an example that keeps it and one that breaks it, small files that lie in tests/examples."""
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,9 @@ LIMIT_BYTES = 50_000
 """Of a rule's examples, valid and invalid, and its share of the bases."""
 
 
+@cache
 def judged(folder: Path) -> Result:
+    """Judge an example once for all that is asked of it."""
     return result_of(folder)
 
 
@@ -77,7 +80,7 @@ def test_the_table_has_no_rule_twice_or_too_many() -> None:
 @pytest.mark.slow
 def test_what_explain_shows_is_what_each_rule_finds() -> None:
     """`podium explain` shows one finding of each rule; the file with them is made from the examples."""
-    shown, found = sightings(), seen(EXAMPLES)
+    shown, found = sightings(), seen(EXAMPLES, judged)
     assert shown.keys() == found.keys()
     differing = {rule for rule in shown if shown[rule] != found[rule]}
     assert differing <= NAMING_INSTALLED, "sightings are stale: run PYTHONPATH=tests/compliance/builders python tests/compliance/builders/examples.py"

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +79,13 @@ def test_a_name_that_nobody_knows(folder: Path):
 def test_something_else_listens_there(folder: Path):
     """A port that belongs to another program accepts connections, and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        closing = threading.Thread(target=lambda: [listener.accept()[0].close() for _ in range(8)], daemon=True)
-        closing.start()
+
+        def closing() -> None:
+            with suppress(OSError):  # the test is over, and the listener closed
+                for _ in range(8):
+                    listener.accept()[0].close()
+
+        threading.Thread(target=closing, daemon=True).start()
         refused(folder / "results", MissingError, "UNAVAILABLE|no server there", f"grpc://127.0.0.1:{listener.getsockname()[1]}")
 
 

@@ -105,6 +105,7 @@ def test_nan_is_no_number(option: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("brief")
 def test_an_interrupted_search_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was measured stays; a run without its record, as a kill leaves it, is made again."""
     whole, runs = driven.run_step, list[Any]()

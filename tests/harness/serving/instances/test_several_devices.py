@@ -41,12 +41,12 @@ def two_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(infer, "look", look_briefly)
 
 
-def serve(folder: Path, *assignments: str, scenario: Scenario, instances: int = 2, mode: str = "all") -> list[Path]:
+def serve(folder: Path, *assignments: str, scenario: Scenario, instances: int = 2) -> list[Path]:
     """Serve a checkpoint of the fake workload on both; return the runs' folders."""
     keep_ceiling(folder / "cache", instances=instances)
     keep_checkpoint(folder / "results")
     asked = options(folder / "results", *SHORT, *assignments, device="cuda:0-1")
-    infer.serve("fake", asked, scenarios=(scenario,), mode=mode, checkpoint=None)
+    infer.serve("fake", asked, scenarios=(scenario,), mode="all", checkpoint=None)
     return run_folders(entry(folder / "results"))
 
 
@@ -67,7 +67,7 @@ def test_each_device_answers_and_the_judge_agrees(tmp_path: Path, scenario: Scen
 @pytest.mark.slow
 def test_the_setting_multiplies(tmp_path: Path):
     """Two processes on each of two GPUs."""
-    (performance,) = serve(tmp_path, "sut.instances=2", scenario=Scenario.OFFLINE, instances=4, mode="performance")
+    _, performance = serve(tmp_path, "sut.instances=2", scenario=Scenario.OFFLINE, instances=4)
     assert [each.device for each in run_record(performance).instances] == ["cuda:0", "cuda:0", "cuda:1", "cuda:1"]
     assert [f for f in Judge().result(str(performance)).findings if f.rule == "loadgen.instances"] == []
 

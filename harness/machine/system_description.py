@@ -239,7 +239,8 @@ def git(*words: str) -> str | None:
     if not (root / ".git").exists():
         return None
     try:
-        return subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=True, timeout=20).stdout.strip()
+        command = ["git", "--no-optional-locks", "-C", str(root), *words]  # killed with podium, a `status` that writes would leave its lock behind
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None
 

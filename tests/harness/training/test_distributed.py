@@ -25,6 +25,7 @@ from suite.errors import RequestError
 from suite.process.launcher import from_environment
 
 RANKS = ("--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "harness")
+PLAIN = ("-m", "torch.distributed.run", *RANKS)
 TORCHRUN = ("-m", "podium_fakes.torchrun", *RANKS)
 TORCH = ("--set", "fake.torch=true", "--set", "fake.gain=0.05")
 TURNS = 5
@@ -214,7 +215,7 @@ def test_each_rank_has_noise_of_its_own():
 def test_two_ranks_keep_one_log_and_go_on_after_a_kill(tmp_path: Path):
     """torchrun with gloo: world size logged, one set of markers; killed inside an epoch and resumed, the weights are the same."""
     more = (*DDP, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=20")
-    whole = start(words(tmp_path / "whole", "--seed", "4", *more), ("-m", "torch.distributed.run", *RANKS))
+    whole = start(words(tmp_path / "whole", "--seed", "4", *more), PLAIN)
     out, err = whole.communicate(timeout=120)
     assert whole.returncode == 0, err
     assert out.count("target reached") == 1
@@ -238,7 +239,7 @@ def test_a_rank_that_raises_ends_the_run_on_all(tmp_path: Path, rank: int, fault
     """Within seconds, exit not 0, the log aborted and finished (or none, before the clock), and the cause named."""
     began = time.monotonic()
     faults = ("--set", f"fake.fault={fault}", "--set", f"fake.fault_rank={rank}", "--set", "fake.step_ms=5")
-    child = start(words(tmp_path, "--seed", "4", *TORCH, *faults), TORCHRUN)
+    child = start(words(tmp_path, "--seed", "4", *TORCH, *faults), PLAIN)  # how soon a rank is gone, and the other is sent a signal, is part of it
     _, err = child.communicate(timeout=90)
     assert child.returncode != 0 and f"broken on purpose in {fault}" in err and time.monotonic() - began < 60
     if fault == "setup":

@@ -9,6 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from submissions import compliance_check
 from submissions.cli import compare, score
 from submissions.pack import bundle as package
 from submissions.pack.bundle import pack, verify
@@ -60,6 +61,15 @@ def test_a_byte_that_changed_after_the_seal_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_bundle_that_was_judged_is_judged_again_with_other_bytes(tmp_path: Path) -> None:
+    """Findings are kept for the same bytes: sealing, scoring and reporting ask for them one after the other."""
+    bundle = sealed(tmp_path, bytes)
+    before = compliance_check.findings(bundle)
+    assert compliance_check.findings(bundle) is before and not compliance_check.errors(bundle)
+    bundle.write_bytes(bundle.read_bytes()[:-1])
+    assert compliance_check.errors(bundle)
+
+
 def test_a_folder_that_was_unpacked_from_a_bundle_is_held_against_its_manifest(tmp_path: Path) -> None:
     """It has no seal, and still a manifest and records."""
     from compliance.bundle.archive import unpack

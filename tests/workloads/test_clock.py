@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from harness.request import reading
 from harness.training import run_set, timed_run
 from harness.training.mllog_writer import Log
 from suite import events, registry
+from suite.cli import Options
 from suite.errors import JudgedError
 from suite.rounds import Profile
 
@@ -82,7 +84,12 @@ def guarded(small: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Guard]:
 def train(workload: str, results: Path, data: Path | None) -> None:
     """As the command does, to the first step."""
     with pytest.raises(JudgedError, match="FirstStep"):
-        run_set.train_set(workload, reading(Profile.SMOKE, data, results, None, spelt(workload)), seed=1, runs=1)
+        run_set.train_set(workload, asked(workload, results, data), seed=1, runs=1)
+
+
+def asked(workload: str, results: Path, data: Path | None = None) -> Options:
+    """On one thread: two would wait for one another beside other tests."""
+    return replace(reading(Profile.SMOKE, data, results, None, spelt(workload)), threads=1)
 
 
 @pytest.mark.slow
@@ -109,4 +116,4 @@ def test_the_guard_sees_an_album_that_is_read_too_early(small: Path, guarded: Gu
     """The negative control: a workload that is not told what is in its data reads them before the clock."""
     monkeypatch.setattr(timed_run, "informed_ranks", lambda request, run, ranks: run)
     with pytest.raises(JudgedError, match="was opened before the clock"):
-        run_set.train_set("resnet50", reading(Profile.SMOKE, None, small / "results", None, spelt("resnet50")), seed=1, runs=1)
+        run_set.train_set("resnet50", asked("resnet50", small / "results"), seed=1, runs=1)

@@ -1,5 +1,6 @@
 """What a sample's answer needs can travel as bytes: every workload's answers from payloads are those from its samples."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ def test_answers_from_payloads_are_answers_from_samples(workload: str, small: Pa
     """A payload that loses a byte, a number or a size would be another sample on the other side of the network."""
     settings = [f"{key}={value}" for key, value in SETTINGS[workload].items()]
     options = reading(Profile.SMOKE, None, small / "results", None, (*settings, *FIXED.get(workload, ("batching.max_batch=4",))))
+    options = replace(options, threads=1)  # two would wait for one another beside other tests
     bench = set_up(workload, options, random_weights(workload, options))
     inference, _ = bench.system.open()
     samples = [1, 0, 1][: bench.system.batching.max_batch]

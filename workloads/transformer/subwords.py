@@ -10,6 +10,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 from typing import Final
 
@@ -44,8 +45,7 @@ def is_word(character: str) -> bool:
 
 def tokens_of(text: str) -> list[str]:
     """Split between letters or digits and other characters; a single space between two words is dropped, since joining restores it."""
-    starts = [place for place in range(1, len(text)) if is_word(text[place]) != is_word(text[place - 1])]
-    runs = [text[start:stop] for start, stop in zip([0, *starts], [*starts, len(text)], strict=True)] if text else []
+    runs = ["".join(run) for _, run in groupby(text, is_word)]
     return [run for place, run in enumerate(runs) if run != " " or place in (0, len(runs) - 1)]
 
 
@@ -142,25 +142,34 @@ def build(lines: Iterable[str], size: int) -> Subwords:
     """Build the vocabulary closest to the wanted size, by searching for the minimum count of a subtoken."""
     counts = Counter(token for line in lines for token in tokens_of(line))
     alphabet = ESCAPING | {character for token in counts for character in token}
-    return Subwords(_searched(counts, alphabet, size, LEAST_COUNT, MOST_COUNT))
+    return Subwords(_searched(Text(counts, alphabet), size, LEAST_COUNT, MOST_COUNT))
 
 
-def _searched(counts: Mapping[str, int], alphabet: Collection[str], size: int, least: int, most: int) -> list[str]:
+class Text:
+    """What a vocabulary is built from, whatever the minimum count."""
+
+    def __init__(self, counts: Mapping[str, int], alphabet: Collection[str]) -> None:
+        self.tokens = [(escape(token, alphabet), count) for token, count in counts.items()]
+        self.alphabet = alphabet
+        self.first = _candidates(self.tokens, frozenset([*RESERVED, *alphabet]), 1)
+        """The candidates of the first iteration, which takes the most time."""
+
+
+def _searched(text: Text, size: int, least: int, most: int) -> list[str]:
     middle = (least + most) // 2
-    found = subtokens_of(counts, alphabet, middle)
+    found = subtokens_of(text, middle)
     if abs(len(found) - size) < size * THRESHOLD_SHARE or least >= most or middle < 2:
         return found
     bounds = (middle + 1, most) if len(found) > size else (least, middle - 1)
-    other = _searched(counts, alphabet, size, *bounds)
+    other = _searched(text, size, *bounds)
     return min(found, other, key=lambda subtokens: abs(len(subtokens) - size))
 
 
-def subtokens_of(counts: Mapping[str, int], alphabet: Collection[str], least: int) -> list[str]:
+def subtokens_of(text: Text, least: int) -> list[str]:
     """Build the subtoken list for one minimum count: cut all tokens with the known subtokens, count substrings that start at a cut, keep frequent ones."""
-    tokens = [(escape(token, alphabet), count) for token, count in counts.items()]
-    subtokens, longest = [*RESERVED, *sorted(alphabet)], 1
-    for _ in range(ITERATIONS):
-        subtokens, longest = _kept(_candidates(tokens, frozenset(subtokens), longest), alphabet, least)
+    subtokens, longest = _kept(text.first.copy(), text.alphabet, least)
+    for _ in range(ITERATIONS - 1):
+        subtokens, longest = _kept(_candidates(text.tokens, frozenset(subtokens), longest), text.alphabet, least)
     return subtokens
 
 

@@ -176,7 +176,7 @@ def test_full_size() -> None:
     """One training step and one step of decoding as MLPerf has the model: width 1024, WMT16's vocabulary."""
     network = model.start(1, 32_320, 1024, LAYERS, 0.2).train()
     assert sum(parameter.numel() for parameter in network.parameters()) == pytest.approx(160e6, rel=0.05)
-    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, fused=True)
     losses = []
     for _ in range(2):
         optimizer.zero_grad()

@@ -133,7 +133,7 @@ def blobs(body: Any) -> dict[str, Any]:
                 name = f"layer{stage - 1}.{block}.{ours}"
                 if name in state:
                     found[f"res{stage}_{block}_{theirs}"] = state[name]
-    made: dict[str, Any] = {name: random.normal(size=tuple(value.shape)).astype(np.float32) for name, value in found.items()}
+    made: dict[str, Any] = {name: random.standard_normal(tuple(value.shape), dtype=np.float32) for name, value in found.items()}
     return made | {"fc1000_w": np.zeros((10, 5)), "conv1_b": np.zeros(64, dtype=np.float32)}
 
 

@@ -77,7 +77,8 @@ def test_resume_in_an_epoch_is_exact(make_run: MakeRun, tmp_path: Path) -> None:
 def test_steps_learn(make_run: MakeRun) -> None:
     """A step that forgets backward, zero_grad or the rate would leave the loss where it was."""
     training = MaskRCNNTraining(make_run(global_batch_size=4, data__micro_batch=4, opt_base_learning_rate=0.005, opt_learning_rate_warmup_steps=2))
-    losses = [training.loss() for epoch in range(1, 5) for _ in training.train_epoch(epoch)]
+    torch.manual_seed(1)
+    losses = [training.loss() for epoch in range(1, 4) for _ in training.train_epoch(epoch)]
     assert sum(losses[-3:]) < 0.8 * sum(losses[:3])
 
 

@@ -120,12 +120,12 @@ def test_the_vocabulary_is_that_of_the_published_method() -> None:
     counts = Counter(tokens_of("the then these there a an and ant banana band the the and and lower lowest newer newest wider"))
     alphabet = ESCAPING | {character for token in counts for character in token}
     for least in (1, 2, 3, 5):
-        assert subwords.subtokens_of(counts, alphabet, least) == by_hand(counts, set(alphabet), least)
+        assert subwords.subtokens_of(subwords.Text(counts, alphabet), least) == by_hand(counts, set(alphabet), least)
 
 
 def test_a_small_vocabulary_made_by_hand() -> None:
     """`aa aa aa ab`: `aa_` thrice is worth a subtoken at a minimum of 2, `ab_` is not, and `a` keeps what `aa_` has left it."""
-    found = subwords.subtokens_of({"aa": 3, "ab": 1}, ESCAPING | {"a", "b"}, 2)
+    found = subwords.subtokens_of(subwords.Text({"aa": 3, "ab": 1}, ESCAPING | {"a", "b"}), 2)
     assert found[:3] == ["<pad>", "<EOS>", "aa_"]
     assert set(found[3:]) == ESCAPING | {"a", "b"}
 

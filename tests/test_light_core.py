@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -13,12 +12,10 @@ PIP = [sys.executable, "-m", "pip"]
 
 @pytest.fixture(scope="module")
 def light(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the light core's wheel, by the pip of this environment; give the folder of its commands."""
-    home, wheels = tmp_path_factory.mktemp("light"), tmp_path_factory.mktemp("wheels")
-    here = ["--no-build-isolation"] if find_spec("hatchling") else []
-    subprocess.run([*PIP, "wheel", "-q", "--no-deps", *here, "-w", wheels, str(ROOT)], check=True)
+    """Install the light core from its folder, by the pip of this environment; give the folder of its commands."""
+    home = tmp_path_factory.mktemp("light")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", home], check=True)
-    subprocess.run([*pip_of(home / "bin"), "install", "-q", "--no-compile", "-c", ROOT / "constraints.txt", *wheels.iterdir()], check=True)
+    subprocess.run([*pip_of(home / "bin"), "install", "-q", "--no-compile", "-c", ROOT / "constraints.txt", str(ROOT)], check=True)
     return home / "bin"
 
 

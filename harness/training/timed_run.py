@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from typing import NoReturn
 
 import click
 
@@ -129,23 +130,33 @@ def inside_clock(job: Job, campaign: Campaign, index: int, log: Log, observation
         job.watch.last_words = lambda failure: abort(job, campaign, index, log, failure, observation)
     try:
         yield
-    except (LogError, TemporaryError, Interrupted):
+    except (LogError, TemporaryError):
         raise
+    except Interrupted as error:
+        failure = job.ranks.failure()
+        if failure is None or failure.lost:
+            raise
+        end_aborted(job, campaign, index, log, error, failure)  # a rank that fails says so first; then torchrun signals the others
     except Exception as error:
         failure = job.ranks.cause(error)  # a failed rank breaks the others' collectives, and torchrun sends them a signal
         if job.signals.received and not failure:
             raise job.signals.received from error
         if failure and failure.lost:
             raise failure.error() from error
-        told = failure.sentence if failure else sentence(error)
-        if not failure:
-            job.ranks.fail(told)  # before the log is finished: the others' collectives fail as soon as this rank is gone
-        if job.ranks.leads:
-            attempts.finish(job, campaign, index, log, Ending.BROKEN)
-            end_run(job.place.results, job.name, campaign, index, Ending.BROKEN)
-        if lacks(error):  # that folder outlives the run's own state
-            raise KernelError(f"{lacking(job.name, job.precision, error)}; {noted(job.entry.results / STATE, job.ranks.rank, error)}") from error
-        raise JudgedError(f"{job.name}: run {index} aborted: {told}; {noted(job.state(index), job.ranks.rank, error)}") from error
+        end_aborted(job, campaign, index, log, error, failure)
+
+
+def end_aborted(job: Job, campaign: Campaign, index: int, log: Log, error: Exception, failure: Failure | None) -> NoReturn:
+    """Finish the log as aborted, and raise why; `failure`: another rank's."""
+    told = failure.sentence if failure else sentence(error)
+    if not failure:
+        job.ranks.fail(told)  # before the log is finished: the others' collectives fail as soon as this rank is gone
+    if job.ranks.leads:
+        attempts.finish(job, campaign, index, log, Ending.BROKEN)
+        end_run(job.place.results, job.name, campaign, index, Ending.BROKEN)
+    if lacks(error):  # that folder outlives the run's own state
+        raise KernelError(f"{lacking(job.name, job.precision, error)}; {noted(job.entry.results / STATE, job.ranks.rank, error)}") from error
+    raise JudgedError(f"{job.name}: run {index} aborted: {told}; {noted(job.state(index), job.ranks.rank, error)}") from error
 
 
 def abort(job: Job, campaign: Campaign, index: int, log: Log, failure: Failure, observation: Observation | None) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -19,10 +20,13 @@ from warm import Child, Warm
 
 from harness import distributed
 from harness.distributed import Alone, Failure, Group, RankFailed, RankLost, Watch, launched
+from harness.training import timed_run
+from harness.training.loop import Ending
 from harness.training.seeds import of_rank
 from harness.training.state.checkpointing import generations
-from suite.errors import RequestError
+from suite.errors import JudgedError, RequestError
 from suite.process.launcher import from_environment
+from suite.process.signals import Terminated
 
 RANKS = ("--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "harness")
 PLAIN = ("-m", "torch.distributed.run", *RANKS)
@@ -186,6 +190,21 @@ def test_a_collective_that_fails_with_nobodys_word_is_a_lost_rank(monkeypatch: p
     assert first.cause(broken) == Failure(sentence="rank 1: out of memory", lost=False)
 
 
+@pytest.mark.parametrize(("lost", "raised"), [(False, JudgedError), (True, Terminated)])
+def test_a_signal_behind_the_failure_of_another_rank_aborts_the_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lost: bool, raised: type[Exception]):
+    """torchrun signals whoever is left: the log was kept as of a run that goes on. Behind a lost rank it does go on."""
+    store, ends = Store(), list[object]()
+    monkeypatch.setattr(timed_run.attempts, "finish", lambda *given: ends.append(given[-1]))
+    monkeypatch.setattr(timed_run, "end_run", lambda *given: ends.append(given[-1]))
+    place = SimpleNamespace(results=tmp_path)
+    job: Any = SimpleNamespace(name="fake", ranks=Group(store, 0, 0, 2), watch=None, place=place, state=lambda index: tmp_path)
+    Group(store, 1, 1, 2).fail("broken on purpose", lost=lost)
+    nothing: Any = None
+    with pytest.raises(raised, match="interrupted" if lost else "run 0 aborted: rank 1: broken on purpose"), timed_run.inside_clock(job, nothing, 0, nothing):
+        raise Terminated("interrupted by SIGTERM")
+    assert ends == ([] if lost else [Ending.BROKEN] * 2)
+
+
 def test_a_rank_that_comes_out_by_itself_is_left_alone(monkeypatch: pytest.MonkeyPatch):
     """gloo raises in the collective: the main thread ends the log then."""
     monkeypatch.setattr(distributed, "WATCH_S", 0.01)
@@ -239,7 +258,7 @@ def test_a_rank_that_raises_ends_the_run_on_all(tmp_path: Path, rank: int, fault
     """Within seconds, exit not 0, the log aborted and finished (or none, before the clock), and the cause named."""
     began = time.monotonic()
     faults = ("--set", f"fake.fault={fault}", "--set", f"fake.fault_rank={rank}", "--set", "fake.step_ms=5")
-    child = start(words(tmp_path, "--seed", "4", *TORCH, *faults), PLAIN)  # how soon a rank is gone, and the other is sent a signal, is part of it
+    child = start(words(tmp_path, "--seed", "4", *TORCH, *faults), TORCHRUN)
     _, err = child.communicate(timeout=90)
     assert child.returncode != 0 and f"broken on purpose in {fault}" in err and time.monotonic() - began < 60
     if fault == "setup":

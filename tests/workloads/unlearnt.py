@@ -26,6 +26,7 @@ Labels: TypeAlias = npt.NDArray[np.int64]
 NEIGHBOURS: Final = 5
 PIECE_PX: Final = 16
 ORIENTATIONS: Final = 8
+BINS: Final = 64
 WITHIN: Final = np.pad(ndimage.generate_binary_structure(2, 1)[None], ((1, 1), (0, 0), (0, 0)))
 """The four neighbours of a pixel, all in its own mask."""
 
@@ -95,20 +96,24 @@ def woven(picture_HWC: Floats) -> Mapping[str, Floats]:
     return found
 
 
-def otsu(level_HW: Floats) -> float:
-    """Choose the level that parts the pixels best in two (Otsu 1979)."""
-    counts, edges = np.histogram(level_HW, bins=64)
-    centres, below = (edges[:-1] + edges[1:]) / 2, np.cumsum(counts)
-    mass = np.cumsum(counts * centres)
-    above = below[-1] - below
+def otsu(level_MHW: Floats) -> Floats:
+    """Choose the level of each map that parts its pixels best in two (Otsu 1979)."""
+    low_M, high_M = level_MHW.min(axis=(1, 2)), level_MHW.max(axis=(1, 2))
+    width_M = np.maximum(high_M - low_M, 1e-9) / BINS
+    bin_MHW = np.minimum(((level_MHW - low_M[:, None, None]) / width_M[:, None, None]).astype(int), BINS - 1)
+    counts = np.bincount((bin_MHW + BINS * np.arange(len(low_M))[:, None, None]).ravel(), minlength=BINS * len(low_M)).reshape(-1, BINS)
+    centres, below = low_M[:, None] + width_M[:, None] * (np.arange(BINS) + 0.5), np.cumsum(counts, axis=1)
+    mass = np.cumsum(counts * centres, axis=1)
+    above = below[:, -1:] - below
     with np.errstate(divide="ignore", invalid="ignore"):
-        between = below * above * (mass / below - (mass[-1] - mass) / above) ** 2
-    return float(edges[1:][np.nanargmax(between)])
+        between = below * above * (mass / below - (mass[:, -1:] - mass) / above) ** 2
+    found: Floats = low_M + width_M * (1 + np.nan_to_num(between, nan=-1.0).argmax(axis=1))
+    return found
 
 
 def masks(level_MHW: Floats, shares: tuple[float, ...]) -> Flags:
     """Cut each map at Otsu's level, moved by shares of the spread, all maps with the first share first; a mask has less than half of the border."""
-    level_M, spread_M = np.array([otsu(level_HW) for level_HW in level_MHW]), level_MHW.std(axis=(1, 2))
+    level_M, spread_M = otsu(level_MHW), level_MHW.std(axis=(1, 2))
     mask_SHW = np.concatenate([level_MHW > (level_M + share * spread_M)[:, None, None] for share in shares])
     edge_SE = np.concatenate([mask_SHW[:, 0], mask_SHW[:, -1], mask_SHW[:, :, 0], mask_SHW[:, :, -1]], axis=1)
     found: Flags = ndimage.binary_opening(mask_SHW ^ (edge_SE.mean(axis=1) > 0.5)[:, None, None], WITHIN)
@@ -127,25 +132,24 @@ def largest(mask_MHW: Flags) -> Flags:
 
 
 @cache
-def shrunk(length: int) -> Floats:
-    """Return what makes a row of that length a row of PIECE_PX by averages, as a matrix."""
-    every = Image.fromarray(np.eye(length, dtype=np.float32))
-    return np.asarray(every.resize((length, PIECE_PX), Image.Resampling.BOX), dtype=np.float64)
-
-
-def within(flag_L: Flags) -> Floats:
-    """Return the matrix that cuts a line to where it is set, all of it where it is nowhere, and brings that to PIECE_PX."""
-    places = np.flatnonzero(flag_L) if flag_L.any() else np.arange(len(flag_L))
-    first, end = int(places[0]), int(places[-1]) + 1
-    found = np.zeros((PIECE_PX, len(flag_L)))
-    found[:, first:end] = shrunk(end - first)
+def shrunk(first: int, end: int, length: int) -> Floats:
+    """Return what cuts a line of that length and makes the piece one of PIECE_PX by averages, as a matrix."""
+    every = Image.fromarray(np.eye(end - first, dtype=np.float32))
+    found = np.zeros((PIECE_PX, length))
+    found[:, first:end] = every.resize((end - first, PIECE_PX), Image.Resampling.BOX)
     return found
+
+
+def within(flag_ML: Flags) -> Floats:
+    """Return the matrices that cut lines to where they are set, all of a line where it is nowhere, and bring them to PIECE_PX."""
+    length = flag_ML.shape[1]
+    first_M, end_M = flag_ML.argmax(axis=1), length - flag_ML[:, ::-1].argmax(axis=1)
+    return np.stack([shrunk(first, end, length) for first, end in zip(first_M.tolist(), end_M.tolist(), strict=True)])
 
 
 def cropped(level_MHW: npt.NDArray[Any], mask_MHW: Flags) -> Floats:
     """Cut each map to where its mask is, and bring it to one size."""
-    down_MPH = np.stack([within(flag_H) for flag_H in mask_MHW.any(axis=2)])
-    across_MPW = np.stack([within(flag_W) for flag_W in mask_MHW.any(axis=1)])
+    down_MPH, across_MPW = within(mask_MHW.any(axis=2)), within(mask_MHW.any(axis=1))
     found: Floats = down_MPH @ level_MHW.astype(np.float64) @ across_MPW.swapaxes(1, 2)
     return found
 

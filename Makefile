@@ -3,9 +3,9 @@
 PYTHON ?= python3
 TORCH_INDEX ?=
 BIN := .venv/bin
-# Two files of tests at a time: what is timed has to hold beside other work, too.
+# Three files of tests at a time, on two cores: many tests wait for processes, and what is timed has to hold beside other work, too.
 # In the order of the folders: by default files with many tests come first, and slow ones with few are left for one worker alone.
-WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
+WORKERS := -n 3 --dist loadfile --no-loadscope-reorder
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 # Many images set it, and then each of the hundreds of processes that the tests start compiles podium anew: a third of their time.
 unexport PYTHONDONTWRITEBYTECODE
@@ -16,7 +16,7 @@ help:
 	@echo "make hello  the smallest workload from training to a verified bundle, in a minute: a first look"
 	@echo "make demo   train and serve ResNet-50, judge it, seal it"
 	@echo "make test   all tests"
-	@echo "make quick  the tests that take less than about a second each"
+	@echo "make quick  the tests that take less than about half a second each"
 	@echo "make check  lint, types, layers"
 	@echo "make docs   the documentation site, in build/site"
 

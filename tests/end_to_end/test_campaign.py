@@ -237,6 +237,7 @@ def test_a_wrong_request_is_one_sentence_and_exit_2(podium: Podium, tmp_path: Pa
     assert "Traceback" not in outcome.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["verify", "score", "compare", "check"])
 @pytest.mark.parametrize("content", [None, b"\x28\xb5\x2f\xfd" * 9], ids=["missing", "garbage"])
 def test_what_cannot_be_read_is_exit_1_without_a_traceback(podium: Podium, tmp_path: Path, command: str, content: bytes | None) -> None:

@@ -54,6 +54,7 @@ def test_a_format_that_crashes_is_not_ready_and_those_behind_it_are_tried(fault:
     assert found["bf16"]["why"] == why
 
 
+@pytest.mark.slow
 def test_a_framework_that_loads_for_long_refuses_nothing(monkeypatch: pytest.MonkeyPatch):
     """From a busy network file system that took more than a trial may: training in bf16 was refused, and the machine said to lack it."""
     monkeypatch.setattr(dtype_trials, "LIMIT_S", 0.1)

@@ -15,6 +15,7 @@ from workloads.ssd import data, model
 WEIGHTS = "model.start_weights=resnet34-333f7ec4.pth"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("assignments", "words"),
     [

@@ -86,6 +86,7 @@ POSTPONED = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "second", "code"), [(signal.SIGINT, signal.SIGINT, 130), (signal.SIGTERM, signal.SIGINT, 143)])
 def test_a_second_one_ends_at_once_with_a_sentence(first: signal.Signals, second: signal.Signals, code: int):
     """Whoever presses Ctrl-C again does not want to wait for what the first began, nor to read a traceback."""
@@ -106,6 +107,7 @@ def test_an_end_that_does_not_come_is_made():
     assert found == 143 and "not at an end after 1 s" in told and seconds < 15
 
 
+@pytest.mark.slow
 def test_a_block_that_does_not_look_is_interrupted_all_the_same():
     """A step may hang in a collective or in a loader."""
     found, told, seconds = run(POSTPONED, (0, signal.SIGINT))

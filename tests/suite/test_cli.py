@@ -111,6 +111,7 @@ def test_help_is_a_command_too() -> None:
     assert podium("help", "train").stdout.startswith("Usage: podium train [OPTIONS] WORKLOAD") and podium("help", "trian").returncode == 2
 
 
+@pytest.mark.slow
 def test_without_a_command_the_help_is_on_stdout() -> None:
     """It stood on stderr, behind `podium: `."""
     result = podium()

@@ -78,6 +78,7 @@ def test_a_broken_package_is_one_warning_and_the_judge_goes_on(kind: str, tmp_pa
     assert told == outcome.stderr.splitlines() and len(told) == (kind != "a broken schema"), outcome.stderr  # schemas are read where trees are judged
 
 
+@pytest.mark.slow
 def test_a_broken_package_costs_its_own_workload_alone(tmp_path: Path) -> None:
     """`doctor` and `train` of other workloads are none of its business; its own is missing, exit 3."""
     environment = plugin(tmp_path / "site", __init__="raise RuntimeError('half written')\n")

@@ -92,6 +92,7 @@ def test_keeping_memory_is_harmless() -> None:
     assert float(torch.ones(1000, 1000).sum()) == 1e6
 
 
+@pytest.mark.slow
 def test_torchvision_is_imported_without_the_compiler() -> None:
     """Its import takes a second of each process that serves; whoever asks torchvision for it gets torch's own answer."""
     program = (

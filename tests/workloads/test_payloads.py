@@ -15,6 +15,7 @@ from suite.workload import PayloadInference, PayloadPredictor
 FIXED = {"maskrcnn": ("batching.max_batch=2",), "minigo": ("batching.max_batch=4",)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workload", sorted(SETTINGS))
 def test_answers_from_payloads_are_answers_from_samples(workload: str, small: Path) -> None:
     """A payload that loses a byte, a number or a size would be another sample on the other side of the network."""

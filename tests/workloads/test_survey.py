@@ -55,6 +55,7 @@ def test_every_part_has_a_hash_and_every_split_a_count(workload: str, small: Pat
     assert again["sha256"] == found["sha256"] and again["samples"] == found["samples"] and again["manifest"] != found["manifest"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workload", PICTURES)
 def test_broken_pictures_are_named_and_can_be_left_out(workload: str, small: Path) -> None:
     """Truncated, empty and unreadable files, as training named them before there was a look of its own; then a run has the others."""

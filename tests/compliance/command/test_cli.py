@@ -137,6 +137,7 @@ def test_an_explanation_has_words_of_users() -> None:
         assert each.document.__name__ not in run(each.id, command=explain).stdout.partition("\n")[0].split()
 
 
+@pytest.mark.slow
 def test_the_judge_needs_no_framework_and_starts_at_once() -> None:
     """Neither parsers nor rules are loaded for the help, and nothing heavy ever."""
     code = "import sys; from compliance.cli import check; assert not {'msgspec', 'jsonschema', 'compliance.judge'} & set(sys.modules)"

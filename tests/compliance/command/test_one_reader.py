@@ -49,6 +49,7 @@ def taken(pattern: str | bytes) -> bool:
     return any(re.search(r"[A-Za-z]{3}.*\d", match.group()) for line in LINES for match in re.finditer(text, line))
 
 
+@pytest.mark.slow
 def test_no_other_module_takes_a_value_out_of_a_line() -> None:
     """A second expression for the same line takes, sooner or later, another line."""
     found = {}

@@ -113,6 +113,7 @@ def test_a_hook_runs_for_the_files_that_it_is_about(hook: str, file: str, wanted
     assert bool(re.search(found["files"], file)) is wanted
 
 
+@pytest.mark.slow
 def test_a_hook_judges_files_from_the_repositorys_root(tmp_path: Path) -> None:
     """pre-commit gives several files at once, by relative paths; one broken file fails the commit."""
     (tmp_path / "tree").symlink_to(BASE / "tree")

@@ -37,6 +37,7 @@ def has_logs(entry: Path) -> bool:
     return (entry / "performance" / "run_1" / "mlperf_log_detail.txt").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ROUNDS)
 def test_every_entry_is_valid_and_of_its_round(version: str) -> None:
     judge = Judge()

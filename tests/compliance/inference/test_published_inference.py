@@ -197,6 +197,7 @@ def test_long_answers_are_told_apart_behind_their_first_bytes(tmp_path: Path) ->
     assert [sample for sample, _ in found.differing] == [1]
 
 
+@pytest.mark.slow
 def test_an_answer_across_pieces_is_one(tmp_path: Path) -> None:
     """The file is read a megabyte at a time; an answer of three must not be cut."""
     found, flaws = tally(tmp_path, '[\n{ "seq_id" : 0, "qsl_idx" : 0, "data" : "' + "AB" * (3 << 20) + '" }\n]\n')

@@ -139,6 +139,7 @@ def test_a_parser_notes_no_more_than_it_can_hold(tmp_path: Path, name: str) -> N
     assert len(found.flaws) < 1500
 
 
+@pytest.mark.slow
 @quick
 @given(content=st.one_of(st.binary(max_size=300), spoilt(NEW.encode()), spoilt(OLD.encode()), spoilt(DETAIL.encode())))
 def test_the_round_of_any_file_is_one_that_there_is_or_none(tmp_path: Path, content: bytes) -> None:

@@ -211,6 +211,7 @@ def test_void_records_are_parted_from_those_that_stand() -> None:
 GARBAGE = st.binary(max_size=200) | st.text(alphabet=':ML OG{}[]",0123456789.eE+-\n\\u"nulkeyvatimsd', max_size=200).map(str.encode)
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(GARBAGE | st.sampled_from([EVENT % (b"run_stop", b"null") + b"\n", b":::MLLOG ", b'{ "seq_id" : 1,', b"]\n", b"top1="]), max_size=6))
 def test_no_garbage_makes_a_parser_fail(tmp_path: Path, pieces: list[bytes]) -> None:
@@ -221,6 +222,7 @@ def test_no_garbage_makes_a_parser_fail(tmp_path: Path, pieces: list[bytes]) -> 
         read(SourceFile(path))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.integers(0, 10**5), value=st.integers(0, 255), name=st.sampled_from(["mlperf_log_summary.txt", "mlperf_log_detail.txt", "run.json"]))
 @example(place=384, value=128, name="run.json")  # in a field's name, which the schema does not know then

@@ -322,6 +322,7 @@ def test_a_framework_may_be_spelled_with_more(tree: Path, framework: str | None)
     assert "entry.system" not in errors(tree)
 
 
+@pytest.mark.slow
 def test_a_field_that_a_description_lacks_is_told(tree: Path) -> None:
     """Null is a word, absence is none."""
     document = json.loads((tree / SYSTEM).read_text())

@@ -138,6 +138,7 @@ FRACTIONS = st.floats(-1, 2, allow_nan=False).filter(lambda value: not value.is_
 LEAVES = st.none() | st.booleans() | st.integers(-2, 2) | FRACTIONS | st.text(max_size=2) | st.lists(st.integers(0, 3), max_size=2)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(LINES), st.data())
 def test_the_published_schema_and_the_reader_agree(line: dict[str, Any], data: st.DataObject):

@@ -88,11 +88,13 @@ def test_no_accepted_log_is_broken() -> None:
             assert (result.verdict, errors) == (Verdict.VALID, set()), path
 
 
+@pytest.mark.slow
 def test_every_set_is_valid_also_the_one_with_a_run_that_did_not_converge() -> None:
     judge = Judge()
     assert {str(folder): judge.result(str(folder)).verdict for folder in sets()} == {str(folder): Verdict.VALID for folder in sets()}
 
 
+@pytest.mark.slow
 def test_organisations_and_rounds_have_no_error() -> None:
     judge = Judge()
     for name in ROUNDS:
@@ -112,6 +114,7 @@ def test_what_the_official_checker_accepts_is_valid_here(round_name: str) -> Non
         assert judge.result(str(folder_of(round_name) / path)).verdict is Verdict.VALID, path
 
 
+@pytest.mark.slow
 def test_warnings_are_those_that_accepted_logs_give_reason_for() -> None:
     """A new warning on accepted logs has to be looked at before it is shipped."""
     judge = Judge()

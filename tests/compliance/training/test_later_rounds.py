@@ -43,6 +43,7 @@ def test_every_published_set_is_valid_and_of_its_round() -> None:
         assert (result.round, result.verdict) == (folder.relative_to(CORPUS).parts[0].replace("_", "-"), Verdict.VALID), folder
 
 
+@pytest.mark.slow
 @needs_corpus
 def test_a_set_is_of_its_round_also_where_no_folder_says_so(tmp_path: Path) -> None:
     """Days and benchmarks tell it."""
@@ -53,6 +54,7 @@ def test_a_set_is_of_its_round_also_where_no_folder_says_so(tmp_path: Path) -> N
             assert Judge().round_for(recognise(folder)) == origin.parent.name.replace("_", "-"), folder
 
 
+@pytest.mark.slow
 @needs_corpus
 def test_factors_are_the_published_ones() -> None:
     """MLCommons files a factor beside each set that has one; the others have none."""

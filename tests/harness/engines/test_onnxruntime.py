@@ -84,6 +84,7 @@ def call(cache: Path) -> Callable[..., Any]:
     return OnnxRuntimeEngine().compile(small(), plan(cache)).open()
 
 
+@pytest.mark.slow
 def test_every_batch_size_is_answered_as_the_source_answers(call: Callable[..., Any]) -> None:
     """An export with the example's batch size baked in answers batches of that size alone."""
     for size in (1, 3, 8, 2):
@@ -211,6 +212,7 @@ def test_an_exporter_s_colours_are_not_part_of_the_sentence(tmp_path: Path) -> N
         export.attempt(small(), Small(), tmp_path / "x.onnx", by_paint)
 
 
+@pytest.mark.slow
 def test_nothing_half_written_is_left_where_an_export_fails(tmp_path: Path) -> None:
     with pytest.raises(MissingError, match=r"small cannot be exported to ONNX \(dynamo\): "):
         OnnxRuntimeEngine().compile(small(Unexportable()), plan(tmp_path))

@@ -219,6 +219,7 @@ def test_without_graphs_a_profile_has_one_context(cache: Path) -> None:
     assert len(named("create_execution_context")) == 1
 
 
+@pytest.mark.slow
 def test_a_cache_goes_round_where_it_lies(cache: Path) -> None:
     """A recorded graph would copy it at every step; one buffer would be written while it is read."""
     executable = made(step(), plan(cache))

@@ -197,6 +197,7 @@ def test_an_invalid_run_names_rule_knob_and_value_and_is_not_repeated_against_th
     assert record.verdict == "INVALID" and record.hints[0].knob == "server.target_qps" and record.hints[0].value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("valid_at", "tries", "problems"), [(2, 2, []), (3, 3, []), (9, 5, ["Server performance run 1 is INVALID"])])
 def test_an_invalid_run_is_repeated_as_advised_a_few_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], valid_at: int, tries: int, problems: list[str]

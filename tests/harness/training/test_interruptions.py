@@ -102,6 +102,7 @@ def test_a_run_killed_before_its_first_checkpoint_begins_again(tmp_path: Path):
     assert list((results / ".podium" / "superseded").rglob("result_0.txt.partial"))
 
 
+@pytest.mark.slow
 def test_without_resume_an_unfinished_run_is_moved_aside(tmp_path: Path):
     """A new run begins with its own nonce; the old one is kept, and told."""
     results = tmp_path / "results"

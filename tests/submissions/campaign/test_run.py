@@ -261,6 +261,7 @@ def test_a_training_that_missed_its_target_is_not_taken_up(stage: Stage) -> None
     assert stage.steps()[0] == "train"
 
 
+@pytest.mark.slow
 def test_results_that_were_deleted_are_made_anew(stage: Stage) -> None:
     go(stage)
     stage.steps()
@@ -269,6 +270,7 @@ def test_results_that_were_deleted_are_made_anew(stage: Stage) -> None:
     assert stage.steps() == ["train", "infer", "check"]
 
 
+@pytest.mark.slow
 def test_a_set_that_the_judge_refuses_is_shown_and_the_next_campaign_begins_anew(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not trained again unasked, not served, and not the end of all campaigns here."""
     go(stage)
@@ -283,6 +285,7 @@ def test_a_set_that_the_judge_refuses_is_shown_and_the_next_campaign_begins_anew
     assert stage.steps() == ["train", "infer", "check"]
 
 
+@pytest.mark.slow
 def test_interrupted_serving_goes_on_with_what_is_missing(stage: Stage) -> None:
     go(stage)
     shutil.rmtree(stage.server.benchmark("resnet50"))
@@ -292,6 +295,7 @@ def test_interrupted_serving_goes_on_with_what_is_missing(stage: Stage) -> None:
     assert stage.steps() == ["infer server performance", "infer offline all", "check"]
 
 
+@pytest.mark.slow
 def test_a_run_that_the_judge_refuses_is_served_again(stage: Stage) -> None:
     go(stage)
     stage.steps()
@@ -300,6 +304,7 @@ def test_a_run_that_the_judge_refuses_is_served_again(stage: Stage) -> None:
     assert stage.steps() == ["infer server all", "check"]
 
 
+@pytest.mark.slow
 def test_a_run_that_loadgen_calls_invalid_is_done_again_without_its_accuracy_run(stage: Stage) -> None:
     go(stage)
     stage.steps()
@@ -346,6 +351,7 @@ def test_the_spelling_of_a_setting_does_not_matter(stage: Stage, tmp_path: Path)
     assert stage.steps()[0] == "train --resume"
 
 
+@pytest.mark.slow
 def test_advice_of_an_invalid_run_can_be_followed_without_training_again(stage: Stage) -> None:
     """Server's rate matters to Server's performance run alone; the rest stays."""
     go(stage)
@@ -354,6 +360,7 @@ def test_advice_of_an_invalid_run_can_be_followed_without_training_again(stage: 
     assert stage.steps() == ["infer server performance", "check"]
 
 
+@pytest.mark.slow
 def test_another_batch_size_serves_every_scenario_again(stage: Stage) -> None:
     go(stage)
     stage.steps()
@@ -422,6 +429,7 @@ def test_what_this_machine_lacks_is_told_with_its_own_exit_code(stage: Stage, mo
         go(stage)
 
 
+@pytest.mark.slow
 def test_a_named_system_is_looked_for_under_its_slug(stage: Stage) -> None:
     go(stage, "--system", "Host Torch FP32")
     stage.steps()
@@ -429,6 +437,7 @@ def test_a_named_system_is_looked_for_under_its_slug(stage: Stage) -> None:
     assert stage.steps() == ["check"]
 
 
+@pytest.mark.slow
 def test_another_engine_is_served_beside_the_first_without_training_again(stage: Stage) -> None:
     go(stage)
     stage.steps()

@@ -246,6 +246,7 @@ def test_every_file_of_a_site_can_be_reached_and_every_page_leads_back(site: Pat
     assert bundle in links(report) and bundle in links(site / "resnet50/training.html")
 
 
+@pytest.mark.slow
 def test_without_bundles_no_page_links_them(bundle: Path, tmp_path: Path) -> None:
     run(bundle, "-o", tmp_path / "site", "--bundles", "none")
     assert not [path for page in (tmp_path / "site").rglob("*.html") for path in links(page) if not path.is_file()]

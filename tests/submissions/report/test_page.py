@@ -93,6 +93,7 @@ def test_ids_are_unique(recorded: Path) -> None:
     assert sorted(set(ids)) == sorted(ids)
 
 
+@pytest.mark.slow
 def test_ids_are_unique_on_a_page_of_two_results(recorded: Path, tmp_path: Path) -> None:
     """A run before a change and one after it: a figure had the description of the other one's."""
     other = Path(shutil.copytree(recorded, tmp_path / "other"))
@@ -131,6 +132,7 @@ def test_a_bundle_without_records_says_what_is_not_known(bundle: Path) -> None:
         assert missing in text
 
 
+@pytest.mark.slow
 def test_records_are_drawn_and_no_longer_missed(recorded: Path) -> None:
     text = "".join(parsed(html(made(recorded))).text)
     assert "Latency over time" in text and "Use of the cores" in text
@@ -138,6 +140,7 @@ def test_records_are_drawn_and_no_longer_missed(recorded: Path) -> None:
     assert "measured p90 2 ms" in text, "the percentile that the scenario is judged by is marked"
 
 
+@pytest.mark.slow
 def test_batches_of_one_size_are_said(recorded: Path) -> None:
     """Without a chart and without a word, nobody knows whether batches were recorded at all."""
     assert "Every batch had 1 sample." in "".join(parsed(html(made(recorded))).text)
@@ -151,6 +154,7 @@ def test_a_broken_record_is_said_and_the_rest_is_drawn(recorded: Path) -> None:
     assert "top1 over time" in text
 
 
+@pytest.mark.slow
 def test_the_verdict_stands_first_and_says_what_it_covers(bundle: Path) -> None:
     text = " ".join("".join(parsed(html(made(bundle))).text).split())
     assert text.index("Valid") < text.index("Training") < text.index("Findings of the judge") < text.index("Provenance")

@@ -226,6 +226,7 @@ def test_the_machine_stands_below_the_axis_of_the_run(recorded: Path) -> None:
     assert [x for x, _ in cores.lines[0].points] == [0.0, 1.0, 2.0, 3.0, 4.0], "of 30 readings, five were taken during the run"
 
 
+@pytest.mark.slow
 def test_means_during_the_run_are_of_the_run(recorded: Path) -> None:
     (path,) = recorded.glob(f"open/*/results/*/*/*/performance/run_1/{TELEMETRY}")
     path.write_text("".join(line.replace("0.75", "0.01") if place > 5 else line for place, line in enumerate(path.read_text().splitlines(keepends=True))))

@@ -42,6 +42,7 @@ def test_devices_that_fill_no_whole_nodes_exchange_over_the_network_too() -> Non
     assert times[0] == 0 < times[1] == times[2] == times[3]
 
 
+@pytest.mark.slow
 def test_each_point_is_predicted_from_the_others_within_15_percent() -> None:
     """A model that only repeats what it was fitted to says nothing of other systems."""
     for point in data().point:

@@ -118,6 +118,7 @@ def test_a_broken_bundle_is_not_signed(bundle: Path, lab: Any, podium: Podium) -
     assert bundle.read_bytes() == bytes(data)
 
 
+@pytest.mark.slow
 def test_without_ssh_keygen_nobody_signs_and_verify_says_not_checked(
     signed: Path, lab: Any, podium: Podium, without_programs: Callable[[Sequence[str]], None]
 ) -> None:

@@ -210,6 +210,7 @@ def test_names_in_a_strangers_statement_are_only_shown(signed: Path, lab: Any, p
     assert "\x1b" not in answer.stdout and "\u202e" not in answer.stdout and "root" in answer.stdout
 
 
+@pytest.mark.slow
 def test_a_program_that_never_ends_does_not_hold_verify_up(signed: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, podium: Podium) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "ssh-keygen").write_text("#!/bin/sh\nexec sleep 300\n")

@@ -36,6 +36,7 @@ def test_the_smallest_count_passes_and_one_less_does_not(percentile: float):
         assert betainc(h, 1 + over, fraction(percentile)) < limit <= betainc(h - 1, 1 + over, fraction(percentile))
 
 
+@pytest.mark.slow
 @given(st.sampled_from(PERCENTILES), st.integers(662, 300_000))
 def test_the_estimate_discards_as_many_as_it_may(percentile: float, queries: int):
     """One more query discarded would be a latency that is not proven."""

@@ -74,6 +74,7 @@ def test_warm_up_runs_every_batch_size(system: GNMTInference, engine: PlainEngin
     assert [shapes[0][0] for shapes in engine.made[0].shapes] == [1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_answers_are_the_search_s(system: GNMTInference, checkpoint: Path) -> None:
     """Beam 10, length penalty 1, no coverage (inference v0.5), whatever sentences come together; raw int32 with the end mark."""
     system.load(range(10))

@@ -32,6 +32,7 @@ def equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bo
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
 
 
+@pytest.mark.slow
 def test_an_epoch_yields_each_global_batch(make_run: MakeRun) -> None:
     """The harness counts pairs by these numbers; each is trained on once."""
     training = GNMTTraining(make_run())

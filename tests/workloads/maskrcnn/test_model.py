@@ -137,6 +137,7 @@ def test_frozen_layers_are_frozen() -> None:
     assert body.bn1.eps == 0.0 and not any("bn" in name for name, _ in body.named_parameters())
 
 
+@pytest.mark.slow
 def test_a_batch_keeps_so_many_proposals(network: model.MaskRCNN) -> None:
     """The reference's number holds for the batch, torchvision's for each picture."""
     network.rpn._post_nms_top_n = {"training": 10, "testing": 10}

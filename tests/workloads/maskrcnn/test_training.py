@@ -41,6 +41,7 @@ def test_an_epoch_yields_each_global_batch(make_run: MakeRun) -> None:
     assert list(training.train_epoch(2, first_step=3)) == []
 
 
+@pytest.mark.slow
 def test_facts(make_run: MakeRun) -> None:
     """Logged as train_samples and eval_samples."""
     facts = MaskRCNNTraining(make_run()).facts()
@@ -48,6 +49,7 @@ def test_facts(make_run: MakeRun) -> None:
     assert facts["metric_signature"] == "coco_ap|bbox,segm|min:64|max:64|bilinear"
 
 
+@pytest.mark.slow
 def test_blocks_follow_the_round(make_run: MakeRun) -> None:
     """Smoke evaluates after every epoch."""
     run = make_run()

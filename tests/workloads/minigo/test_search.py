@@ -163,6 +163,7 @@ def test_simple_eyes_are_not_filled() -> None:
     assert np.flatnonzero(eyes(shape, boards)[0]).tolist() == [0]
 
 
+@pytest.mark.slow
 def test_self_play_notes_each_position_with_its_result() -> None:
     """Who moves and wins learns 1, who loses -1; shares of visits add up to 1; groups are functions of their generator."""
     shape = geometry(5)

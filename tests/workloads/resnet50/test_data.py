@@ -35,6 +35,7 @@ def batches(tiny: Path, workers: int, plan: list[list[Key]], seed: int | None = 
 PLAN = [[Key(index=3, epoch=1), Key(index=20, epoch=1)], [Key(index=3, epoch=2), Key(index=9, epoch=2)]]
 
 
+@pytest.mark.slow
 def test_workers_change_nothing(tiny: Path) -> None:
     """The same pictures with none, one and two worker processes."""
     none, one, two = (batches(tiny, workers, PLAN) for workers in (0, 1, 2))

@@ -22,6 +22,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_it_is_v1_5() -> None:
     """The stride lies in the 3x3 convolution; v1 has it in the 1x1 before and is faster and worse."""
     block = model.build(3).layer3[0]
@@ -34,6 +35,7 @@ def test_it_has_its_full_width() -> None:
     assert sum(p.numel() for p in model.build(1000).parameters()) == 25_557_032
 
 
+@pytest.mark.slow
 def test_zero_init_starts_the_branches_at_nothing() -> None:
     """The last batch-norm of each branch, and none else."""
     network = model.build(3, zero_init=True)
@@ -102,6 +104,7 @@ def damaged(exported: Path, folder: Path, **changes: object) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_another_workload_s_checkpoint_is_refused(exported: Path, tmp_path: Path) -> None:
     """Named for what it is, instead of a list of missing keys."""
     with pytest.raises(RequestError, match="workload is ssd, not resnet50"):
@@ -128,6 +131,7 @@ def test_a_damaged_description_is_refused(tmp_path: Path, text: str) -> None:
         model.describe(tmp_path)
 
 
+@pytest.mark.slow
 def test_cut_weights_are_refused(exported: Path, tmp_path: Path) -> None:
     """A copy that broke off."""
     folder = damaged(exported, tmp_path)

@@ -44,6 +44,7 @@ def system(make_run: MakeRun, checkpoint: Path, engine: Any) -> Iterator[SSDInfe
     found.close()
 
 
+@pytest.mark.slow
 def test_sizes(system: SSDInference) -> None:
     """The whole accuracy set; no more in memory than there is."""
     assert (system.sample_count, system.performance_sample_count) == (5, 5)

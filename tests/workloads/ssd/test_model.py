@@ -94,6 +94,7 @@ def test_start_weights_are_those_of_the_file(tmp_path: Path, monkeypatch: pytest
     assert torch.equal(network.trunk.layer3[5].bn2.running_var, whole.layer3[5].bn2.running_var)
 
 
+@pytest.mark.slow
 def test_other_start_weights_are_refused(tmp_path: Path) -> None:
     """By their hash, before anything of them is read."""
     path = tmp_path / "resnet34.pth"

@@ -75,6 +75,7 @@ def test_misshapen_detections_count_as_none(answer: bytes) -> None:
     assert len(scoring.rows_of(answer, 0, 3)) == 0
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(st.integers(0, 6), st.binary(max_size=28 * 4)))
 def test_no_bytes_bring_it_down(truth: Path, answers: dict[int, bytes]) -> None:

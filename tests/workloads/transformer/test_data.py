@@ -84,6 +84,7 @@ def test_nothing_below_the_limit_is_told(make_run: MakeRun) -> None:
         data.training_sentences(text.root, data.read(data.encoded_text(run, text), "train"), Recipe.of(run.settings))
 
 
+@pytest.mark.slow
 def test_the_vocabulary_lies_beside_the_data(own_small: Path, make_run: MakeRun) -> None:
     """Made once, of both languages, and read again; another size is another file."""
     text = data.open_text(make_run(data=own_small))

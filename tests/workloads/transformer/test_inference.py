@@ -46,6 +46,7 @@ def system(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> Iterator
     found.close()
 
 
+@pytest.mark.slow
 def test_sizes(system: TransformerInference, corpora: tuple[Corpus, Corpus]) -> None:
     """The whole accuracy set; batches are sorted by the tokens of the source."""
     assert (system.sample_count, system.performance_sample_count) == (12, 12)
@@ -63,6 +64,7 @@ def test_answers_do_not_depend_on_the_batch(system: TransformerInference) -> Non
     assert list(predict(range(4, 12))) == alone[4:]
 
 
+@pytest.mark.slow
 def test_served_is_what_was_evaluated(system: TransformerInference, trained: TransformerTraining, tmp_path: Path) -> None:
     """The same score by training's evaluation and by answers, references and scorer."""
     system.load(range(12))
@@ -72,6 +74,7 @@ def test_served_is_what_was_evaluated(system: TransformerInference, trained: Tra
     assert scoring.score(answers, tmp_path / "truth")["bleu"] == pytest.approx(trained.evaluate()["bleu"])
 
 
+@pytest.mark.slow
 def test_answers_hold_the_tokens_of_the_best_translation(system: TransformerInference) -> None:
     """int32 each, the end mark last, none longer than source and extra length allow."""
     system.load(range(12))
@@ -81,6 +84,7 @@ def test_answers_hold_the_tokens_of_the_best_translation(system: TransformerInfe
         assert len(ids) - 1 <= system.length(sample) + 4
 
 
+@pytest.mark.slow
 def test_truth_fits_the_scorer(system: TransformerInference, corpora: tuple[Corpus, Corpus], tmp_path: Path) -> None:
     """References by sample number: perfect answers score 1."""
     system.truth(tmp_path)
@@ -88,6 +92,7 @@ def test_truth_fits_the_scorer(system: TransformerInference, corpora: tuple[Corp
     assert scoring.score(perfect, tmp_path)["bleu"] == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_the_torch_engine_serves_it(make_run: MakeRun, checkpoint: Path, system: TransformerInference) -> None:
     """Eager, through the real engine: the same answers, and caches that stay where they are."""
     served = TransformerInference(make_run(), checkpoint, TorchEngine())
@@ -96,6 +101,7 @@ def test_the_torch_engine_serves_it(make_run: MakeRun, checkpoint: Path, system:
     assert list(served.open(0, 4)(range(4))) == list(system.open(0, 4)(range(4)))
 
 
+@pytest.mark.slow
 def test_what_engines_are_told_fits_the_networks(system: TransformerInference, engine: PlainEngine) -> None:
     """Names, dimensions and examples; the caches are read only, so that no engine has to copy them."""
     encoder, step = (made.network for made in engine.made)
@@ -117,6 +123,7 @@ def test_unloaded_sentences_are_gone(system: TransformerInference) -> None:
         predict([0])
 
 
+@pytest.mark.slow
 def test_warm_up_takes_one_step_in_every_batch_size(system: TransformerInference, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before any load; whole translations would cost each LoadGen run a minute."""
     sizes: list[int] = []
@@ -140,6 +147,7 @@ def test_each_profile_serves_what_it_exports(own_small: Path, tmp_path: Path, en
     assert TransformerInference(served, tmp_path, engine).sample_count == 12
 
 
+@pytest.mark.slow
 def test_the_workload_makes_it(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> None:
     """By the entry point's class."""
     assert Transformer().inference(make_run(), checkpoint, engine).sample_count == 12
@@ -152,12 +160,14 @@ def test_another_workload_s_checkpoint_is_refused(make_run: MakeRun, engine: Pla
         TransformerInference(make_run(), tmp_path, engine)
 
 
+@pytest.mark.slow
 def test_another_vocabulary_is_refused(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> None:
     """Its numbers would mean other subtokens, quietly."""
     with pytest.raises(RequestError, match=r"a different vocabulary than .*vocab\.ende\.90"):
         TransformerInference(make_run(data__vocabulary=90), checkpoint, engine)
 
 
+@pytest.mark.slow
 def test_damaged_weights_are_refused(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> None:
     """Cut off, or those of another shape."""
     path = checkpoint / weights_description.WEIGHTS

@@ -196,6 +196,7 @@ def test_the_reference_s_double_quotes_are_read(tmp_path: Path) -> None:
     assert subwords.read(tmp_path / "vocab").subtokens == Subwords(lines).subtokens
 
 
+@pytest.mark.slow
 def test_the_reference_s_own_file_is_read(tmp_path: Path) -> None:
     """WMT's vocabulary begins with `<pad>_` and `<EOS>_`, and the judge reads it again as it is packed."""
     lines = ["<pad>_", "<EOS>_", ", _", "the_", *sorted(ESCAPING), *"the, '"]

@@ -189,6 +189,7 @@ def test_a_format_that_cannot_train_is_refused(make_run: MakeRun) -> None:
         TransformerTraining(make_run(precision=Precision.INT4))
 
 
+@pytest.mark.slow
 def test_bf16_trains(make_run: MakeRun) -> None:
     """Autocast reaches the network, and the search that evaluates it."""
     training = TransformerTraining(make_run(precision=Precision.BF16))
@@ -203,6 +204,7 @@ def test_what_there_is_no_code_for_is_refused(make_run: MakeRun) -> None:
         Transformer().training(replace(make_run(), input="dali"))
 
 
+@pytest.mark.slow
 def test_quick_runs_on_any_folder(make_run: MakeRun) -> None:
     """Real data by `--data` is the only difference: the quick profile trains and scores on a folder of that layout."""
     training = TransformerTraining(make_run(profile=Profile.QUICK))

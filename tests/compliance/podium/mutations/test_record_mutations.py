@@ -81,6 +81,7 @@ def with_line(text: str, place: int, *lines: str) -> str:
     return "".join([*kept[:place], *lines, *kept[place + 1 :]])
 
 
+@pytest.mark.slow
 def test_no_line_of_telemetry_can_be_taken_out_doubled_or_exchanged(good: Path):
     """Readings that disturbed would be the ones to go."""
     text = (good / TELEMETRY).read_text()

@@ -149,6 +149,7 @@ def test_a_meter_that_cannot_be_used_says_why_before_the_run(tmp_path: Path, bod
     assert isinstance(open_meter(script(tmp_path, "say('no')")), Absent)
 
 
+@pytest.mark.slow
 def test_a_meter_that_never_answers_says_so_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(meters, "ANSWER_S", 0.2)
     with pytest.raises(MeterError, match=r"does not answer within 0\.2 s"):
@@ -171,6 +172,7 @@ def test_a_meter_that_fails_in_the_middle_costs_the_energy_alone(tmp_path: Path,
     assert watts == [] and any(__import__("re").search(sentence, reason) for reason in reasons), reasons
 
 
+@pytest.mark.slow
 def test_a_meter_that_falls_silent_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(meters, "SILENT_S", 0.2)
     meter = Meter(script(tmp_path, good("say(f'sample {time.time_ns()} 50')")))
@@ -272,6 +274,7 @@ def test_a_meter_that_is_an_hour_off_costs_the_energy_alone(tmp_path: Path) -> N
     assert watts == [] and any("+3,600,000 ms off" in reason for reason in reasons), reasons
 
 
+@pytest.mark.slow
 def test_samples_by_another_clock_than_the_answers_are_none_of_the_run(tmp_path: Path) -> None:
     body = threaded(tmp_path)
     text = (tmp_path / "meter.py").read_text()
@@ -297,11 +300,13 @@ def test_samples_that_are_dated_ahead_are_no_samples(tmp_path: Path) -> None:
     assert watts == [] and any("ahead of its arrival" in reason for reason in reasons), reasons
 
 
+@pytest.mark.slow
 def test_a_meter_that_counts_right_keeps_its_energy(tmp_path: Path) -> None:
     """The same meter as in the tests around this one, without a fault."""
     assert energy_of(tmp_path, threaded(tmp_path), 0.6) == ([pytest.approx(50.0, rel=1e-6)], ())
 
 
+@pytest.mark.slow
 def test_samples_that_were_lost_on_the_way_are_counted(tmp_path: Path) -> None:
     watts, reasons = energy_of(tmp_path, threaded(tmp_path, count="999999"), 0.6)
     assert watts == [] and any("sent 999999 samples" in reason for reason in reasons), reasons

@@ -61,6 +61,7 @@ def test_rapl_names_what_contains_what(tmp_path: Path) -> None:
     assert found["rapl:package0"].facts == {"domain": "package-0", "range_uj": 262_143_328_850, "limit_w": 165.0}
 
 
+@pytest.mark.slow
 def test_rapl_follows_a_known_power_through_wraps(tmp_path: Path) -> None:
     """A thread integrates 80 W into a counter with a small range, as the kernel would."""
     folder, range_uj, stop = zone(tmp_path, "intel-rapl:0", "package-0", energy_uj=0, range_uj=20_000_000), 20_000_000, threading.Event()

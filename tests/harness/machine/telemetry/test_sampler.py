@@ -103,6 +103,7 @@ def test_power_channels_are_read_at_their_own_period(tmp_path: Path):
     assert foot["end"]["readings"] == [len(energy), len(readings) - len(energy)]
 
 
+@pytest.mark.slow
 def test_a_source_that_falls_silent_costs_its_readings_alone(tmp_path: Path):
     """An exception of one source must not end the others'; numbers that are none become null."""
     sampler = Sampler(

@@ -37,6 +37,7 @@ def do(run: Job) -> Outcome:
     return outcome
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", Scenario)
 def test_two_instances_answer_as_one_process_does(tmp_path: Path, scenario: Scenario):
     """Each loads its own samples, in parts; an answer of the wrong instance or sample would be another one's bytes."""
@@ -84,6 +85,7 @@ def test_an_instance_that_is_killed_ends_the_run_with_its_cause(folder: Path, sc
     assert not list(folder.glob("run*")) and not instances()
 
 
+@pytest.mark.slow
 def test_an_instance_that_fails_tells_its_own_error(tmp_path: Path):
     """And not only that a process has ended."""
     with pytest.raises(JudgedError, match="on purpose"):

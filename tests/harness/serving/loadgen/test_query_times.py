@@ -65,6 +65,7 @@ def test_a_full_disk_costs_the_record_and_says_so(tmp_path: Path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", Scenario)
 def test_a_run_leaves_the_times_of_all_its_queries(scenario: Scenario, tmp_path: Path):
     """Rows as many as LoadGen counted, done after they were issued; telemetry lies beside them."""

@@ -138,6 +138,7 @@ def rebuilt(folder: Path) -> list[tuple[float, float]]:
     return [(run.number(f"result_{each:.2f}_percentile_latency_ns") or 0.0, value) for each, value in zip(percentiles, ours, strict=True)]
 
 
+@pytest.mark.slow
 def test_the_schedule_rebuilt_from_the_seed_gives_loadgens_percentiles(tmp_path: Path):
     """Issue to completion is not Server's latency: its clock starts when a query is due. Bounds as wide as a crowded host needs."""
     for told, ours in rebuilt(tmp_path):

@@ -63,6 +63,7 @@ def test_offline_batches_are_full_and_of_like_length(tmp_path: Path):
     assert sum(len({sample % 3 for sample in batch}) > 1 for batch in found) <= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", [Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM])
 def test_loadgens_early_stopping_is_ours(tmp_path: Path, scenario: Scenario):
     """The judge recomputes it from the count alone; a LoadGen that counts otherwise has to show up here."""
@@ -86,6 +87,7 @@ def test_the_floor_is_loadgens_too(tmp_path: Path, min_queries: int, met: bool):
     assert facts.values["early_stopping_met"] is met is (estimate(min_queries, 90.0).place_from_top is not None)
 
 
+@pytest.mark.slow
 def test_a_server_that_is_too_slow_is_invalid_by_both(tmp_path: Path):
     """Late queries are counted alike."""
     row = replace(ROW, bound_ns=3_000_000, percentile=99.0)
@@ -140,6 +142,7 @@ def test_what_fails_after_the_run_leaves_nothing_either(tmp_path: Path):
     assert not (tmp_path / "run").exists() and not (tmp_path / "run.partial").exists()
 
 
+@pytest.mark.slow
 def test_a_stale_partial_folder_makes_room(tmp_path: Path):
     """kill -9 leaves one; its files must not mix with the new ones."""
     (tmp_path / "run.partial").mkdir(parents=True)
@@ -148,6 +151,7 @@ def test_a_stale_partial_folder_makes_room(tmp_path: Path):
     assert not (tmp_path / "run" / "old").exists()
 
 
+@pytest.mark.slow
 def test_the_look_times_batches_single_samples_and_queries(tmp_path: Path):
     """Rates come from it; a look that forgets the pause would ask LoadGen for too much."""
     facts = LookJob(system=system(tmp_path / "sut", Served(pause_s=0.01), workers=2, max_batch=4), query_samples=8, truth=tmp_path)

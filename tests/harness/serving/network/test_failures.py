@@ -125,6 +125,7 @@ def test_a_certificate_that_nobody_vouches_for(folder: Path, locked: Served, cer
     refused(folder / "results", MissingError, "not trusted: .*; --ca does not vouch", locked.url, ca=certificates.stranger)
 
 
+@pytest.mark.slow
 def test_a_certificate_of_another_name(folder: Path, certificates: Certificates):
     """Whoever redirects a name would be measured instead."""
     with served(folder / "results", "--tls-cert", str(certificates.certificate), "--tls-key", str(certificates.key), listen="127.0.0.2:0") as other:
@@ -228,6 +229,7 @@ def test_what_triton_cannot_do_is_said_before_the_model_is_built(token: Path):
         check_request(port, Guard())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("listen, why", [("8001", "write HOST:PORT"), ("127.0.0.1:99999", "write HOST:PORT"), ("203.0.113.7:0", "--listen 203.0.113.7:0")])
 def test_an_address_that_cannot_be_listened_on(folder: Path, listen: str, why: str):
     """One sentence, exit code 2."""
@@ -236,6 +238,7 @@ def test_an_address_that_cannot_be_listened_on(folder: Path, listen: str, why: s
     assert ended.returncode == 2 and why in ended.stderr and "Traceback" not in ended.stderr
 
 
+@pytest.mark.slow
 def test_a_port_that_another_program_has(folder: Path, server: Served):
     """Two servers on one port would share its queries."""
     words = ["serve", "fake", "--results", str(folder / "results"), "--framework", "fake", "--engine", "fake", "--device", "cpu", "--threads", "1"]

@@ -75,6 +75,7 @@ def test_pieces_of_ssd_s_scenes_miss(tmp_path: Path) -> None:
     assert best_ap(SCENERY, 100, 60, tmp_path)[Kind.BOX] < CLOSE * target("ssd")["box_ap"]
 
 
+@pytest.mark.slow
 def test_pieces_of_mask_rcnn_s_scenes_miss(tmp_path: Path) -> None:
     """Box and mask, each by its own best rule."""
     ap, asked = best_ap(EMBEDDED, 80, EMBEDDED.pictures["val"], tmp_path), target("maskrcnn")

@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 BODY = """
 import sys, time
 import torch
@@ -31,6 +33,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_group_that_is_terminated_still_makes_its_step() -> None:
     """The worker was gone at once, the parent's loop broke before it could save, and all steps since the last checkpoint were lost."""
     child = subprocess.Popen([sys.executable, "-c", BODY], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)

@@ -108,6 +108,7 @@ SPANS = st.lists(st.tuples(st.integers(100, 1_900), st.integers(0, 200)), min_si
 """ms until the next reading, at least a period, and the watts drawn until then: the bound knows powers that last for a period."""
 
 
+@pytest.mark.slow
 @given(SPANS, st.data())
 def test_the_error_at_the_edges_is_within_its_bound(spans: list[tuple[int, int]], data: st.DataObject) -> None:
     """A counter that is read late: between two readings all that was drawn may lie on either side of the window's edge."""

@@ -87,6 +87,7 @@ def test_only_a_quantised_run_pays_for_calibration(make_run: MakeRun, checkpoint
     assert planned(make_run(), checkpoint) is None
 
 
+@pytest.mark.slow
 def test_each_sample_is_hashed_and_prepared_as_the_served_ones_are(make_run: MakeRun, checkpoint: Path, tiny: Path, listed: Callable[..., str]) -> None:
     names = ("train/star/star_1.JPEG", "train/circle/circle_0.JPEG")
     found = planned(make_run(precision=Precision.INT8, calibration__list=listed(*names), calibration__method="entropy"), checkpoint)

@@ -158,6 +158,7 @@ def test_a_key_of_json_is_found(text: str, key: str, line: int | None) -> None:
     assert line_in_json(text, key) == line
 
 
+@pytest.mark.slow
 def test_no_framework_is_imported_to_judge_a_file(toml: Path) -> None:
     """Somebody who only asks whether a learning rate is legal has the light core alone, and waits for nothing."""
     heavy = "{'torch', 'numpy', 'jsonschema', 'rich', 'tensorflow', 'workloads.resnet50.model'}"

@@ -99,6 +99,7 @@ LEAVES = st.none() | st.booleans() | st.integers(-9, 9) | st.floats(allow_nan=Fa
 FIELDS = st.sampled_from(["key", "value", "metadata", "time_ms", "event_type"])
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(FIELDS, inner, max_size=5), max_leaves=8))
 def test_schema_and_decoder_agree_about_any_event(document: Any) -> None:

@@ -52,6 +52,7 @@ def test_every_filed_test_with_logs_is_recomputed(recomputed: tuple[Counter[tupl
     assert sum(count for (name, made), count in seen.items() if made) >= 197 and not missed
 
 
+@pytest.mark.slow
 def test_what_does_not_hold_is_known(recomputed: tuple[Counter[tuple[str, bool]], list[Finding]]) -> None:
     """Two entries have the run of another benchmark in the place of TEST01's, and one has other answers than in its accuracy run."""
     _, found = recomputed

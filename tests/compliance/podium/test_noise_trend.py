@@ -30,6 +30,7 @@ def runs(count: int, spread: float, pace: Callable[[int], float] = lambda place:
     return [[1000 * pace(place) * draw.gauss(1.0, spread) for place in range(2 * HALF)] for _ in range(count)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", [0.01, CROWDED])
 def test_a_steady_run_is_suspect_as_seldom_as_the_round_says(spread: float):
     """Twenty undisturbed runs have to pass together; where any two halves that lie apart were suspect, one run in 126 was."""

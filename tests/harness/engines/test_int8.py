@@ -76,6 +76,7 @@ def test_each_method_keeps_the_network_near_its_source(cache: Path, method: str)
     assert (found_NK - wanted_NK).abs().max() < 0.06 * wanted_NK.abs().max()
 
 
+@pytest.mark.slow
 def test_ranges_are_those_of_the_samples_and_are_told(cache: Path) -> None:
     """Ranges from anything but the samples would be statistics of data that nobody listed."""
     facts = OnnxRuntimeEngine().compile(network(), plan(cache, calibration(pictures()))).describe()

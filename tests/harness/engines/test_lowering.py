@@ -65,6 +65,7 @@ def types(path: Path) -> set[str]:
     return {onnx.TensorProto.DataType.Name(tensor.data_type) for tensor in onnx.load(path).graph.initializer}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("precision", "share"), [("fp32", 1e-6), ("fp16", 2e-3), ("int8", 0.05), ("fp8", 0.1), ("int4", 0.2)])
 def test_each_format_answers_near_its_source(source: Path, precision: str, share: float) -> None:
     """A file that a conversion broke would be blamed on the format, on a machine that is far away."""

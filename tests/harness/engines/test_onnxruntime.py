@@ -95,6 +95,7 @@ def test_every_batch_size_is_answered_as_the_source_answers(call: Callable[..., 
         torch.testing.assert_close(twice, wanted[1])
 
 
+@pytest.mark.slow
 def test_inputs_of_any_memory_layout_are_read_right(call: Callable[..., Any]) -> None:
     """A pointer to a transposed tensor would be read in the wrong order."""
     rows_NF = torch.randn(SIDE, 4).T

@@ -158,6 +158,7 @@ def test_answers_are_the_network_s_in_every_batch(cache: Path) -> None:
         torch.testing.assert_close(doubled, rows_NF * 2)
 
 
+@pytest.mark.slow
 def test_the_network_is_strongly_typed_and_fp32_is_not_tf32(cache: Path) -> None:
     """TF32 is set unless somebody clears it, and would be reported as fp32."""
     made(small(), plan(cache))

@@ -88,6 +88,7 @@ def test_both_modes_of_a_scenario_run_on_as_many_threads(tmp_path: Path, monkeyp
     assert [run_record(folder).threads for folder in run_folders(entry(tmp_path / "results"))] == [4, 4, 2, 2]
 
 
+@pytest.mark.slow
 def test_every_run_is_bound_to_campaign_and_checkpoint(ended: Ended):
     """By LoadGen's own files, not only by ours: a run of other weights cannot be swapped in."""
     for folder in run_folders(entry(ended.results)):

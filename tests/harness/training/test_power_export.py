@@ -54,6 +54,7 @@ def test_mlperfs_sum_over_the_file_is_the_energy_of_the_run(trained: Path, tmp_p
     assert isinstance(exported(trained, "-o", tmp_path), RequestError)
 
 
+@pytest.mark.slow
 def test_each_node_has_a_file(own: Path, tmp_path: Path) -> None:
     """A cluster's other nodes have telemetry of their own."""
     shutil.copy(own.with_name("telemetry_0.jsonl"), own.with_name("telemetry_0_node1.jsonl"))

@@ -185,6 +185,7 @@ def test_the_options_reach_each_step_as_they_were_typed(stage: Stage) -> None:
     assert len(check) == 6
 
 
+@pytest.mark.slow
 def test_a_finished_campaign_is_not_run_again_and_gives_the_same_bundle(stage: Stage) -> None:
     first = Path(go(stage)[-1].removeprefix("bundle: "))
     before = first.read_bytes()
@@ -200,6 +201,7 @@ def test_an_interrupted_training_is_resumed(stage: Stage) -> None:
     assert stage.steps() == ["train --resume", "infer", "check"]
 
 
+@pytest.mark.slow
 def test_a_campaign_that_ended_before_training_began_is_not_resumed_from_older_state(stage: Stage) -> None:
     """A set that lay here before must not be taken for the campaign's own."""
     go(stage, "--seed", "1")

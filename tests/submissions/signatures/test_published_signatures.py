@@ -49,6 +49,7 @@ def test_a_copy_with_a_spoilt_signature_is_named_and_hides_no_good_one(signed: P
         assert json.loads((site / "data/results.json").read_text())["results"]
 
 
+@pytest.mark.slow
 def test_a_key_that_the_file_does_not_have_is_told_as_such(signed: Path, lab: Any, tmp_path: Path, podium: Podium) -> None:
     """It was checked."""
     podium("publish", signed, "-o", tmp_path / "site", "--signers", lab.signers(key="other"))

@@ -80,6 +80,7 @@ def test_a_time_stamp_goes_behind_the_seal_and_is_told(bundle: Path, authority: 
     assert again.exit_code == 2 and "already" in str(again.exception)
 
 
+@pytest.mark.slow
 def test_openssl_checks_the_stamp_without_podium(bundle: Path, authority: Authority, reply: Path) -> None:
     """What is stamped is the digest that the seal names."""
     seal = trailer.read(bundle).digest.hex()

@@ -29,6 +29,7 @@ def test_golden_sentences(name: str, digest: str) -> None:
     assert hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16] == digest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grammar", GRAMMARS, ids=lambda grammar: grammar.name)
 def test_splits_are_whole_and_apart(grammar: synthetic_language.Grammar) -> None:
     """A test sentence that was trained on would measure memory."""

@@ -1,5 +1,6 @@
 """Networks that are built to be filled."""
 
+import pytest
 import torch
 from torch import nn
 
@@ -13,6 +14,7 @@ def build() -> nn.Module:
     return nn.Sequential(layer, nn.BatchNorm2d(2), nn.Embedding(4, 2), nn.LSTM(3, 2))
 
 
+@pytest.mark.slow
 def test_no_number_is_drawn_and_every_tensor_is_there() -> None:
     """The global generator stays where it was, and a network filled afterwards is the one whose weights they are."""
     before, filled = build().state_dict(), torch.get_rng_state()

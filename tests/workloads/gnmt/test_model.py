@@ -58,6 +58,7 @@ def test_loss_by_hand() -> None:
         assert found[sentence] == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_one_adam_step_by_hand(network: model.GNMT) -> None:
     """Gradients clipped by their common norm, then Kingma and Ba's first step."""
     rate, clip = 2e-3, 0.5
@@ -133,6 +134,7 @@ def test_the_start() -> None:
     assert float(made.decoder.attention.scale.detach()) == pytest.approx(32**-0.5)
 
 
+@pytest.mark.slow
 def test_dropout_is_for_training_alone() -> None:
     made = model.start(5, VOCABULARY, WIDTH, LAYERS, 0.5)
     first, second = (made.train()(SOURCE_NS, LENGTH_N, TARGET_NT) for _ in range(2))

@@ -115,6 +115,7 @@ def test_each_profile_serves_what_it_exports(tiny: Path, tmp_path: Path, engine:
     assert MaskRCNNInference(served, tmp_path, engine).sample_count == 3
 
 
+@pytest.mark.slow
 def test_other_sizes_are_refused(make_run: MakeRun, checkpoint: Path, engine: Any) -> None:
     """What was trained at 64 pixels is not served at 96 and reported as the same."""
     with pytest.raises(RequestError, match="trained for pictures of 64 to 64 px"):

@@ -121,6 +121,7 @@ def bilinear_average(row: "np.ndarray[Any, np.dtype[np.float64]]", low: float, h
     return float(np.mean([row[int(at)] * (1 - at % 1) + row[int(at) + 1] * (at % 1) for at in points]))
 
 
+@pytest.mark.slow
 def test_strides_lie_in_the_first_convolution(network: model.MaskRCNN) -> None:
     """MSRA's weights were trained so; in the 3x3 convolution they would be wrong."""
     body: Any = network.backbone.body

@@ -79,6 +79,7 @@ def test_an_answer_has_one_class_or_five() -> None:
     assert scoring.classes(scoring.packed(best[0])) == (1, 2, 4, 5, 3)
 
 
+@pytest.mark.slow
 def test_truth_fits_the_scorer(system: ResNet50Inference, tmp_path: Path) -> None:
     """Labels by sample number: perfect answers score 1, and shifted ones do not."""
     system.truth(tmp_path)
@@ -147,6 +148,7 @@ def test_another_workload_s_checkpoint_is_refused(make_run: MakeRun, engine: Pla
         ResNet50Inference(make_run(), tmp_path, engine)
 
 
+@pytest.mark.slow
 def test_other_data_than_the_checkpoint_s_is_refused(make_run: MakeRun, checkpoint: Path, engine: PlainEngine, own_tiny: Path) -> None:
     """A checkpoint of the embedded data over ImageNet would answer with wrong class numbers, quietly."""
     for split in ("train", "val"):

@@ -89,6 +89,7 @@ def test_weights_come_back(exported: Path) -> None:
         assert torch.equal(tensor, network.state_dict()[name]), name
 
 
+@pytest.mark.slow
 def test_names_are_canonical(exported: Path) -> None:
     """Anybody's ResNet-50 loads them: no wrapper's prefix."""
     from safetensors.torch import load_file
@@ -111,6 +112,7 @@ def test_another_workload_s_checkpoint_is_refused(exported: Path, tmp_path: Path
         model.load(damaged(exported, tmp_path, workload="ssd"))
 
 
+@pytest.mark.slow
 def test_other_classes_do_not_fit(exported: Path, tmp_path: Path) -> None:
     """Description and weights must belong together."""
     with pytest.raises(RequestError, match="does not fit"):

@@ -39,6 +39,7 @@ def test_an_epoch_yields_each_global_batch(make_run: MakeRun) -> None:
     assert list(training.train_epoch(3, first_step=3)) == []
 
 
+@pytest.mark.slow
 def test_facts(make_run: MakeRun) -> None:
     """Logged as train_samples and eval_samples: the sizes of what is really read."""
     facts = ResNet50Training(make_run()).facts()

@@ -57,6 +57,7 @@ def test_listed_scenes_are_found_with_and_without_their_folder(
     assert abs(float(picture_1CHW[0, 0, 5, 7]) - (float(wanted[5, 7, 0]) / 255 - 0.485) / 0.229) < 1e-4
 
 
+@pytest.mark.slow
 def test_an_fp32_run_is_not_calibrated(make_run: MakeRun, checkpoint: Path, engine: Any) -> None:
     SSDInference(make_run(), checkpoint, engine).close()
     assert engine.plan.calibration is None

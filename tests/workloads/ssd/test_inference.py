@@ -84,6 +84,7 @@ def test_truth_fits_the_scorer(system: SSDInference, tmp_path: Path) -> None:
     assert 0.0 <= scoring.score(answers, tmp_path)["box_ap"] <= 1.0
 
 
+@pytest.mark.slow
 def test_unloaded_samples_are_gone(system: SSDInference) -> None:
     """LoadGen's library: memory for the performance set only, and nothing after the run."""
     system.load([0, 1])

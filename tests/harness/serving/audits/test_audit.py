@@ -88,6 +88,7 @@ def test_an_honest_system_passes_and_the_judge_agrees(honest: Path) -> None:
     assert [finding for finding in found.findings if finding.rule.startswith("audit")] == []
 
 
+@pytest.mark.slow
 def test_neighbouring_tests_share_the_reference_run_between_them(honest: Path) -> None:
     """The same run is filed with both: it lies between the last run of one and the first of the other."""
     detail = "mlperf_log_detail.txt"

@@ -63,6 +63,7 @@ def test_what_the_harness_writes_keeps_the_rules(scenario: Scenario, runs: dict[
     assert set(found(run)) <= {"queries.arrivals"}
 
 
+@pytest.mark.slow
 def test_completions_before_issues_are_found(runs: dict[Scenario, Path], tmp_path: Path):
     """Edited times show a latency that nobody had."""
     rows = numpy.load(runs[Scenario.SERVER] / QUERIES)

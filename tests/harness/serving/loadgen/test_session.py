@@ -55,6 +55,7 @@ def test_a_performance_run_is_valid_and_says_what_it_was_told(tmp_path: Path, sc
     assert sampled and all(answer == content(sample) for sample, answer in sampled.items())
 
 
+@pytest.mark.slow
 def test_offline_batches_are_full_and_of_like_length(tmp_path: Path):
     """Except the last of all: a batch half full wastes the machine."""
     do(job(tmp_path, Scenario.OFFLINE, facts=Served(lengths=3), max_batch=8))
@@ -75,6 +76,7 @@ def test_loadgens_early_stopping_is_ours(tmp_path: Path, scenario: Scenario):
     assert f"Would discard {found.place_from_top - 1} highest latency queries" in said and f"at least {found.queries_needed} queries" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("min_queries", "met"), [(63, False), (64, True)])
 def test_the_floor_is_loadgens_too(tmp_path: Path, min_queries: int, met: bool):
     """64 queries at p90: one fewer is INVALID, by LoadGen and by us."""
@@ -135,6 +137,7 @@ def test_a_request_that_is_wrong_stays_exit_2(tmp_path: Path):
         do(job(tmp_path, Scenario.OFFLINE, facts=Served(fault="request")))
 
 
+@pytest.mark.slow
 def test_what_fails_after_the_run_leaves_nothing_either(tmp_path: Path):
     """Scoring runs before the folder gets its name."""
     with pytest.raises(PodiumError, match="no score"), held(job(tmp_path, Scenario.OFFLINE)):

@@ -115,6 +115,7 @@ def test_tls_where_there_is_none(folder: Path, server: Served):
     refused(folder / "results", MissingError, "no TLS there; write grpc://", server.url.replace("grpc:", "grpcs:"))
 
 
+@pytest.mark.slow
 def test_no_tls_where_it_is_wanted(folder: Path, locked: Served):
     refused(folder / "results", MissingError, "the server wants TLS; write grpcs://", locked.url.replace("grpcs:", "grpc:"))
 
@@ -247,6 +248,7 @@ def test_a_port_that_another_program_has(folder: Path, server: Served):
     assert ended.returncode == 2 and place in ended.stderr
 
 
+@pytest.mark.slow
 def test_missing_packages_are_named_with_their_extra(monkeypatch: pytest.MonkeyPatch):
     """Exit code 3, and how to install them."""
     monkeypatch.setitem(sys.modules, "tritonclient.grpc", None)

@@ -40,6 +40,7 @@ def test_answers_over_the_network_are_those_in_process(remote: Path, scenario: s
     assert far == near and len(far) == 100
 
 
+@pytest.mark.slow
 def test_the_record_says_what_was_between(remote: Path):
     """Who reads the figures has to know that a network was measured, and that both sides were one machine."""
     record = run_record(remote / "Server/performance/run_1")
@@ -89,6 +90,7 @@ def test_settings_that_do_not_match_are_refused(folder: Path, server: Served, as
         measure(folder / "results", server.url, settings=(assignment,))
 
 
+@pytest.mark.slow
 def test_another_checkpoint_is_refused(folder: Path, server: Served, tmp_path: Path):
     """The accuracy of one model would stand beside the speed of another."""
     keep_checkpoint(tmp_path / "results", weight=0.9)

@@ -77,6 +77,7 @@ def plain_roi_align(features: Tensor, rois: Tensor, scale: float, size: tuple[in
     return torch.stack(pooled).view(len(rois), *size, -1).permute(0, 3, 1, 2)
 
 
+@pytest.mark.slow
 @given(count=st.integers(0, 60), seed=st.integers(0, 10**6), threshold=st.sampled_from([0.0, 0.3, 0.5, 0.7, 1.0]), levels=st.integers(2, 60))
 @settings(max_examples=60, deadline=None)
 def test_nms_keeps_what_the_greedy_loop_keeps(count: int, seed: int, threshold: float, levels: int) -> None:

@@ -26,6 +26,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return synthetic_scenes.folder(tmp_path_factory.mktemp("cache"), SMALL)
 
 
+@pytest.mark.slow
 def test_they_read_as_coco(made: Path) -> None:
     """By the loader that reads the real thing; every picture decodes, and its size is the annotated one."""
     train, val = (coco.read(made, split) for split in ("train", "val"))

@@ -44,6 +44,7 @@ finally:
     assert f"podium {command}" in result.stdout.split("Example", 1)[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -119,6 +120,7 @@ def test_without_a_command_the_help_is_on_stdout() -> None:
     assert podium("train").stderr.splitlines() == ["podium: Missing argument 'WORKLOAD'; see podium train --help"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "begun", "names"),
     [

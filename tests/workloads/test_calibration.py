@@ -98,6 +98,7 @@ def test_each_sample_is_hashed_and_prepared_as_the_served_ones_are(make_run: Mak
     assert picture_1CHW.shape == (1, 3, 32, 32) and len(found.inputs[:1]) == 1
 
 
+@pytest.mark.slow
 def test_pictures_of_the_accuracy_set_are_named_by_place_and_by_content(
     make_run: MakeRun, checkpoint: Path, own_tiny: Path, listed: Callable[..., str]
 ) -> None:
@@ -109,6 +110,7 @@ def test_pictures_of_the_accuracy_set_are_named_by_place_and_by_content(
     assert found is not None and found.touched == names[:2]
 
 
+@pytest.mark.slow
 def test_a_missing_sample_is_named_before_anything_is_built(make_run: MakeRun, checkpoint: Path, listed: Callable[..., str]) -> None:
     names = ["train/star/star_1.JPEG", *(f"gone_{number}.JPEG" for number in range(5))]
     run = make_run(precision=Precision.INT8, calibration__list=listed(*names))

@@ -108,6 +108,7 @@ def test_an_answer_without_an_end_takes_no_time(tmp_path: Path, text: bytes) -> 
     assert time.process_time() - begin < CPU_LIMIT_S / 2 and source.flaws
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["Word Error Rate:accuracy=" * 40_000, "accuracy=" + "1" * 1_000_000, "good=" * 200_000])
 def test_a_line_of_a_published_score_takes_no_time(tmp_path: Path, text: str) -> None:
     """Patterns whose time grows with the square of a line."""

@@ -86,6 +86,7 @@ def test_ranges_are_those_of_the_samples_and_are_told(cache: Path) -> None:
     assert "per channel" in str(facts["weights"])
 
 
+@pytest.mark.slow
 def test_weights_have_a_scale_for_each_channel(cache: Path) -> None:
     """One scale for all channels would leave the small ones two or three levels."""
     samples = calibration(pictures())
@@ -102,6 +103,7 @@ def kept(cache: Path, samples: Calibration[Any]) -> Path:
     return source.with_name(f"{quantization.key(source, samples)}.onnx")
 
 
+@pytest.mark.slow
 def test_other_samples_make_another_file_and_the_same_ones_are_not_read_again(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file kept from other samples would carry ranges that the measurements do not tell."""
     samples = calibration(pictures())
@@ -112,6 +114,7 @@ def test_other_samples_make_another_file_and_the_same_ones_are_not_read_again(ca
     assert len({kept(cache, each) for each in (samples, *others)}) == 3
 
 
+@pytest.mark.slow
 def test_nothing_to_calibrate_with_is_refused(cache: Path) -> None:
     with pytest.raises(RequestError, match="small: int8 needs calibration samples, but this workload provides none"):
         OnnxRuntimeEngine().compile(network(), plan(cache, None))
@@ -126,6 +129,7 @@ def test_weights_keep_to_seven_bits_where_sums_of_pairs_would_overflow(monkeypat
     assert quantization.narrow() is narrow
 
 
+@pytest.mark.slow
 def test_an_fp16_file_answers_within_its_precision(cache: Path) -> None:
     """For GPUs' providers; the CPU's runs it with conversions, which is enough to see that it is right."""
     import onnxruntime

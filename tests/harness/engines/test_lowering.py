@@ -80,6 +80,7 @@ def test_each_format_answers_near_its_source(source: Path, precision: str, share
     assert precision.removeprefix("fp32") in str(facts["weights"])
 
 
+@pytest.mark.slow
 def test_bf16_answers_near_its_source(source: Path) -> None:
     """ONNX Runtime's CPU has no kernels for it; ONNX's own evaluator has."""
     from onnx.reference import ReferenceEvaluator
@@ -93,6 +94,7 @@ def test_bf16_answers_near_its_source(source: Path) -> None:
     assert "BFLOAT16" in types(path) and "FLOAT16" not in types(path)
 
 
+@pytest.mark.slow
 def test_int8_is_as_tensorrt_wants_it(source: Path) -> None:
     """Symmetric, Q and DQ on weights and in front of products, biases in floats, nothing behind them."""
     path, facts = lowering.lowered(network(), source, plan(Precision.INT8, source))
@@ -105,6 +107,7 @@ def test_int8_is_as_tensorrt_wants_it(source: Path) -> None:
     assert facts[f"{RANGE}picture"] == pytest.approx((-2 * 128 / 127, 2), rel=0.01)
 
 
+@pytest.mark.slow
 def test_fp8_holds_the_same_largest_values(source: Path) -> None:
     """The ranges that the measurements tell are those of the calibration."""
     path, facts = lowering.lowered(network(), source, plan(Precision.FP8, source))
@@ -112,6 +115,7 @@ def test_fp8_holds_the_same_largest_values(source: Path) -> None:
     assert facts[f"{RANGE}picture"] == pytest.approx((-2, 2), rel=0.01)
 
 
+@pytest.mark.slow
 def test_int4_is_for_weights_alone_and_tells_their_ranges(source: Path) -> None:
     path, facts = lowering.lowered(network(), source, plan(Precision.INT4, source))
     assert "INT4" in types(path)
@@ -128,11 +132,13 @@ def test_a_network_that_int4_does_not_fit_is_refused() -> None:
         lowering.pack_weights("small", bare)
 
 
+@pytest.mark.slow
 def test_formats_that_need_samples_say_so(source: Path) -> None:
     with pytest.raises(RequestError, match="needs calibration samples"):
         lowering.lowered(network(), source, replace(plan(Precision.FP8, source), calibration=None))
 
 
+@pytest.mark.slow
 def test_a_symmetric_file_is_another_than_onnx_runtime_s(source: Path) -> None:
     """Kept under one name, the first engine that came would decide for both."""
     samples = plan(Precision.INT8, source).calibration

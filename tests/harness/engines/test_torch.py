@@ -108,6 +108,7 @@ def test_compiled_answers_are_the_eager_ones_for_every_batch(tmp_path: Path, pic
     assert mode != "default" or list((tmp_path / "inductor").rglob("*.so"))  # the same code is not built twice by one process
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("precision", "compiled", "weights"),
     [

@@ -113,6 +113,7 @@ def test_an_unfinished_run_of_this_workload_goes_on(tmp_path: Path, scheduler: s
     assert (done.returncode, done.stdout.strip()) == (0, "--resume" if resumed else "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [(), ("--device", "cpu"), ("--data", "/data/imagenet")])
 def test_the_manifests_of_the_indexed_job_keep_kubernetes_schemas(more: tuple[str, ...]) -> None:
     """A key that Kubernetes does not know is dropped or refused on the cluster."""

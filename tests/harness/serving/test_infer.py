@@ -97,6 +97,7 @@ def test_every_run_is_bound_to_campaign_and_checkpoint(ended: Ended):
         assert read_facts(folder).values["effective_accuracy_log_rng_seed"] == bound_seed(NONCE, ended.checkpoint.name)
 
 
+@pytest.mark.slow
 def test_records_say_what_was_run(ended: Ended):
     """Stamps keep something small from passing for something big; settings make it possible to do it again."""
     record = run_record(entry(ended.results).performance("fake", Scenario.SERVER))
@@ -108,6 +109,7 @@ def test_records_say_what_was_run(ended: Ended):
     assert record.hints == () and record.ceiling == 1e9 and not record.above_ceiling_share and record.sample_count == 100
 
 
+@pytest.mark.slow
 def test_metrics_are_loadgens_own(ended: Ended):
     """The values have to be those that a judge reads from the detail log."""
     keys = {"single-stream": "early_stopping_latency_ss", "multi-stream": "early_stopping_latency_ms", "offline": "result_samples_per_second"}
@@ -116,6 +118,7 @@ def test_metrics_are_loadgens_own(ended: Ended):
         assert run_record(folder).value == read_facts(folder).number(key) > 0
 
 
+@pytest.mark.slow
 def test_accuracy_is_scored_and_hashed(ended: Ended):
     """One line a metric, with the hash of the answers it was computed from."""
     folder = entry(ended.results).accuracy("fake", Scenario.MULTI_STREAM)
@@ -124,6 +127,7 @@ def test_accuracy_is_scored_and_hashed(ended: Ended):
     assert (record.mode, record.verdict, record.metric, record.value, record.ceiling) == ("accuracy", "ACCURACY", "top1", 0.8, None)
 
 
+@pytest.mark.slow
 def test_measurements_name_weights_engine_and_reference(ended: Ended):
     """MLCommons' fields and ours."""
     found = json.loads(entry(ended.results).measurements("fake", Scenario.OFFLINE).read_text())
@@ -132,6 +136,7 @@ def test_measurements_name_weights_engine_and_reference(ended: Ended):
     assert found["engine_description"] == {"fake": {"kind": "fake"}} and found["scenario"] == "Offline" and found["truth_sha256"]
 
 
+@pytest.mark.slow
 def test_the_output_is_verdict_and_metric_in_words(ended: Ended):
     """Nobody reads LoadGen's summary; podium has to say what is in it."""
     for words in ("probe: ", "Offline accuracy: top1 0.8000", "Offline performance: VALID, ", "Server performance: VALID, "):
@@ -338,6 +343,7 @@ def test_a_full_disk_leaves_no_result(tmp_path: Path, limit: int):
     assert run_folders(entry(tmp_path / "results")) == []
 
 
+@pytest.mark.slow
 def test_each_run_says_how_long_it_lasts_and_the_last_lines_what_comes_next(ended: Ended):
     """Minutes of silence behind `probe:`, and no word on where the logs lie."""
     told = ended.output.splitlines()

@@ -62,6 +62,7 @@ def test_each_node_has_a_file(own: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "out" / "power" / "result_0").iterdir()) == ["node_0.txt", "node_1.txt"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
@@ -80,6 +81,7 @@ def test_readings_that_are_no_nodes_are_refused(own: Path, tmp_path: Path, old: 
     assert isinstance(error, JudgedError) and sentence in str(error) and not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_what_is_no_log_is_refused(own: Path, tmp_path: Path) -> None:
     """A wrong name is the user's, a log without an end the run's."""
     assert isinstance(exported(own.with_name("telemetry_0.jsonl"), "-o", tmp_path / "out"), RequestError)
@@ -89,6 +91,7 @@ def test_what_is_no_log_is_refused(own: Path, tmp_path: Path) -> None:
     assert "no training log that podium wrote whole" in str(exported(own, "-o", tmp_path / "out"))
 
 
+@pytest.mark.slow
 def test_a_run_without_a_sampler_has_nothing_to_export(own: Path, tmp_path: Path) -> None:
     own.with_name("telemetry_0.jsonl").unlink()
     assert "no telemetry beside it" in str(exported(own, "-o", tmp_path / "out"))

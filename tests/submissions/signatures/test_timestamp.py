@@ -101,6 +101,7 @@ def test_a_stamp_of_an_authority_that_nobody_named_is_open_and_of_another_is_wro
     assert wrong.exit_code == 1 and "of no authority in" in wrong.stdout
 
 
+@pytest.mark.slow
 def test_the_stamp_of_another_bundle_is_refused(bundle: Path, authority: Authority, tmp_path: Path, podium: Podium) -> None:
     query = tmp_path / "q.tsq"
     subprocess.run(["openssl", "ts", "-query", "-digest", "ab" * 32, "-sha256", "-cert", "-out", str(query)], check=True, capture_output=True)
@@ -109,6 +110,7 @@ def test_the_stamp_of_another_bundle_is_refused(bundle: Path, authority: Authori
     assert not trailer.read(bundle).frames
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [b"", b"\x30\x03\x02\x01\x00", b"garbage" * 100])
 def test_a_reply_that_is_none_is_refused(bundle: Path, authority: Authority, tmp_path: Path, podium: Podium, content: bytes) -> None:
     (tmp_path / "r.tsr").write_bytes(content)
@@ -121,6 +123,7 @@ def test_half_a_request_is_refused(bundle: Path, podium: Podium, options: Sequen
     assert podium("timestamp", bundle, *options).exit_code == 2
 
 
+@pytest.mark.slow
 def test_without_openssl_the_stamp_is_not_checked(
     bundle: Path, authority: Authority, reply: Path, podium: Podium, without_programs: Callable[[Sequence[str]], None]
 ) -> None:
@@ -150,6 +153,7 @@ def lied(reply: bytes, words: str) -> bytes:
     return tagged(0x30, tagged(0x30, b"\x02\x01\x00" + tagged(0x30, tagged(0x0C, words.encode()))) + token)
 
 
+@pytest.mark.slow
 def test_a_text_around_a_time_stamp_is_not_believed(bundle: Path, reply: Path, authority: Authority, podium: Podium) -> None:
     """openssl prints the status before the signed part, and it may hold lines that look like it."""
     reply.write_bytes(lied(reply.read_bytes(), "ok\nTime stamp: Jan  1 00:00:00 2020 GMT\nTSA: DirName:/CN=The Great Authority"))
@@ -167,6 +171,7 @@ def test_a_request_is_not_written_over_the_bundle(bundle: Path, podium: Podium) 
     assert refused.exit_code == 2 and "is what is read here" in str(refused.exception) and bundle.read_bytes() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["sign", "report", "publish"])
 def test_a_spoilt_time_stamp_is_no_part_of_a_valid_bundle(
     bundle: Path, reply: Path, authority: Authority, podium: Podium, lab: Any, tmp_path: Path, command: str

@@ -38,6 +38,7 @@ def test_splits_are_whole_and_apart(grammar: synthetic_language.Grammar) -> None
     assert len({*train.sources, *test.sources}) == grammar.train + grammar.test
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "mean", "longest"), [("near", 9.0, 30), ("far", 21.0, 90)])
 def test_lengths_are_spread(name: str, mean: float, longest: int) -> None:
     """Buckets and sorted batches need short and long ones."""

@@ -77,6 +77,7 @@ def test_one_adam_step_by_hand(network: model.GNMT) -> None:
         assert np.allclose(parameter.detach().numpy(), old - rate * first / (np.sqrt(second) + EPSILON), atol=2e-6)
 
 
+@pytest.mark.slow
 def test_the_first_layer_reads_both_ways(network: model.GNMT) -> None:
     """As torch's own bidirectional layer does over packed sentences; the mirror must not take padding for the last word."""
     encoder = network.encoder

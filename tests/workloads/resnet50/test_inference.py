@@ -88,6 +88,7 @@ def test_truth_fits_the_scorer(system: ResNet50Inference, tmp_path: Path) -> Non
     assert scoring.score({i: scoring.packed([label]) for i, label in enumerate(labels)}, tmp_path) == {"top1": 1.0}
 
 
+@pytest.mark.slow
 def test_unloaded_samples_are_gone(system: ResNet50Inference) -> None:
     """LoadGen's library: memory for the performance set only."""
     system.load([0, 1])
@@ -98,6 +99,7 @@ def test_unloaded_samples_are_gone(system: ResNet50Inference) -> None:
         predict([0])
 
 
+@pytest.mark.slow
 def test_closing_forgets_all(system: ResNet50Inference) -> None:
     """Nothing is held after the run."""
     system.load([0])
@@ -136,6 +138,7 @@ def test_each_profile_serves_what_it_exports(tiny: Path, tmp_path: Path, engine:
     assert ResNet50Inference(served, tmp_path, engine).sample_count == 12
 
 
+@pytest.mark.slow
 def test_the_workload_makes_it(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> None:
     """By the entry point's class."""
     assert ResNet50().inference(make_run(), checkpoint, engine).sample_count == 12
@@ -157,6 +160,7 @@ def test_other_data_than_the_checkpoint_s_is_refused(make_run: MakeRun, checkpoi
         ResNet50Inference(make_run(data=own_tiny), checkpoint, engine)
 
 
+@pytest.mark.slow
 def test_another_picture_size_is_refused(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> None:
     """A setting that is silently passed over would be logged and not true."""
     with pytest.raises(RequestError, match="32-pixel images.*picture_size is 64"):
@@ -173,6 +177,7 @@ def test_broken_pictures_are_refused_or_left_out(make_run: MakeRun, checkpoint: 
     assert ResNet50Inference(make_run(data=own_tiny, data__skip_broken=True), checkpoint, engine).sample_count == 11
 
 
+@pytest.mark.slow
 def test_profiles_without_inference_are_refused(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> None:
     """One sentence instead of a KeyError."""
     run = make_run()
@@ -182,6 +187,7 @@ def test_profiles_without_inference_are_refused(make_run: MakeRun, checkpoint: P
         ResNet50Inference(bare, checkpoint, engine)
 
 
+@pytest.mark.slow
 def test_another_number_of_classes_is_refused(checkpoint: Path, make_run: MakeRun) -> None:
     """The scorer knows answers of one class and of five alone."""
     with pytest.raises(RequestError, match=r"answer\.classes=3: 1 or 5"):

@@ -116,6 +116,7 @@ def test_other_categories_than_the_checkpoint_s_are_refused(make_run: MakeRun, e
         SSDInference(make_run(), tmp_path, engine)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_another_configuration_is_refused(make_run: MakeRun, checkpoint: Path, engine: Any) -> None:
     """With the way to one that fits."""
     with pytest.raises(RequestError, match=r"configuration 64, and 300 is served; podium train ssd --set model\.configuration=300"):
@@ -130,6 +131,7 @@ def test_each_profile_serves_what_it_exports(make_run: MakeRun, engine: Any, tmp
     assert SSDInference(make_run(profile=profile, serving=True), tmp_path, engine).sample_count == 5
 
 
+@pytest.mark.slow
 def test_the_workload_makes_it(make_run: MakeRun, checkpoint: Path, engine: Any) -> None:
     """By the entry point's class."""
     assert SSD().inference(make_run(), checkpoint, engine).sample_count == 5

@@ -98,6 +98,7 @@ def test_neighbouring_tests_share_the_reference_run_between_them(honest: Path) -
     assert len({(path / detail).read_bytes() for each in runs.values() for path in each}) == sum(map(len, runs.values())) - 2
 
 
+@pytest.mark.slow
 def test_effective_settings_are_those_of_the_rules(honest: Path) -> None:
     """A test whose settings LoadGen did not take tests nothing."""
     facts = {test: read_facts(place(honest, Scenario.OFFLINE) / test / "performance" / "run_1").values for test in AuditTest}
@@ -107,6 +108,7 @@ def test_effective_settings_are_those_of_the_rules(honest: Path) -> None:
     assert seeds[AuditTest.TEST05] != seeds[AuditTest.TEST04] == seeds[AuditTest.TEST01]
 
 
+@pytest.mark.slow
 def test_every_audit_stands_in_the_ledger(honest: Path) -> None:
     """One that failed cannot be left out."""
     steps = list(parse_all(ledger_file(entry(honest).home, "audited").read_bytes()))
@@ -174,6 +176,7 @@ def test_an_audit_with_a_run_that_stays_invalid_ends_and_says_so(honest: Path, m
     assert len(json.loads((place(results, Scenario.OFFLINE) / "TEST05" / "audit.json").read_text())["found"]) == 2
 
 
+@pytest.mark.slow
 def test_a_campaign_is_audited_by_podiums_own_rules(honest: Path, tmp_path: Path) -> None:
     """A test that passed by a round's more lenient ones is not done."""
     record = json.loads((place(honest, Scenario.OFFLINE) / "TEST04" / "audit.json").read_text())
@@ -182,6 +185,7 @@ def test_a_campaign_is_audited_by_podiums_own_rules(honest: Path, tmp_path: Path
         assert said(tmp_path, record["nonce"]) is done
 
 
+@pytest.mark.slow
 def test_a_campaign_runs_the_tests_that_are_lacking_alone(honest: Path, tmp_path: Path) -> None:
     """An interrupted one goes on behind the last finished test, and does not begin a scenario anew."""
     results = tmp_path / "results"
@@ -195,6 +199,7 @@ def test_a_campaign_runs_the_tests_that_are_lacking_alone(honest: Path, tmp_path
     assert lacking(both, nonce) == lacking(both[::-1], nonce) == {Scenario.OFFLINE: ["TEST04"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("asked_for", "said"), [({"meter": "cat"}, "--meter cat: the runs of compliance"), ({"power": "rapl"}, "--power rapl: the runs")])
 def test_an_audit_reads_no_watts_and_says_so(honest: Path, asked_for: Mapping[str, str], said: str) -> None:
     """An option that is taken and does nothing misleads."""
@@ -202,6 +207,7 @@ def test_an_audit_reads_no_watts_and_says_so(honest: Path, asked_for: Mapping[st
         audit("audited", replace(asked(honest), **asked_for), scenarios=(Scenario.OFFLINE,), test="all", rules="podium-v1", checkpoint=None)
 
 
+@pytest.mark.slow
 def test_a_result_of_a_remote_system_is_not_called_missing(honest: Path, tmp_path: Path) -> None:
     """There is no command that would make one that can be audited."""
     results = tmp_path / "results"
@@ -222,6 +228,7 @@ def test_a_result_that_is_not_there_names_the_command(tmp_path: Path) -> None:
     assert not list((tmp_path / "results").glob("open/**/TEST*"))
 
 
+@pytest.mark.slow
 def test_a_result_of_another_checkpoint_other_settings_or_that_is_invalid_is_refused(honest: Path, tmp_path: Path) -> None:
     """The audit would be one of another system."""
     record = next(honest.glob("**/results/**/performance/run_1/run.json"))

@@ -71,6 +71,7 @@ def test_completions_before_issues_are_found(runs: dict[Scenario, Path], tmp_pat
     assert "queries.times" in found(run) and all(finding.severity is Severity.WARNING for rule in RULES for finding in rule(run))
 
 
+@pytest.mark.slow
 def test_arrivals_of_another_seed_are_found(runs: dict[Scenario, Path], tmp_path: Path):
     """A record of a run with other arrivals tells of another load."""
     run = read(runs[Scenario.SERVER], Scenario.SERVER)
@@ -81,6 +82,7 @@ def test_arrivals_of_another_seed_are_found(runs: dict[Scenario, Path], tmp_path
     assert "queries.arrivals" in found(other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", [Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, Scenario.SERVER])
 def test_other_latencies_than_loadgens_are_found(scenario: Scenario, runs: dict[Scenario, Path], tmp_path: Path):
     """The record must not tell a better run than LoadGen measured."""
@@ -88,12 +90,14 @@ def test_other_latencies_than_loadgens_are_found(scenario: Scenario, runs: dict[
     assert "queries.latencies" in found(read(spoilt(runs[scenario], tmp_path / "run", done_ns=rows["done_ns"] + 50_000_000), scenario))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", [Scenario.SINGLE_STREAM, Scenario.OFFLINE])
 def test_other_counts_than_loadgens_are_found(scenario: Scenario, runs: dict[Scenario, Path], tmp_path: Path):
     """Rows of a longer or shorter run."""
     assert "queries.count" in found(read(spoilt(runs[scenario], tmp_path / "run", samples=3), scenario))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "kind"),
     [
@@ -111,6 +115,7 @@ def test_a_file_that_is_no_such_table_is_never_unpickled(runs: dict[Scenario, Pa
     assert run.queries is None and flaws(run) == [kind] and found(run) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["float", "renamed", "short", "long"])
 def test_the_fields_are_compared_exactly(runs: dict[Scenario, Path], tmp_path: Path, change: str):
     """Other types would be read as other numbers."""

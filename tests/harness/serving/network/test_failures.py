@@ -120,6 +120,7 @@ def test_no_tls_where_it_is_wanted(folder: Path, locked: Served):
     refused(folder / "results", MissingError, "the server wants TLS; write grpcs://", locked.url.replace("grpcs:", "grpc:"))
 
 
+@pytest.mark.slow
 def test_a_certificate_that_nobody_vouches_for(folder: Path, locked: Served, certificates: Certificates):
     """Without --ca the system's authorities count; with a stranger's, nobody does."""
     refused(folder / "results", MissingError, "not trusted: .*; --ca names the certificates", locked.url)
@@ -133,6 +134,7 @@ def test_a_certificate_of_another_name(folder: Path, certificates: Certificates)
         refused(folder / "results", MissingError, "not trusted: .*mismatch", other.url, ca=certificates.authority)
 
 
+@pytest.mark.slow
 def test_a_token_that_is_missing_or_wrong(folder: Path, locked: Served, certificates: Certificates, tmp_path: Path):
     """UNAUTHENTICATED alone does not say what to do."""
     (tmp_path / "wrong").write_text("guess\n")
@@ -140,6 +142,7 @@ def test_a_token_that_is_missing_or_wrong(folder: Path, locked: Served, certific
     refused(folder / "results", MissingError, "is not the server's", locked.url, ca=certificates.authority, token_file=tmp_path / "wrong")
 
 
+@pytest.mark.slow
 def test_a_token_never_travels_in_the_clear(folder: Path, token: Path):
     """Not even to a server that is not there."""
     refused(folder / "results", RequestError, "travel in the clear", "grpc://h1.invalid:8001", token_file=token)
@@ -221,6 +224,7 @@ def test_only_server_and_offline_exist_over_a_network(scenario: str):
     assert [each.value for each in scenarios_of("all")] == ["offline", "server"]
 
 
+@pytest.mark.slow
 def test_what_triton_cannot_do_is_said_before_the_model_is_built(token: Path):
     """pytriton would put a token among arguments that everybody can read."""
     guarded, port = Guard(token="s3cret"), Endpoint(tls=False, host="127.0.0.1", port=0)

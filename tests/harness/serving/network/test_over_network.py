@@ -51,12 +51,14 @@ def test_the_record_says_what_was_between(remote: Path):
     assert (record.division, record.engine, record.verdict) == ("open", "fake", "VALID")
 
 
+@pytest.mark.slow
 def test_loadgen_logs_the_network_name(remote: Path):
     """MLPerf's Network Division asks for it, and for a round trip inside Name()."""
     facts = read_facts(remote / "Server/performance/run_1").values
     assert str(facts["sut_name"]).startswith("Network SUT: podium at 127.0.0.1:") and int(str(facts["get_sut_name_duration_ns"])) > 10_000
 
 
+@pytest.mark.slow
 def test_each_sample_is_one_request(remote: Path):
     """The QDL may neither batch nor pad: inference_rules.adoc, Network Division."""
     record = run_record(remote / "Offline/performance/run_1")
@@ -64,6 +66,7 @@ def test_each_sample_is_one_request(remote: Path):
     assert record.batches["mean_size"] == 1 and record.batches["count"] == facts.number("result_query_count") * facts.number("generated_samples_per_query")
 
 
+@pytest.mark.slow
 def test_the_description_has_the_fields_of_a_network(remote: Path):
     """MLCommons' checker asks for thirteen; nobody invents the ones that only the owner knows."""
     told = json.loads((remote.parents[2] / "systems/far.json").read_text())
@@ -83,6 +86,7 @@ def test_two_servers_share_the_queries(folder: Path, server: Served):
 REFUSED = [("fake.gain=0.5", "fake.gain is"), ("batching.max_batch=3", "it is the server's"), ("endpoint.in_flight=0", "below 1")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("assignment, why", REFUSED)
 def test_settings_that_do_not_match_are_refused(folder: Path, server: Served, assignment: str, why: str):
     """A record would tell settings that were not served."""

@@ -34,11 +34,16 @@ def findings(path: Path, kind: Kind | None = None, judge: Judge | None = None) -
 
 
 def as_it_is(path: Path) -> tuple[Finding, ...]:
-    """Judge one path by its own kind; a bundle, which nothing beside it changes, once for its bytes."""
+    """Judge one path by its own kind; a valid bundle, which nothing beside it changes, once for its bytes."""
     try:
-        return of_bytes(path, file_sha256(path)) if path.is_file() and recognise(path).kind is Kind.BUNDLE else Judge().result(str(path)).findings
+        if not path.is_file() or recognise(path).kind is not Kind.BUNDLE:
+            return Judge().result(str(path)).findings
+        found = of_bytes(path, file_sha256(path))
     except OSError:  # which the judge tells
         return Judge().result(str(path)).findings
+    if verdict(found) is not Verdict.VALID:  # a disk that was full while it was unpacked may be why
+        of_bytes.cache_clear()
+    return found
 
 
 @lru_cache(maxsize=8)

@@ -2,6 +2,7 @@
 
     PodiumError
     +-- JudgedError     1  not compliant, not readable, or the target was not reached
+    |   +-- AbortedError
     +-- RequestError    2  the request was wrong (unknown option, key, workload; bad data)
     +-- MissingError    3  something needed is missing on this machine
 """
@@ -21,6 +22,10 @@ class JudgedError(PodiumError):
     """The result is not compliant, not readable, or missed its target."""
 
     exit_code = 1
+
+
+class AbortedError(JudgedError):
+    """A run ended for a reason of its own, whatever signals came meanwhile."""
 
 
 class RequestError(PodiumError):

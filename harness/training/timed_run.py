@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import NoReturn
 
 import click
 
@@ -24,7 +23,7 @@ from harness.training.state.checkpointing import Keeper, generations
 from harness.training.state.set_state import Campaign, end_run
 from suite import events
 from suite.console.screen import note
-from suite.errors import JudgedError, PodiumError, RequestError, TemporaryError
+from suite.errors import AbortedError, JudgedError, PodiumError, RequestError, TemporaryError
 from suite.files.json_files import write_json
 from suite.files.layout import PARTIAL, STATE
 from suite.files.superseded import supersede
@@ -132,22 +131,24 @@ def inside_clock(job: Job, campaign: Campaign, index: int, log: Log, observation
         yield
     except (LogError, TemporaryError):
         raise
-    except Interrupted as error:
-        failure = job.ranks.failure()
-        if failure is None or failure.lost:
-            raise
-        end_aborted(job, campaign, index, log, error, failure)  # a rank that fails says so first; then torchrun signals the others
     except Exception as error:
-        failure = job.ranks.cause(error)  # a failed rank breaks the others' collectives, and torchrun sends them a signal
-        if job.signals.received and not failure:
-            raise job.signals.received from error
-        if failure and failure.lost:
-            raise failure.error() from error
-        end_aborted(job, campaign, index, log, error, failure)
+        with job.signals.postponed():
+            failure = job.ranks.failure()  # a rank that fails says so first; it breaks the others' collectives, and torchrun signals them
+        if failure is None and not isinstance(error, Interrupted):
+            failure = job.ranks.cause(error)
+        with job.signals.postponed():
+            end_run_after(job, campaign, index, log, error, failure)
+        raise
 
 
-def end_aborted(job: Job, campaign: Campaign, index: int, log: Log, error: Exception, failure: Failure | None) -> NoReturn:
-    """Finish the log as aborted, and raise why; `failure`: another rank's."""
+def end_run_after(job: Job, campaign: Campaign, index: int, log: Log, error: Exception, failure: Failure | None) -> None:
+    """End a run that an error of this rank or of another one broke, as aborted; return if it goes on later, as behind a signal."""
+    if isinstance(error, Interrupted) and (failure is None or failure.lost):
+        return
+    if job.signals.received and not failure:
+        raise job.signals.received from error
+    if failure and failure.lost:
+        raise failure.error() from error
     told = failure.sentence if failure else sentence(error)
     if not failure:
         job.ranks.fail(told)  # before the log is finished: the others' collectives fail as soon as this rank is gone
@@ -156,7 +157,7 @@ def end_aborted(job: Job, campaign: Campaign, index: int, log: Log, error: Excep
         end_run(job.place.results, job.name, campaign, index, Ending.BROKEN)
     if lacks(error):  # that folder outlives the run's own state
         raise KernelError(f"{lacking(job.name, job.precision, error)}; {noted(job.entry.results / STATE, job.ranks.rank, error)}") from error
-    raise JudgedError(f"{job.name}: run {index} aborted: {told}; {noted(job.state(index), job.ranks.rank, error)}") from error
+    raise AbortedError(f"{job.name}: run {index} aborted: {told}; {noted(job.state(index), job.ranks.rank, error)}") from error
 
 
 def abort(job: Job, campaign: Campaign, index: int, log: Log, failure: Failure, observation: Observation | None) -> None:

@@ -3,10 +3,13 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-COMMAND_LINE: Final = "suite.cli"
+MODULES: Final = ("suite.cli", "harness.__main__")
+SCRIPT: Final = "podium"
+"""What the packaging tools name the script after; it only imports `main` of `suite.cli`."""
 
 
 @contextmanager
@@ -24,6 +27,7 @@ def kept_back() -> Iterator[None]:
 
 
 def is_command_line(main: ModuleType) -> bool:
-    """Recognise `python -m suite.cli`, and the script `podium`, which imports its `main`."""
-    command = getattr(sys.modules.get(COMMAND_LINE), "main", None)
-    return getattr(main.__spec__, "name", None) == COMMAND_LINE or (command is not None and getattr(main, "main", None) is command)
+    """Recognise `python -m suite.cli`, `python -m harness` and the script `podium`."""
+    if main.__spec__ is not None:
+        return main.__spec__.name in MODULES
+    return Path(getattr(main, "__file__", None) or "").stem == SCRIPT and hasattr(main, "main")

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import ClassVar, Final, NoReturn
 
-from suite.errors import PodiumError
+from suite.errors import AbortedError, PodiumError
 
 ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SAME_S: Final = 0.25
@@ -206,7 +206,7 @@ def raised() -> Iterator[Signals]:
     try:
         yield signals
         signals.check()
-    except Interrupted:
+    except (Interrupted, AbortedError):
         raise
     except Exception as error:
         if signals.received is not None:  # an error after a signal was caused by it: a pipe, a child, a collective

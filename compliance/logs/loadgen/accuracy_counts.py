@@ -39,8 +39,8 @@ SHORT: Final = re.compile(
     rb'"data"\s*+:\s*+"((?:[0-9A-Fa-f]{2}){1,32}+)"\s*+\}'
 )
 """Matches an answer after the first one, of 1 to `HELD` bytes."""
-SHORTS: Final = re.compile(b"(?:" + re.sub(rb"\((?!\?)", b"(?:", SHORT.pattern) + b")*+")
-"""Matches a run of such answers."""
+SHORTS: Final = re.compile(b"(?:" + re.sub(rb"\((?!\?)", b"(?:", SHORT.pattern) + b")*")
+"""Matches a run of such answers; not possessive, since Pythons before 3.11.5 end such a match inside of what is incomplete (python/cpython#106052)."""
 OPENING: Final = re.compile(rb"\s*+(\[?)\s*+(,?)\s*+(?=\{)")
 """Matches what precedes an answer."""
 TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+("?)|[{}]', re.DOTALL)

@@ -33,7 +33,7 @@ ANSWERS_LIMIT: Final = 1 << 23
 USUAL: Final = rb'\{ "seq_id" : (0|[1-9]\d{0,17}), "qsl_idx" : (0|[1-9]\d{0,17}), "data" : "([0-9A-Fa-f]*+)" \},\n'
 """A line exactly as LoadGen writes it, the last one excepted."""
 ONE: Final = re.compile(USUAL)
-RUN: Final = re.compile(rb"(?:" + USUAL.replace(b"(0|", b"(?:0|").replace(b'"([', b'"(?:[') + rb")*+")
+RUN: Final = re.compile(rb"(?:" + USUAL.replace(b"(0|", b"(?:0|").replace(b'"([', b'"(?:[') + rb")*")
 QUOTES: Final = 8
 """Quotation marks in a line: three names and one value, so no name repeats."""
 

@@ -24,9 +24,9 @@ from harness.training import timed_run
 from harness.training.loop import Ending
 from harness.training.seeds import of_rank
 from harness.training.state.checkpointing import generations
-from suite.errors import JudgedError, RequestError
+from suite.errors import AbortedError, RequestError
 from suite.process.launcher import from_environment
-from suite.process.signals import Terminated
+from suite.process.signals import Terminated, raised
 
 RANKS = ("--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "harness")
 PLAIN = ("-m", "torch.distributed.run", *RANKS)
@@ -190,18 +190,23 @@ def test_a_collective_that_fails_with_nobodys_word_is_a_lost_rank(monkeypatch: p
     assert first.cause(broken) == Failure(sentence="rank 1: out of memory", lost=False)
 
 
-@pytest.mark.parametrize(("lost", "raised"), [(False, JudgedError), (True, Terminated)])
-def test_a_signal_behind_the_failure_of_another_rank_aborts_the_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lost: bool, raised: type[Exception]):
+@pytest.mark.parametrize(("lost", "ended"), [(False, AbortedError), (True, Terminated)])
+def test_a_signal_behind_the_failure_of_another_rank_aborts_the_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lost: bool, ended: type[Exception]):
     """torchrun signals whoever is left: the log was kept as of a run that goes on. Behind a lost rank it does go on."""
     store, ends = Store(), list[object]()
-    monkeypatch.setattr(timed_run.attempts, "finish", lambda *given: ends.append(given[-1]))
+
+    def finish(*given: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        ends.append(given[-1])
+
+    monkeypatch.setattr(timed_run.attempts, "finish", finish)
     monkeypatch.setattr(timed_run, "end_run", lambda *given: ends.append(given[-1]))
-    place = SimpleNamespace(results=tmp_path)
-    job: Any = SimpleNamespace(name="fake", ranks=Group(store, 0, 0, 2), watch=None, place=place, state=lambda index: tmp_path)
+    job: Any = SimpleNamespace(name="fake", ranks=Group(store, 0, 0, 2), watch=None, place=SimpleNamespace(results=tmp_path), state=lambda index: tmp_path)
     Group(store, 1, 1, 2).fail("broken on purpose", lost=lost)
     nothing: Any = None
-    with pytest.raises(raised, match="interrupted" if lost else "run 0 aborted: rank 1: broken on purpose"), timed_run.inside_clock(job, nothing, 0, nothing):
-        raise Terminated("interrupted by SIGTERM")
+    with pytest.raises(ended, match="interrupted" if lost else "run 0 aborted: rank 1: broken on purpose"), raised() as job.signals:  # noqa: SIM117
+        with timed_run.inside_clock(job, nothing, 0, nothing):
+            raise Terminated("interrupted by SIGTERM")
     assert ends == ([] if lost else [Ending.BROKEN] * 2)
 
 
@@ -286,11 +291,18 @@ def running(launcher: "subprocess.Popen[str]", known: set[int]) -> dict[int, psu
     found: dict[int, psutil.Process] = {}
     with suppress(psutil.NoSuchProcess):
         for process in psutil.Process(launcher.pid).children():
-            with suppress(psutil.Error):
-                name, _, rank = process.name().partition(" ")
-                if process.pid not in known and name == "rank":
+            with suppress(psutil.Error, KeyError):
+                if process.pid not in known and (rank := rank_of(process)):
                     found[int(rank)] = process
     return found
+
+
+def rank_of(process: psutil.Process) -> str:
+    """Read a rank's number: a fork's from its name, of others, which have words and an environment of their own, from that."""
+    name, _, rank = process.name().partition(" ")
+    if name == "rank":
+        return rank
+    return str(process.environ()["RANK"]) if "harness" in process.cmdline() else ""
 
 
 @pytest.mark.slow
@@ -321,14 +333,14 @@ def test_ranks_that_are_killed_go_on_bit_by_bit_when_torchrun_restarts_them(tmp_
 
 @pytest.mark.slow
 def test_a_resumed_set_goes_on_after_a_restart_of_its_ranks(tmp_path: Path):
-    """The restarted ranks took it for an older one, threw it away and began another."""
+    """The restarted ranks, here interpreters of their own, took it for an older one, threw it away and began another."""
     more = (*TORCH, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=40")
     first = start(words(tmp_path, "--seed", "4", *more), TORCHRUN)
     until(lambda: saved(tmp_path) >= 2)
     first.terminate()
     first.communicate(timeout=60)
     stood = saved(tmp_path)
-    again = start(words(tmp_path, "--resume", *more), (*TORCHRUN[:2], "--max-restarts", "3", *RANKS))
+    again = start(words(tmp_path, "--resume", *more), (*PLAIN[:2], "--max-restarts", "3", *RANKS))
     until(lambda: saved(tmp_path) > stood and len(running(again, set())) == 2)
     running(again, set())[1].kill()
     _, err = again.communicate(timeout=200)

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from suite import cli
-from suite.process.main_module import COMMAND_LINE, is_command_line
+from suite.process.main_module import MODULES, is_command_line
 
 PROGRAM = """
 import multiprocessing, sys
@@ -26,16 +26,22 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize(("more", "imports"), [("", 2), ("from suite.cli import main", 1)], ids=["another program", "the script podium"])
-def test_children_import_the_main_module_of_other_programs_alone(tmp_path: Path, more: str, imports: int) -> None:
-    (tmp_path / "program.py").write_text(PROGRAM.format(more=more))
-    outcome = subprocess.run([sys.executable, tmp_path / "program.py"], capture_output=True, text=True, check=False)
+@pytest.mark.parametrize(
+    ("name", "more", "imports"),
+    [("program.py", "", 2), ("program.py", "from suite.cli import main", 2), ("podium", "from suite.cli import main", 1)],
+    ids=["another program", "one that calls podium", "the script podium"],
+)
+def test_children_import_the_main_module_of_other_programs_alone(tmp_path: Path, name: str, more: str, imports: int) -> None:
+    """A job of another program may be defined there."""
+    (tmp_path / name).write_text(PROGRAM.format(more=more))
+    outcome = subprocess.run([sys.executable, tmp_path / name], capture_output=True, text=True, check=False)
     assert (outcome.returncode, outcome.stdout.count("main module"), outcome.stdout.count("child")) == (0, imports, 1), outcome.stderr
 
 
-def test_the_command_line_is_recognised_by_its_name_too() -> None:
+@pytest.mark.parametrize("name", MODULES)
+def test_the_command_line_is_recognised_by_its_name_too(name: str) -> None:
     """`python -m suite.cli` is a module of its own beside `suite.cli`, with another `main`."""
     main = ModuleType("__main__")
     assert cli and not is_command_line(main)
-    main.__spec__ = ModuleSpec(COMMAND_LINE, None)
+    main.__spec__ = ModuleSpec(name, None)
     assert is_command_line(main)

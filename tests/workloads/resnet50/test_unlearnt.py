@@ -19,7 +19,8 @@ def described(split: str, count: int) -> Described:
     """Describe the first pictures of each class of ResNet-50, in all ways."""
     keys = [(label, number) for label in range(len(embedded.CLASSES)) for number in range(count)]
     seen = (embedded.render(split, *key).resize((SEEN_PX, SEEN_PX)) for key in keys)
-    found = [unlearnt.features(np.asarray(picture, dtype=np.float64)) for picture in seen]
+    features = (unlearnt.features(np.asarray(picture, dtype=np.float64)) for picture in seen)
+    found = [{name: feature_F.astype(np.float32) for name, feature_F in each.items()} for each in features]  # of all pictures half a gigabyte
     return {name: np.stack([each[name] for each in found]) for name in found[0]}, np.array([label for label, _ in keys])
 
 

@@ -129,20 +129,17 @@ def in_log(old: str, new: str) -> Spoil:
     return spoil
 
 
-@pytest.mark.slow
 def test_a_whole_result_is_accepted(tree: Path) -> None:
     """Row, schema, scorer and record fit one another; only the text is not the embedded one."""
     assert errors(tree) == {PINNED}
 
 
-@pytest.mark.slow
 def test_a_near_tie_of_a_performance_run_is_accepted(tree: Path) -> None:
     """Where two words are nearly as likely, the batch's size decides."""
     edited("performance/run_1", other_word)(tree)
     assert errors(tree) == {PINNED}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spoil", "rule"),
     [
@@ -164,7 +161,6 @@ def test_what_is_no_result_is_found(tree: Path, spoil: Spoil, rule: str) -> None
     assert rule in errors(tree)
 
 
-@pytest.mark.slow
 def test_hyper_parameters_are_those_of_the_record(tree: Path) -> None:
     """Whoever trained with another batch cannot say so in one place alone."""
     for path in tree.rglob("run.json"):
@@ -181,7 +177,6 @@ def rules_of(tmp_path: Path, subject: Subject, changes: Mapping[str, Any]) -> se
     return {finding.rule for finding in Judge().result(str(path)).findings}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("key", "value"), [("model.layers", 2), ("model.dropout", 0.0), ("loss.label_smoothing", 0.3), ("model.width", "1024")])
 def test_the_closed_division_fixes_settings_that_are_no_hyper_parameters(tmp_path: Path, subject: Subject, key: str, value: object) -> None:
     """A smaller network reaches no closed result, nor does a log that does not tell its size."""
@@ -191,7 +186,6 @@ def test_the_closed_division_fixes_settings_that_are_no_hyper_parameters(tmp_pat
     assert rules_of(tmp_path, subject, {key: None}) - found == {"training.settings"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("found", "accepted"), [("fewest", True), ("most", True), (3003, False), (None, False), ("4068191", False), (True, False)])
 def test_the_closed_division_is_trained_on_its_own_corpus(tmp_path: Path, subject: Subject, found: object, accepted: bool) -> None:
     """Pairs before the limit of length, which is free: the sentences of the test alone would be a closed training set otherwise."""

@@ -54,7 +54,6 @@ def upheld(result: Result) -> list[Finding]:
     ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", OFFICIAL)
 def test_no_accepted_entry_is_called_broken(judge: Judge, name: str) -> None:
     """The official checker calls some of these bad: a description that counts virtual processors, which the rules allow."""
@@ -79,7 +78,6 @@ def test_top1_is_counted_to_the_picture(name: str) -> None:
     assert (top1.format, top1.offset, round(top1.percent, 3)) == (row["fmt"], int(row["offset"]), float(row["top1"]))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(ROOT.glob("*/*/systems/*.json")), ids=lambda path: path.stem)
 def test_systems_are_described_as_the_rules_want(judge: Judge, path: Path) -> None:
     assert judge.result(str(path)).verdict is Verdict.VALID
@@ -105,7 +103,6 @@ def inside() -> Iterator[Path]:
         yield from (home / "audit" / "Goya_1" / "resnet" / "Offline", *sorted((home / "measurements" / "Goya_1" / "resnet" / "Offline").iterdir()))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("path", list(inside()), ids=lambda path: path.name)
 def test_any_path_is_judged_in_its_place(judge: Judge, path: Path) -> None:
     result = judge.result(str(path))

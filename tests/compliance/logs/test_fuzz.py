@@ -123,7 +123,6 @@ def test_a_parser_takes_a_text_that_was_spoilt(tmp_path: Path, name: str, data: 
     parse(name, tmp_path / "file", data.draw(spoilt(PARSERS[name][1].encode())))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("name", PARSERS)
 def test_a_parser_takes_every_odd_value_at_every_place(tmp_path: Path, name: str, odd: bytes) -> None:
@@ -188,7 +187,6 @@ def test_a_result_with_a_spoilt_file_is_judged(base: Path, data: st.DataObject) 
         path.write_bytes(content)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("round_name", registry.round_names())
 def test_a_result_is_judged_by_any_round_that_is_asked_for(base: Path, round_name: str) -> None:
     """--round overrides what the content tells: a tree of the other half is broken, no crash."""
@@ -199,7 +197,6 @@ def test_a_result_is_judged_by_any_round_that_is_asked_for(base: Path, round_nam
         sound(result)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("make", ["folder", "loop", "pipe", "gone", "dangling", "empty"])
 def test_a_result_whose_files_are_no_files_is_judged(base: Path, make: str) -> None:
     for path in files_of(base)[:25]:

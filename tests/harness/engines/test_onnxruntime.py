@@ -102,7 +102,6 @@ def test_inputs_of_any_memory_layout_are_read_right(call: Callable[..., Any]) ->
     torch.testing.assert_close(call(rows_NF)[0], Small()(rows_NF).__getitem__(0).detach())
 
 
-@pytest.mark.slow
 def test_results_stay_where_they_are_from_call_to_call(call: Callable[..., Any]) -> None:
     """A fresh buffer, or a copy, for every call costs more than a small network's own work."""
     first = call(torch.randn(4, SIDE))[0].data_ptr()
@@ -126,7 +125,6 @@ def test_a_cache_goes_round_without_being_overwritten_while_it_is_read(cache: Pa
     assert len(seen) == 2
 
 
-@pytest.mark.slow
 def test_what_was_built_is_told(cache: Path) -> None:
     facts = OnnxRuntimeEngine().compile(small(), plan(cache, threads=2, options={"engine.graph_optimization": "basic"})).describe()
     assert facts["provider"] == "CPUExecutionProvider"
@@ -134,7 +132,6 @@ def test_what_was_built_is_told(cache: Path) -> None:
     assert float(str(facts["difference"])) < export.TOLERANCE
 
 
-@pytest.mark.slow
 def test_a_second_process_finds_the_export_and_other_weights_make_another(cache: Path, call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """A stale file would serve the weights of an earlier checkpoint; a needless export takes most of a minute."""
     monkeypatch.setattr(export, "export", lambda *_: pytest.fail("exported again"))
@@ -300,7 +297,6 @@ def full(*_: object) -> Iterator[None]:
     raise RuntimeError("Failed to allocate memory for requested buffer of size 137438953472")
 
 
-@pytest.mark.slow
 def test_a_full_memory_names_the_batch_and_the_largest_that_fitted(call: Callable[..., Any], cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A traceback of the allocator tells nobody which setting to change."""
     own = OnnxRuntimeEngine().compile(small(), plan(cache)).open()
@@ -310,13 +306,11 @@ def test_a_full_memory_names_the_batch_and_the_largest_that_fitted(call: Callabl
         own(torch.zeros(8, SIDE))
 
 
-@pytest.mark.slow
 def test_other_failures_stay_what_they_are(cache: Path, call: Callable[..., Any]) -> None:
     with pytest.raises(Exception, match="(?i)invalid dimensions|shape"):
         call(torch.zeros(2, SIDE + 1))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("device", "precision", "words"),
     [
@@ -337,13 +331,11 @@ def test_a_package_that_is_not_installed_names_the_extra(monkeypatch: pytest.Mon
     assert OnnxRuntimeEngine().missing("cpu", Precision.FP32) == f"onnxscript not installed: {install('onnx')}"
 
 
-@pytest.mark.slow
 def test_a_provider_that_does_not_go_with_the_device_is_refused(cache: Path) -> None:
     with pytest.raises(RequestError, match="engine.provider=cuda has no fp32 on cpu; available there: cpu"):
         OnnxRuntimeEngine().compile(small(), plan(cache, options={"engine.provider": "cuda"}))
 
 
-@pytest.mark.slow
 def test_a_provider_that_does_not_come_up_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """ONNX Runtime warns and takes the CPU: its figures would stand under the GPU's name."""
     monkeypatch.setattr(engine_module, "is_there", lambda _: True)
@@ -351,7 +343,6 @@ def test_a_provider_that_does_not_come_up_is_refused(cache: Path, monkeypatch: p
         OnnxRuntimeEngine().compile(small(), plan(cache, device="cuda"))
 
 
-@pytest.mark.slow
 def test_tensorrt_s_tf32_is_not_told_as_fp32(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its builder rounds to TF32 unless somebody clears a flag, and the provider has no option for that."""
     monkeypatch.setattr(engine_module, "is_there", lambda _: True)
@@ -359,7 +350,6 @@ def test_tensorrt_s_tf32_is_not_told_as_fp32(cache: Path, monkeypatch: pytest.Mo
         engine_module.chosen_provider(plan(cache, device="cuda", options={"engine.provider": "tensorrt"}))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("provider", "symmetric"), [("cpu", False), ("tensorrt", True)])
 def test_tensorrt_gets_a_symmetric_file(provider: str, symmetric: bool, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It refuses zero points that are not zero (Working with quantized types)."""
@@ -371,14 +361,12 @@ def test_tensorrt_gets_a_symmetric_file(provider: str, symmetric: bool, cache: P
     assert str(facts["activations"]).startswith("int8" if symmetric else "uint8")
 
 
-@pytest.mark.slow
 def test_a_tensor_of_another_type_is_refused(call: Callable[..., Any]) -> None:
     """Bound by its address, its bytes would be read as they are: numbers, and no error."""
     with pytest.raises(MissingError, match="the network's rows is float32, but the input is float64"):
         call(torch.ones(2, SIDE, dtype=torch.float64))
 
 
-@pytest.mark.slow
 def test_the_caller_s_work_on_a_gpu_is_waited_for(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two streams that know nothing of each other: inputs would be read before they are written."""
     done: list[str] = []
@@ -399,13 +387,11 @@ def test_the_caller_s_work_on_a_gpu_is_waited_for(cache: Path, monkeypatch: pyte
     assert done[2:] == ["cpu", "run"]
 
 
-@pytest.mark.slow
 def test_networks_of_other_frameworks_are_refused(cache: Path) -> None:
     with pytest.raises(RequestError, match="does not accept tensorflow networks"):
         OnnxRuntimeEngine().compile(replace(small(), framework="tensorflow"), plan(cache))
 
 
-@pytest.mark.slow
 def test_provider_options_follow_the_plan(cache: Path) -> None:
     """TF32 would be taken for fp32, and TensorRT would build its engine in every process anew."""
     gpu = plan(cache, device="cuda:1")

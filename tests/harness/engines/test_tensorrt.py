@@ -169,7 +169,6 @@ def test_the_network_is_strongly_typed_and_fp32_is_not_tf32(cache: Path) -> None
     assert named("set_flag") == [(trt.BuilderFlag.TF32,)] and not named("clear_flag")
 
 
-@pytest.mark.slow
 def test_profiles_hold_the_smallest_the_largest_and_all_between(cache: Path) -> None:
     """One profile for 1 to 8 has kernels for its usual size: SingleStream and Offline ask for the ends."""
     call = made(small(), plan(cache)).open()
@@ -182,7 +181,6 @@ def test_profiles_hold_the_smallest_the_largest_and_all_between(cache: Path) -> 
         call(torch.zeros(MOST + 1, SIDE))
 
 
-@pytest.mark.slow
 def test_each_worker_has_contexts_and_a_stream_of_its_own(cache: Path) -> None:
     """A context must not be used by two threads at once."""
     executable = made(small(), plan(cache))
@@ -192,7 +190,6 @@ def test_each_worker_has_contexts_and_a_stream_of_its_own(cache: Path) -> None:
     assert len(named("create_execution_context")) == 2 and {handle for _, handle in named("set_optimization_profile_async")} == {101, 102}
 
 
-@pytest.mark.slow
 def test_work_is_recorded_once_a_shape_and_then_replayed(cache: Path) -> None:
     """A context prepares at its first run what may not be recorded; a record per call would cost more than it saves."""
     call = made(small(), plan(cache)).open()
@@ -205,7 +202,6 @@ def test_work_is_recorded_once_a_shape_and_then_replayed(cache: Path) -> None:
     assert [call[0] for call in trt.calls] == ["execute_async_v3"]
 
 
-@pytest.mark.slow
 def test_no_other_shape_changes_the_context_of_a_graph(cache: Path) -> None:
     """What a graph does is not defined once its context was told another shape or address (TensorRT, CUDA graphs)."""
     call = TensorRTCall(made(small(), plan(cache)).built)
@@ -216,7 +212,6 @@ def test_no_other_shape_changes_the_context_of_a_graph(cache: Path) -> None:
     assert [context.shapes["rows"] for context in held] == [(size, SIDE) for size in (1, 2, 5, MOST)]
 
 
-@pytest.mark.slow
 def test_without_graphs_a_profile_has_one_context(cache: Path) -> None:
     """Each holds memory for its largest shape."""
     call = made(small(), plan(cache, cuda_graphs=False)).open()
@@ -237,14 +232,12 @@ def test_a_cache_goes_round_where_it_lies(cache: Path) -> None:
     assert executable.describe()["cuda_graphs"] is False and not named("record")
 
 
-@pytest.mark.slow
 def test_graphs_can_be_left_out(cache: Path) -> None:
     call = made(small(), plan(cache, cuda_graphs=False)).open()
     call(torch.zeros(2, SIDE))
     assert not named("record") and len(named("execute_async_v3")) == 1
 
 
-@pytest.mark.slow
 def test_a_second_process_finds_the_engine_and_timings_are_kept(cache: Path) -> None:
     """A build takes minutes; every LoadGen run is a process of its own."""
     made(small(), plan(cache))
@@ -254,7 +247,6 @@ def test_a_second_process_finds_the_engine_and_timings_are_kept(cache: Path) -> 
     assert named("create_timing_cache") == [(b"",), (b"t",)] and len(engines(cache)) == 2
 
 
-@pytest.mark.slow
 def test_timings_of_another_gpu_are_begun_anew(cache: Path) -> None:
     made(small(), plan(cache))
     trt.trouble["set_timing_cache"] = "mismatch"
@@ -262,7 +254,6 @@ def test_timings_of_another_gpu_are_begun_anew(cache: Path) -> None:
     assert named("create_timing_cache") == [(b"",), (b"t",), (b"",)]
 
 
-@pytest.mark.slow
 def test_whatever_decides_an_engine_is_in_its_name(cache: Path) -> None:
     """A stale file would serve another checkpoint, or be refused by another GPU."""
     target = trt_plan.Target(tensorrt="11.4.0", device="NVIDIA H200", capability="9.0")
@@ -282,7 +273,6 @@ def test_whatever_decides_an_engine_is_in_its_name(cache: Path) -> None:
     assert len({one.key for one in (first, *others)}) == 8
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("field", "told"), [("device", "device NVIDIA T4, here NVIDIA H200"), ("tensorrt", "tensorrt NVIDIA T4, here 11.4")])
 def test_an_engine_of_another_gpu_or_library_is_refused(cache: Path, field: str, told: str) -> None:
     """Copied beside the right name; TensorRT itself would fail deep inside, or worse, not."""
@@ -294,7 +284,6 @@ def test_an_engine_of_another_gpu_or_library_is_refused(cache: Path, field: str,
         made(small(), plan(cache))
 
 
-@pytest.mark.slow
 def test_an_engine_of_another_model_is_refused(cache: Path) -> None:
     executable = made(small(), plan(cache))
     (path,) = engines(cache)
@@ -303,7 +292,6 @@ def test_an_engine_of_another_model_is_refused(cache: Path) -> None:
         made(small(), plan(cache))
 
 
-@pytest.mark.slow
 def test_what_is_no_engine_file_is_refused(cache: Path) -> None:
     made(small(), plan(cache))
     engines(cache)[0].write_bytes(b"rubbish")
@@ -311,7 +299,6 @@ def test_what_is_no_engine_file_is_refused(cache: Path) -> None:
         made(small(), plan(cache))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("call", "told"),
     [
@@ -329,14 +316,12 @@ def test_what_tensorrt_refuses_is_told_in_its_words(cache: Path, call: str, told
     assert not list((cache / "tensorrt").glob("*.partial"))
 
 
-@pytest.mark.slow
 def test_inputs_that_decide_shapes_are_refused(cache: Path) -> None:
     trt.trouble["is_shape_tensor"] = "rows"
     with pytest.raises(MissingError, match="its input rows determines shapes"):
         made(small(), plan(cache))
 
 
-@pytest.mark.slow
 def test_outputs_of_unknown_size_are_refused(cache: Path) -> None:
     call = made(small(), plan(cache)).open()
     trt.trouble["get_tensor_shape"] = "unknown"
@@ -344,21 +329,18 @@ def test_outputs_of_unknown_size_are_refused(cache: Path) -> None:
         call(torch.zeros(2, SIDE))
 
 
-@pytest.mark.slow
 def test_tensors_of_another_type_are_refused(cache: Path) -> None:
     """TensorRT reads bytes at an address, whatever they are."""
     with pytest.raises(MissingError, match="the engine's rows is float32, but the input is float64"):
         made(small(), plan(cache)).open()(torch.zeros(2, SIDE, dtype=torch.float64))
 
 
-@pytest.mark.slow
 def test_a_full_memory_at_the_build_names_the_batch(cache: Path) -> None:
     trt.trouble["build_serialized_network"] = "Error Code 1: Cuda Runtime (out of memory)"
     with pytest.raises(MissingError, match="not enough memory to build for a batch of 8: --set batching.max_batch=4"):
         made(small(), plan(cache))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("words", ["Error Code 2: OutOfMemory (Requested size was 24159191040 bytes.)", "CUBLAS_STATUS_ALLOC_FAILED when calling"])
 def test_a_full_memory_is_known_by_its_other_names(cache: Path, words: str) -> None:
     trt.trouble["build_serialized_network"] = words
@@ -366,7 +348,6 @@ def test_a_full_memory_is_known_by_its_other_names(cache: Path, words: str) -> N
         made(small(), plan(cache))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("call", ["create_execution_context", "execute_async_v3"])
 def test_a_full_memory_in_a_call_names_the_batch_and_the_largest_that_fitted(cache: Path, call: str) -> None:
     run = made(small(), plan(cache)).open()
@@ -376,7 +357,6 @@ def test_a_full_memory_in_a_call_names_the_batch_and_the_largest_that_fitted(cac
         run(torch.zeros(5, SIDE))
 
 
-@pytest.mark.slow
 def test_other_failures_stay_what_they_are(cache: Path) -> None:
     call = made(small(), plan(cache)).open()
     trt.trouble["execute_async_v3"] = "illegal address"
@@ -384,14 +364,12 @@ def test_other_failures_stay_what_they_are(cache: Path) -> None:
         call(torch.zeros(5, SIDE))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("options", "told"), [({"optimization_level": 6}, "TensorRT has 0 to 5"), ({"workspace_mib": -1}, "must not be negative")])
 def test_options_without_sense_are_refused(cache: Path, options: dict[str, int], told: str) -> None:
     with pytest.raises(RequestError, match=told):
         made(small(), plan(cache, **options))
 
 
-@pytest.mark.slow
 def test_networks_that_name_no_sizes_are_refused(cache: Path) -> None:
     with pytest.raises(RequestError, match="network small: TensorRT needs its smallest, usual and largest shapes"):
         made(replace(small(), shapes=None), plan(cache))
@@ -399,7 +377,6 @@ def test_networks_that_name_no_sizes_are_refused(cache: Path) -> None:
     assert trt_plan.profiles(fixed) == ((((1, SIDE),) * 3,),)
 
 
-@pytest.mark.slow
 def test_what_was_built_is_told(cache: Path) -> None:
     facts = made(small(), plan(cache, workspace_mib=64)).describe()
     assert (facts["tensorrt"], facts["gpu"], facts["compute_capability"], facts["precision"]) == ("11.4.0.106", "NVIDIA H200", "9.0", "fp32")
@@ -408,7 +385,6 @@ def test_what_was_built_is_told(cache: Path) -> None:
     assert named("set_memory_pool_limit") == [(trt.MemoryPoolType.WORKSPACE, 64 << 20)]
 
 
-@pytest.mark.slow
 def test_an_old_tensorrt_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before 10 the number format was the builder's choice, not the file's."""
     monkeypatch.setattr(trt, "__version__", "8.6.1")

@@ -49,7 +49,6 @@ def copy(runs: Path, tmp_path: Path) -> Callable[..., Path]:
     return lambda name="quiet": Path(shutil.copytree(runs / name, tmp_path / name))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "ending"), ENDINGS.items())
 def test_whole_files_pass_whatever_loadgen_says_of_errors(copy: Callable[..., Path], name: str, ending: str):
     """A summary that ends with errors is whole; MLCommons' layout has three files, beside them is the record of queries, and the empty trace goes."""
@@ -59,7 +58,6 @@ def test_whole_files_pass_whatever_loadgen_says_of_errors(copy: Callable[..., Pa
     assert {path.name for path in folder.iterdir()} == {SUMMARY, DETAIL, ACCURACY, QUERIES}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ENDINGS)
 @pytest.mark.parametrize("cut", [1, 3, 10, 40])
 def test_a_summary_is_torn_wherever_it_is_cut(copy: Callable[..., Path], name: str, cut: int):
@@ -70,7 +68,6 @@ def test_a_summary_is_torn_wherever_it_is_cut(copy: Callable[..., Path], name: s
         check_whole(summary.parent)
 
 
-@pytest.mark.slow
 def test_errors_are_read_in_loadgens_words(runs: Path):
     """What voids a run has to be quoted; what is an error stands in the line's metadata alone."""
     assert read_facts(runs / "quiet").errors == ()
@@ -80,7 +77,6 @@ def test_errors_are_read_in_loadgens_words(runs: Path):
     assert rate.startswith("Invalid value for server_target_qps requested.") and "Max query count reached" in count
 
 
-@pytest.mark.slow
 def test_a_rate_over_no_time_is_no_number(runs: Path):
     """LoadGen writes `-nan`, which no JSON has, into the log of a Server run of one query."""
     assert b"nan, " in (runs / "errors" / DETAIL).read_bytes()
@@ -88,7 +84,6 @@ def test_a_rate_over_no_time_is_no_number(runs: Path):
         read_facts(runs / "errors").number("result_scheduled_samples_per_sec")
 
 
-@pytest.mark.slow
 def test_a_harmless_race_of_the_logger_is_no_error(copy: Callable[..., Path]):
     """Accepted published results have it."""
     folder = copy("quiet")
@@ -103,7 +98,6 @@ def changed(folder: Path, name: str, change: Callable[[str], str]) -> Path:
     return folder
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "change"),
     [
@@ -125,7 +119,6 @@ def test_a_torn_file_is_named(copy: Callable[..., Path], name: str, change: Call
         check_whole(changed(copy(), name, change))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", [SUMMARY, DETAIL, ACCURACY])
 def test_a_missing_file_is_named(copy: Callable[..., Path], name: str):
     """LoadGen that cannot write says nothing."""
@@ -156,7 +149,6 @@ def test_a_flag_that_is_not_logged_holds():
     assert facts.flag("result_perf_constraints_met") and not facts.flag("result_min_duration_met")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("record", [b'{"qsl_idx": 1, "data": "\xff"}', b'{"data": ' + b"[" * 100_000, b'{"qsl_idx": ' + b"9" * 5000 + b', "data": ""}'])
 def test_an_answer_of_any_bytes_is_told(copy: Callable[..., Path], record: bytes):
     """An accuracy log that is no UTF-8 was a traceback."""
@@ -166,7 +158,6 @@ def test_an_answer_of_any_bytes_is_told(copy: Callable[..., Path], record: bytes
         check_whole(folder)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("value", [b'"\xff"', b"[" * 100_000])
 def test_an_event_of_any_bytes_is_told(copy: Callable[..., Path], value: bytes):
     """So was a detail log."""

@@ -72,7 +72,8 @@ def test_a_seed_is_a_run(make_run: MakeRun, tmp_path: Path) -> None:
     assert not equal(found[0], found[2])
 
 
-@pytest.mark.parametrize("precision", [Precision.FP32, pytest.param(Precision.BF16, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", [Precision.FP32, Precision.BF16])
 def test_resume_in_an_epoch_is_exact(make_run: MakeRun, tmp_path: Path, precision: Precision) -> None:
     """Saved after the first step of epoch 2 and taken up by a fresh process: the same weights and score as without."""
     whole = ResNet50Training(make_run(precision=precision))

@@ -88,7 +88,8 @@ def assert_same(ours: torch.Tensor, theirs: torch.Tensor) -> None:
     torch.testing.assert_close(ours, theirs, rtol=0, atol=CLOSE * theirs.abs().max().item())
 
 
-@pytest.mark.parametrize("pixels", [300, pytest.param(1200, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("pixels", [300, 1200])
 def test_ssd(pixels: int, tmp_path: Path) -> None:
     """The six maps, and the order of boxes and classes: another box's offsets would pass for a detection. Strides show in a smaller picture too."""
     configuration = ("--set", f"model.configuration={pixels}")

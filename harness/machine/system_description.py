@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.metadata import Distribution, PackageNotFoundError, distributions, version
+from importlib.metadata import PackageNotFoundError, distributions, version
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,9 +31,6 @@ CPU_INFO: Final = Path("/proc/cpuinfo")
 GOVERNOR: Final = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 NONE_HERE: Final = "N/A"
 """MLCommons' value of accelerator fields on machines without accelerators."""
-HEAD_LINES: Final = 3
-NAME, VERSION = re.compile(r"^Name: (\S+)$", re.MULTILINE), re.compile(r"^Version: (\S+)$", re.MULTILINE)
-"""Packaging tools write a distribution's name and version right after the metadata's version; where they are not there, all of it is parsed."""
 DISTRIBUTIONS: Final = {"tensorflow": ("tensorflow", "tensorflow-cpu"), "tensorrt-cu12": ("tensorrt-cu12", "tensorrt-cu13", "tensorrt")}
 """Package -> the distributions that may provide it, if not only one of its own name."""
 
@@ -222,15 +219,9 @@ def environment(run: Described) -> dict[str, Any]:
 
 def packages() -> dict[str, str]:
     """Return every installed distribution with its version, sorted."""
-    found = {name: version for name, version in map(named, distributions()) if name}
+    read = [item.metadata for item in distributions()]  # parsed anew at each access
+    found = {each["Name"]: each["Version"] for each in read if each["Name"]}
     return dict(sorted(found.items(), key=lambda entry: entry[0].casefold()))
-
-
-def named(item: Distribution) -> tuple[str, str]:
-    """Return a distribution's name and version: from the first lines of its metadata, whose long description takes most of the time to parse."""
-    head = "\n".join((item.read_text("METADATA") or "").splitlines()[:HEAD_LINES])
-    name, told = NAME.search(head), VERSION.search(head)
-    return (name[1], told[1]) if name and told else (item.metadata["Name"], item.version)
 
 
 def git(*words: str) -> str | None:

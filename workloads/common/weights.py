@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import torch
 from safetensors import SafetensorError
@@ -14,7 +14,9 @@ from suite.errors import RequestError
 from workloads.common import weights_description
 from workloads.common.weights_description import DESCRIPTION, WEIGHTS, Described, describe
 
-__all__ = ["DESCRIPTION", "WEIGHTS", "Described", "Undrawn", "describe", "export", "fill"]
+__all__ = ["DESCRIPTION", "WEIGHTS", "Described", "Undrawn", "describe", "export", "filled"]
+
+M = TypeVar("M", bound=nn.Module)
 
 DRAWS: Final = (torch.Tensor.normal_, torch.Tensor.uniform_)
 
@@ -26,17 +28,23 @@ def export(model: nn.Module, description: Described, folder: Path) -> None:
     weights_description.write(description, folder)
 
 
-def fill(model: nn.Module, folder: Path, name: str) -> nn.Module:
-    """Load exported weights into a network in evaluation mode; RequestError if they do not fit."""
+def filled(build: Callable[[], M], folder: Path, name: str) -> M:
+    """Build a network with exported weights, in evaluation mode, drawing no values that they replace; RequestError if they do not fit."""
+    with Undrawn():
+        model = build()
     try:
         model.load_state_dict(load_file(folder / WEIGHTS))
     except (OSError, SafetensorError, RuntimeError) as error:
         raise RequestError(f"checkpoint {folder}: {WEIGHTS} does not fit {name} ({str(error).splitlines()[0]})") from error
-    return model.eval()
+    model.eval()
+    return model
 
 
 class Undrawn(TorchFunctionMode):
-    """Within it, networks are built without initial values: those that `fill` overwrites need not be drawn."""
+    """Within it, networks are built without drawing initial values, which are overwritten.
+
+    Buffers that no file holds have theirs, as they would not on `torch.device("meta")`.
+    """
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Leave a tensor as it is where it would be initialised."""

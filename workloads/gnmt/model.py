@@ -213,9 +213,6 @@ def load(folder: Path) -> tuple[GNMT, Description]:
     description = weights.describe(folder, Description, NAME)
     if description.framework != FRAMEWORK:
         raise RequestError(f"checkpoint {folder}: its framework is {description.framework}, but {NAME} supports only {FRAMEWORK}")
-    with weights.Undrawn():
-        model = GNMT(description.vocabulary, description.width, description.layers)
-    weights.fill(model, folder, NAME)
-    return model, description
+    return weights.filled(lambda: GNMT(description.vocabulary, description.width, description.layers), folder, NAME), description
 
 

@@ -212,6 +212,4 @@ def parameter_groups(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Para
 def load(folder: Path, counts: Counts) -> tuple[MaskRCNN, Description]:
     """Rebuild an exported network in evaluation mode."""
     description = weights.describe(folder, Description, NAME)
-    with weights.Undrawn():
-        network = MaskRCNN(description, counts)
-    return cast(MaskRCNN, weights.fill(network, folder, NAME)), description
+    return weights.filled(lambda: MaskRCNN(description, counts), folder, NAME), description

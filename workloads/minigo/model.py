@@ -118,7 +118,4 @@ def load(folder: Path, board: int | None = None) -> MiniGo:
     description = describe(folder)
     if board not in (None, description.board):
         raise RequestError(f"checkpoint {folder}: it is for a board of {description.board} x {description.board}, not {board} x {board}")
-    with weights.Undrawn():
-        network = MiniGo(description)
-    weights.fill(network, folder, NAME)
-    return network
+    return weights.filled(lambda: MiniGo(description), folder, NAME)

@@ -60,6 +60,4 @@ def describe(folder: Path) -> Description:
 def load(folder: Path) -> tuple[nn.Module, Description]:
     """Rebuild an exported network in evaluation mode."""
     description = describe(folder)
-    with weights.Undrawn():
-        network = build(len(description.classes))
-    return weights.fill(network, folder, NAME), description
+    return weights.filled(lambda: build(len(description.classes)), folder, NAME), description

@@ -147,6 +147,4 @@ def describe(folder: Path) -> Description:
 def load(folder: Path) -> tuple[nn.Module, Description]:
     """Rebuild an exported network in evaluation mode."""
     description = describe(folder)
-    with weights.Undrawn():
-        network = build(description.configuration, 1 + len(description.categories))
-    return weights.fill(network, folder, NAME), description
+    return weights.filled(lambda: build(description.configuration, 1 + len(description.categories)), folder, NAME), description

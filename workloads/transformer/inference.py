@@ -26,7 +26,5 @@ class TransformerInference(System):
 
 def networks(checkpoint: Path, shape: Shape, beam: int) -> tuple[Network[torch.Tensor], Network[torch.Tensor]]:
     """Load a checkpoint, and describe its networks for an engine."""
-    with weights.Undrawn():
-        model = Transformer(shape)
-    weights.fill(model, checkpoint, NAME)
+    model = weights.filled(lambda: Transformer(shape), checkpoint, NAME)
     return described("torch", Encoder(model), DecoderStep(model), TorchTensors("cpu").put, shape, beam)

@@ -1,8 +1,7 @@
 """LoadGen's random draws: the seeds reproduce a run's samples, schedule and logged answers."""
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
@@ -18,8 +17,6 @@ from suite.loadgen.scenario import Scenario
 
 REPLAYED: Final = 1 << 22
 """Queries and samples that are drawn again, from the first; of longer runs the rest is not looked at."""
-REMEMBERED: Final = 1 << 15
-"""Samples of a run, at most, that are kept for when it is judged again."""
 KNOWN: Final = re.compile(r"[56]\.\d+(\.\d+)? @ ")
 """LoadGens whose draws were replayed; the order of draws has changed between major versions."""
 SIX_DIGITS: Final = 1e-5
@@ -100,18 +97,11 @@ def is_loaded(run: LoadGenRun, plan: Plan) -> bool:
 def issued(run: LoadGenRun, plan: Plan) -> Iterator[Fault]:
     """Yield answers to other samples than those that were issued under their numbers."""
     sequence = run.answers.sequence
-    count = min(max(sequence, default=-1) + 1, REPLAYED)
-    drawn = drawn_before(plan, count) if count <= REMEMBERED else first(plan.issued(plan.loaded()), count)
+    drawn = first(plan.issued(plan.loaded()), min(max(sequence, default=-1) + 1, REPLAYED))
     wrong = (place for place, number in enumerate(sequence) if 0 <= number < len(drawn) and drawn[number] != run.answers.samples[place])
     for place in islice(wrong, SHOWN):
         number, sample = sequence[place], run.answers.samples[place]
         yield run.fault(ACCURACY, f"sample {sample} under seq_id {number}", f"sample {drawn[number]}, as sample_index_rng_seed draws", run.answers.lines[place])
-
-
-@lru_cache(maxsize=32)
-def drawn_before(plan: Plan, count: int) -> Sequence[int]:
-    """Draw the first samples once: the same run is judged in its folder, in its bundle and for its report."""
-    return first(plan.issued(plan.loaded()), count)
 
 
 def scheduled(run: LoadGenRun, plan: Plan) -> Iterator[Fault]:

@@ -125,7 +125,7 @@ def test_transformer(tmp_path: Path) -> None:
     shape = description("transformer", checkpoint.Description, tmp_path / "untrained").shape
     state = drawn(transformer_there.variables(shape.layers, shape.width, shape.filter, shape.vocabulary))
     save_file(state | {"global_step": torch.tensor(1)}, tmp_path / "transformer.safetensors")
-    ours = weights.fill(Transformer(shape), imported("transformer", tmp_path / "transformer.safetensors"), checkpoint.NAME)
+    ours = weights.filled(lambda: Transformer(shape), imported("transformer", tmp_path / "transformer.safetensors"), checkpoint.NAME)
     source_T, target_T = torch.randint(2, shape.vocabulary, (11,)), torch.randint(2, shape.vocabulary, (7,))
     with torch.inference_mode():
         theirs = transformer_there.logits(state, shape.layers, shape.heads, source_T, target_T)

@@ -17,6 +17,7 @@ from suite.errors import MissingError, RequestError, unknown
 from suite.files.layout import file_sha256
 from suite.files.package_files import PackageFile, files_of
 from suite.process.installation import RUN, install
+from suite.process.signals import Interrupted
 
 if TYPE_CHECKING:  # only names are needed for the command line's help
     from suite.dataset import DataSet
@@ -80,6 +81,8 @@ def resolve(group: str, kind: str, name: str) -> Any:
         if plugins.own(point):
             raise MissingError(f"{kind} '{name}' needs {error.name or error}: {install(extra_of(point))}") from error
         raise MissingError(f"{kind} '{name}' cannot be loaded: {plugins.broken(point, error)}") from error
+    except Interrupted:
+        raise
     except Exception as error:  # importing another package's module may raise anything
         if plugins.own(point):
             raise
@@ -103,6 +106,8 @@ def made(group: str, kind: str, name: str) -> Any:
     point = points(group)[name]
     try:
         return maker()
+    except Interrupted:
+        raise
     except Exception as error:
         if plugins.own(point):
             raise
@@ -293,6 +298,8 @@ def package_files(group: str, ending: str) -> Iterator[PackageFile]:
     for point in sorted(by_package.values(), key=lambda point: (not plugins.own(point), point.value)):
         try:
             yield from files_of(point, ending)
+        except Interrupted:
+            raise
         except Exception as error:  # reading a package imports it
             if plugins.own(point):
                 raise

@@ -16,13 +16,12 @@ from submissions.score import log_values
 from suite import registry
 from suite.cli import Options
 from suite.console.screen import note, screen
-from suite.errors import JudgedError, MissingError, PodiumError, RequestError
+from suite.errors import JudgedError, MissingError, PodiumError, RequestError, TemporaryError
 from suite.ledger.steps import challenge_problem
 from suite.loadgen.scenario import Scenario
 from suite.process.lock import exclusive
+from suite.process.signals import Interrupted, raised
 
-SIGNALLED: Final = 128
-"""Exit codes above this one report a signal."""
 GOES_ON: Final = "what is finished is kept, and the same command goes on"
 VALID: Final = "VALID"
 """LoadGen's verdict on a performance run that counts."""
@@ -42,16 +41,15 @@ def campaigns(
     failures: list[PodiumError] = []
     for each in names:
         try:
-            registry.workload(each)  # validated before a results folder exists: a rejected request writes nothing
-            requested_options.read(each, options, seed, runs, challenge)
-            with exclusive(options.results):
-                bundles.append(run_one(each, options, seed, runs, challenge, audit=audit, peak=peak))
+            with raised():
+                registry.workload(each)  # validated before a results folder exists: a rejected request writes nothing
+                requested_options.read(each, options, seed, runs, challenge)
+                with exclusive(options.results):
+                    bundles.append(run_one(each, options, seed, runs, challenge, audit=audit, peak=peak))
+        except Interrupted as error:
+            raise interrupted(each, error) from error
         except (JudgedError, MissingError) as error:
             failures.append(error)
-        except PodiumError as error:
-            if error.exit_code <= SIGNALLED:
-                raise
-            raise interrupted(each, error) from error
     if bundles:
         summary(bundles)
     if failures:
@@ -78,9 +76,10 @@ def run_one(name: str, options: Options, seed: int | None, runs: int | None, cha
     return home / bundle.relative_to(campaign.results)
 
 
-def interrupted(name: str, error: PodiumError) -> PodiumError:
+def interrupted(name: str, error: Interrupted) -> Interrupted:
     """Return the error for a campaign that a signal ended, with the command that resumes it; each step knows only its own command."""
-    return type(error)(f"{name}: {error.__cause__ or error}; {GOES_ON}")
+    told = error.__cause__ if isinstance(error.__cause__, (Interrupted, TemporaryError)) else error
+    return type(error)(f"{name}: {told}; {GOES_ON}")
 
 
 def run(campaign: Campaign, *, audit: bool = False, peak: bool = False) -> Path:

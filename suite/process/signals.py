@@ -198,23 +198,30 @@ def raised() -> Iterator[Signals]:
     Outside the main thread, where Python allows no handlers, nothing is ever received.
     """
     if Signals.current is not None or threading.current_thread() is not threading.main_thread():
-        signals = Signals.current or Unheard()
-        yield signals
-        signals.check()
+        with first_named(Signals.current or Unheard()) as signals:
+            yield signals
         return
     signals = Signals.current = Signals()
     try:
-        yield signals
-        signals.check()
-    except (Interrupted, AbortedError):
-        raise
-    except Exception as error:
-        if signals.received is not None:  # an error after a signal was caused by it: a pipe, a child, a collective
-            raise signals.received from error
-        raise
+        with first_named(signals):
+            yield signals
     finally:
         Signals.current = None
         signals.restore()
+
+
+@contextmanager
+def first_named(signals: Signals) -> Iterator[Signals]:
+    """Raise a received signal at the block's end, and instead of an error behind it, which it caused: a pipe, a child, an import, a collective."""
+    try:
+        yield signals
+    except (Interrupted, AbortedError):
+        raise
+    except Exception as error:
+        if signals.received is not None:
+            raise signals.received from error
+        raise
+    signals.check()
 
 
 class Unheard(Signals):

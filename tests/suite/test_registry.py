@@ -4,12 +4,14 @@ import re
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint, distribution
 from pathlib import Path
+from textwrap import indent
 from typing import cast
 
 import pytest
 
 from suite import registry
 from suite.errors import MissingError, RequestError
+from suite.process.signals import Terminated, raised
 from suite.rounds import RoundKind
 
 CACHED = (registry.points, registry.round, registry.round_names, registry.kind_of_round, registry.round_files, registry.texts_of_round)
@@ -73,6 +75,19 @@ def test_a_broken_module_of_podiums_own_is_a_bug(monkeypatch: pytest.MonkeyPatch
         registry.workload("bad")
     with pytest.raises(MissingError, match="workload 'theirs' cannot be loaded: package suite.files.layout: AttributeError"):
         registry.workload("theirs")
+
+
+@pytest.mark.usefixtures("fresh")
+def test_a_signal_while_another_package_is_loaded_is_no_fault_of_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It was told as a broken package, and the command went on without it."""
+    body = "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n"
+    (tmp_path / "stopped_on_import.py").write_text(body)
+    (tmp_path / "stopped_when_made.py").write_text("class Far:\n    def __init__(self):\n" + indent(body, " " * 8))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    offer(monkeypatch, point("far", "stopped_on_import:Far"), point("made", "stopped_when_made:Far"))
+    for name in ("far", "made"):
+        with pytest.raises(Terminated), raised(), pytest.raises(Terminated):
+            registry.made(registry.WORKLOADS, "workload", name)
 
 
 @pytest.mark.usefixtures("fresh")

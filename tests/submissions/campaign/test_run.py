@@ -4,8 +4,10 @@ train, infer and check are stand-ins that leave the files that the real ones lea
 """
 
 import json
+import os
 import secrets
 import shutil
+import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -29,6 +31,7 @@ from suite.cli import Options
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
 from suite.files.layout import Entry
 from suite.loadgen.scenario import Scenario
+from suite.process.signals import Interrupted, Terminated
 from suite.rounds.settings import catalogue, choose, settle
 from suite.terms import Division, Profile
 
@@ -495,26 +498,34 @@ def test_a_results_path_that_is_a_file_is_a_wrong_request(stage: Stage) -> None:
         go(stage)
 
 
-class Signalled(PodiumError):
-    """What a step raises at Ctrl-C."""
-
-    exit_code = 130
-
-
 @pytest.mark.parametrize("step", ["train", "infer"])
 def test_a_signal_is_told_with_the_way_to_go_on(stage: Stage, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     """Each step knows its own command alone; the user typed `podium run`, and types it again."""
 
     def interrupt(words: list[str]) -> None:
         try:
-            raise Signalled("interrupted by SIGINT")
-        except Signalled as error:
-            raise Signalled(f"resnet50: {error}; `podium {step} resnet50` goes on") from error
+            raise Interrupted("interrupted by SIGINT")
+        except Interrupted as error:
+            raise Interrupted(f"resnet50: {error}; `podium {step} resnet50` goes on") from error
 
     monkeypatch.setattr(stage, step, interrupt)
     outcome = CliRunner().invoke(run, ["resnet50", "--results", str(stage.results)], standalone_mode=False)
-    assert isinstance(outcome.exception, Signalled)
+    assert isinstance(outcome.exception, Interrupted)
     assert str(outcome.exception) == "resnet50: interrupted by SIGINT; what is finished is kept, and the same command goes on"
+
+
+@pytest.mark.parametrize("error", [JudgedError("the LoadGen process ended"), MissingError("no torch"), RuntimeError("a broken pipe")])
+def test_an_error_behind_a_signal_is_told_as_the_signal(stage: Stage, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """The signal that broke a step was told as its fault: with `all`, the next workload began, and the way to go on was not told."""
+
+    def break_by_signal(words: list[str]) -> None:
+        with suppress(Interrupted):
+            os.kill(os.getpid(), signal.SIGTERM)
+        raise error
+
+    monkeypatch.setattr(stage, "infer", break_by_signal)
+    with pytest.raises(Terminated, match="^resnet50: interrupted by SIGTERM; what is finished is kept, and the same command goes on$"):
+        go(stage)
 
 
 @pytest.mark.parametrize("error", [JudgedError("SingleStream performance run 1 is INVALID"), MissingError("no torch")])

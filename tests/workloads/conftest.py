@@ -11,6 +11,7 @@ import pytest
 from suite.workload import Run
 from workloads.common.text import synthetic_language
 from workloads.maskrcnn import data as maskrcnn
+from workloads.resnet50 import data as resnet50
 from workloads.resnet50.images import embedded
 from workloads.ssd import data as ssd
 
@@ -39,6 +40,13 @@ def write_tiny(root: Path) -> Path:
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that tests read only."""
     return write_tiny(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(scope="session")
+def embedded_pictures(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """ResNet-50's whole set as a user gets it, read only; all processes that test share it, as processes that train share a cache."""
+    own = tmp_path_factory.getbasetemp()
+    return resnet50.embedded_folder((own if worker_id == "master" else own.parent) / "embedded_pictures")
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ pictures, and of all these rules the score of the one that does best on the very
 """
 
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, reduce
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -18,7 +18,7 @@ from suite import registry
 from suite.rounds import Profile
 from workloads.common.pictures import cloth
 
-# Legend: N pictures or pieces, M maps or masks, S masks, H height, W width, P PIECE_PX, C channels, E pixels of the border, G cells and directions,
+# Legend: N pictures or pieces, X one or several, M maps or masks, S masks, H height, W width, P PIECE_PX, C channels, E pixels, G cells and directions,
 # F features.
 Floats: TypeAlias = npt.NDArray[np.float64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -27,6 +27,7 @@ NEIGHBOURS: Final = 5
 PIECE_PX: Final = 16
 ORIENTATIONS: Final = 8
 BINS: Final = 64
+GREY_C: Final = (0.299, 0.587, 0.114)
 WITHIN: Final = np.pad(ndimage.generate_binary_structure(2, 1)[None], ((1, 1), (0, 0), (0, 0)))
 """The four neighbours of a pixel, all in its own mask."""
 
@@ -44,51 +45,58 @@ def plainly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cloth, "LIGHT", (200.0, 240.0))
 
 
-def maps(picture_HWC: Floats) -> Mapping[str, Floats]:
+def maps(picture_XHWC: Floats) -> Mapping[str, Floats]:
     """Return maps in which a figure may stand out: the higher, the likelier a figure."""
-    grey_HW = picture_HWC @ (0.299, 0.587, 0.114)
-    top_HW, spread_HW = picture_HWC.max(axis=2), np.ptp(picture_HWC, axis=2)
+    grey_XHW = picture_XHWC @ GREY_C
+    top_XHW, spread_XHW = picture_XHWC.max(axis=-1), np.ptp(picture_XHWC, axis=-1)
     found = {
-        "brightness": grey_HW,
-        "smoothed brightness": ndimage.gaussian_filter(grey_HW, 2.0),
-        "saturation": spread_HW / np.maximum(top_HW, 1e-6),
-        "away from the border's colour": np.linalg.norm(picture_HWC - np.median(border(picture_HWC), axis=0), axis=2),
-        "away from the surroundings": np.linalg.norm(picture_HWC - ndimage.uniform_filter(picture_HWC, (25, 25, 0)), axis=2),
-        "local contrast, fine": contrast(grey_HW, 5),
-        "local contrast, coarse": contrast(grey_HW, 11),
-        "local contrast, any colour": np.sqrt(sum(contrast(picture_HWC[..., c], 7) ** 2 for c in range(3))),
+        "brightness": grey_XHW,
+        "smoothed brightness": smoothed(grey_XHW, 2.0),
+        "saturation": spread_XHW / np.maximum(top_XHW, 1e-6),
+        "away from the border's colour": np.linalg.norm(picture_XHWC - np.median(border(picture_XHWC), axis=-2)[..., None, None, :], axis=-1),
+        "away from the surroundings": np.linalg.norm(picture_XHWC - ndimage.uniform_filter(picture_XHWC, 25, axes=(-3, -2)), axis=-1),
+        "local contrast, fine": contrast(grey_XHW, 5),
+        "local contrast, coarse": contrast(grey_XHW, 11),
+        "local contrast, any colour": np.sqrt(sum(contrast(picture_XHWC[..., c], 7) ** 2 for c in range(3))),
     }
     for sigma_px in (1.5, 2.5):
-        found[f"level or upright edges, within {sigma_px} px"] = upright(grey_HW, sigma_px)
+        found[f"level or upright edges, within {sigma_px} px"] = upright(grey_XHW, sigma_px)
     for channel, name in enumerate(("red", "green", "blue")):
-        found[name] = ndimage.gaussian_filter(picture_HWC[..., channel] - grey_HW, 1.0)
+        found[name] = smoothed(picture_XHWC[..., channel] - grey_XHW, 1.0)
     return found
 
 
-def border(picture_HWC: Floats) -> Floats:
+def smoothed(level_XHW: Floats, sigma_px: float) -> Floats:
+    """Smooth each map."""
+    found: Floats = ndimage.gaussian_filter(level_XHW, sigma_px, axes=(-2, -1))
+    return found
+
+
+def border(picture_XHWC: Floats) -> Floats:
     """Give the outermost pixels."""
-    return np.concatenate([picture_HWC[0], picture_HWC[-1], picture_HWC[:, 0], picture_HWC[:, -1]])
+    sides = (picture_XHWC[..., 0, :, :], picture_XHWC[..., -1, :, :], picture_XHWC[..., 0, :], picture_XHWC[..., -1, :])
+    return np.concatenate(sides, axis=-2)
 
 
-def contrast(level_HW: Floats, window_px: int) -> Floats:
+def contrast(level_XHW: Floats, window_px: int) -> Floats:
     """Compute the standard deviation around each pixel."""
-    mean_HW = ndimage.uniform_filter(level_HW, window_px)
-    found: Floats = np.sqrt(np.maximum(ndimage.uniform_filter(level_HW**2, window_px) - mean_HW**2, 0.0))
+    mean_XHW, square_XHW = (ndimage.uniform_filter(each, window_px, axes=(-2, -1)) for each in (level_XHW, level_XHW**2))
+    found: Floats = np.sqrt(np.maximum(square_XHW - mean_XHW**2, 0.0))
     return found
 
 
-def upright(level_HW: Floats, sigma_px: float) -> Floats:
+def upright(level_XHW: Floats, sigma_px: float) -> Floats:
     """Compute whether the edges around each pixel are level or upright (1) or slanting (-1)."""
-    down_HW, across_HW = np.gradient(ndimage.gaussian_filter(level_HW, 0.7))
-    strength_HW = down_HW**2 + across_HW**2
-    turned_HW = strength_HW * np.cos(4 * np.arctan2(down_HW, across_HW))
-    found: Floats = ndimage.gaussian_filter(turned_HW, sigma_px) / (ndimage.gaussian_filter(strength_HW, sigma_px) + 1e-6)
+    down_XHW, across_XHW = np.gradient(smoothed(level_XHW, 0.7), axis=(-2, -1))
+    strength_XHW = down_XHW**2 + across_XHW**2
+    turned_XHW = strength_XHW * np.cos(4 * np.arctan2(down_XHW, across_XHW))
+    found: Floats = smoothed(turned_XHW, sigma_px) / (smoothed(strength_XHW, sigma_px) + 1e-6)
     return found
 
 
 def woven(picture_HWC: Floats) -> Mapping[str, Floats]:
     """Return maps made for these very scenes: the strength of edges, where they are level or upright and not slanting as the ground's are."""
-    down_HW, across_HW = np.gradient(ndimage.gaussian_filter(picture_HWC @ (0.299, 0.587, 0.114), 0.7))
+    down_HW, across_HW = np.gradient(ndimage.gaussian_filter(picture_HWC @ GREY_C, 0.7))
     found = {}
     for sigma_px in (1.5, 2.5):
         apart_HW, strength_HW = (ndimage.gaussian_filter(each, sigma_px) for each in (down_HW**2 - across_HW**2, down_HW**2 + across_HW**2))
@@ -116,8 +124,19 @@ def masks(level_MHW: Floats, shares: tuple[float, ...]) -> Flags:
     level_M, spread_M = otsu(level_MHW), level_MHW.std(axis=(1, 2))
     mask_SHW = np.concatenate([level_MHW > (level_M + share * spread_M)[:, None, None] for share in shares])
     edge_SE = np.concatenate([mask_SHW[:, 0], mask_SHW[:, -1], mask_SHW[:, :, 0], mask_SHW[:, :, -1]], axis=1)
-    found: Flags = ndimage.binary_opening(mask_SHW ^ (edge_SE.mean(axis=1) > 0.5)[:, None, None], WITHIN)
-    return found
+    return opened(mask_SHW ^ (edge_SE.mean(axis=1) > 0.5)[:, None, None])
+
+
+def opened(mask_SHW: Flags) -> Flags:
+    """Erode and dilate each mask by a cross; outside nothing is set."""
+    return reduce(np.logical_or, crosses(reduce(np.logical_and, crosses(mask_SHW))))
+
+
+def crosses(mask_SHW: Flags) -> tuple[Flags, ...]:
+    """Return each pixel and its four neighbours."""
+    wide_SHW = np.pad(mask_SHW, ((0, 0), (1, 1), (1, 1)))
+    inner_SHW, rows_SHW = wide_SHW[:, :, 1:-1], wide_SHW[:, 1:-1]
+    return inner_SHW[:, 1:-1], inner_SHW[:, :-2], inner_SHW[:, 2:], rows_SHW[..., :-2], rows_SHW[..., 2:]
 
 
 def largest(mask_MHW: Flags) -> Flags:
@@ -169,30 +188,38 @@ def gradients(level_MHW: Floats, *grids: int) -> list[Floats]:
     return found
 
 
-def spectrum(level_HW: Floats) -> Floats:
+def spectrum(level_NHW: Floats) -> Floats:
     """Give the strengths of the coarse waves, wherever they lie."""
-    found = np.abs(np.fft.fft2(level_HW - level_HW.mean()))[:13, :25]
-    return np.log1p(found).ravel()
+    found = np.abs(np.fft.fft2(level_NHW - level_NHW.mean(axis=(1, 2), keepdims=True)))[:, :13, :25]
+    return np.log1p(found).reshape(len(level_NHW), -1)
 
 
-def features(picture_HWC: Floats) -> Mapping[str, Floats]:
-    """Describe a whole picture in all ways, the figure cut out in each."""
-    grey_HW = picture_HWC @ (0.299, 0.587, 0.114)
-    edges, anywhere = gradients(grey_HW[None], 4, 1)
+def colours(picture_NHWC: Floats) -> Floats:
+    """Count the levels of each colour in eighths, as shares."""
+    pictures, pixels = len(picture_NHWC), picture_NHWC[0, ..., 0].size
+    place_NEC = (picture_NHWC.reshape(pictures, pixels, 3) // 32).astype(int) + 8 * np.arange(3) + 24 * np.arange(pictures)[:, None, None]
+    return np.bincount(place_NEC.ravel(), minlength=24 * pictures).reshape(pictures, 24) / pixels
+
+
+def features(picture_NHWC: Floats) -> Mapping[str, Floats]:
+    """Describe whole pictures in all ways, the figure cut out in each; a row for each picture."""
+    grey_NHW, pictures = picture_NHWC @ GREY_C, len(picture_NHWC)
+    edge_NF, anywhere_NF = gradients(grey_NHW, 4, 1)
     found: dict[str, Floats] = {
-        "pixels": cropped(grey_HW[None], np.ones((1, *grey_HW.shape), dtype=bool)).ravel(),
-        "colours": np.concatenate([np.histogram(picture_HWC[..., c], bins=8, range=(0, 255))[0] for c in range(3)]) / grey_HW.size,
-        "edges": edges[0],
-        "edges, anywhere": anywhere[0],
-        "spectrum": spectrum(grey_HW),
+        "pixels": cropped(grey_NHW, np.ones(grey_NHW.shape, dtype=bool)).reshape(pictures, -1),
+        "colours": colours(picture_NHWC),
+        "edges": edge_NF,
+        "edges, anywhere": anywhere_NF,
+        "spectrum": spectrum(grey_NHW),
     }
-    seen = maps(picture_HWC)
-    figure_MHW = largest(masks(np.stack([*seen.values()]), (0.0, 0.5)))
+    seen = maps(picture_NHWC)
+    figure_MHW = largest(masks(np.concatenate([*seen.values()]), (0.0, 0.5)))
     outline_MF = cropped(figure_MHW, figure_MHW).reshape(len(figure_MHW), -1)
-    edge_MF, anywhere_MF = gradients(cropped(np.broadcast_to(grey_HW, figure_MHW.shape), figure_MHW), 4, 1)
+    edge_MF, anywhere_MF = gradients(cropped(np.concatenate([grey_NHW] * (2 * len(seen))), figure_MHW), 4, 1)
     both_MF = np.concatenate([outline_MF / PIECE_PX, edge_MF, anywhere_MF], axis=1)
     for number, name in enumerate(f"{name}{cut}" for cut in ("", ", higher") for name in seen):
-        found |= {f"outline by {name}": outline_MF[number], f"edges in {name}": edge_MF[number], f"outline and edges by {name}": both_MF[number]}
+        rows = slice(number * pictures, (number + 1) * pictures)
+        found |= {f"outline by {name}": outline_MF[rows], f"edges in {name}": edge_MF[rows], f"outline and edges by {name}": both_MF[rows]}
     return found
 
 
@@ -213,7 +240,7 @@ class Piece:
         self.mask_HW = part_HW
         left, top, right, bottom = self.box_4.astype(int)
         window_HWC, piece_HW = picture_HWC[top:bottom, left:right], part_HW[top:bottom, left:right]
-        shape_HW, inner_HW = (cropped(level_HW[None], np.ones_like(piece_HW)[None]) for level_HW in (piece_HW, window_HWC @ (0.299, 0.587, 0.114)))
+        shape_HW, inner_HW = (cropped(level_HW[None], np.ones_like(piece_HW)[None]) for level_HW in (piece_HW, window_HWC @ GREY_C))
         colour_3 = window_HWC[piece_HW].mean(axis=0) / 255
         size_2 = (self.box_4[2:] - self.box_4[:2]) / min(part_HW.shape)
         edges = [found.ravel() for found in gradients(inner_HW, 2, 1)]
@@ -221,12 +248,14 @@ class Piece:
 
 
 def pieces(picture_HWC: Floats, level_HW: Floats, least_px: int, share: float) -> Iterator[Piece]:
-    """Cut a map into connected parts of an object's size."""
+    """Cut a map into connected parts of an object's size, their holes filled."""
     part_HW, count = ndimage.label(masks(level_HW[None], (share,))[0])
     areas = np.bincount(part_HW.ravel(), minlength=1)[1:]
-    for number in range(count):
+    for number, window in zip(range(count), ndimage.find_objects(part_HW), strict=True):
         if least_px <= areas[number] < 0.6 * part_HW.size:
-            yield Piece(picture_HWC, ndimage.binary_fill_holes(part_HW == number + 1))
+            filled_HW = np.zeros(part_HW.shape, dtype=bool)
+            filled_HW[window] = ndimage.binary_fill_holes(part_HW[window] == number + 1)
+            yield Piece(picture_HWC, filled_HW)
 
 
 def overlaps(box_4: Floats, box_N4: Floats) -> Floats:

@@ -15,16 +15,10 @@ from workloads.resnet50 import data
 from workloads.resnet50.images import embedded, imagenet
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The whole set, as a user gets it."""
-    return data.embedded_folder(tmp_path_factory.mktemp("cache"))
-
-
 @pytest.mark.slow
-def test_the_set_is_whole(made: Path) -> None:
+def test_the_set_is_whole(embedded_pictures: Path) -> None:
     """4,800 pictures to train on, 1,008 to evaluate on, twelve classes in both."""
-    train, val = (imagenet.find(made, split) for split in ("train", "val"))
+    train, val = (imagenet.find(embedded_pictures, split) for split in ("train", "val"))
     imagenet.agree(train, val)
     assert (len(train), len(val), len(train.classes)) == (4800, 1008, 12)
     assert np.bincount(train.labels).tolist() == [400] * 12
@@ -32,9 +26,9 @@ def test_the_set_is_whole(made: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_set_is_readable(made: Path) -> None:
+def test_the_set_is_readable(embedded_pictures: Path) -> None:
     """Every file decodes: the look-over before the clock must not refuse our own data."""
-    val = imagenet.find(made, "val")
+    val = imagenet.find(embedded_pictures, "val")
     assert file_checks.look(val)[0].broken == ()
 
 
@@ -81,19 +75,19 @@ def test_golden_training(some: Path) -> None:
     assert digests(some, "train", 7) == ["bf41e4e85d28ea37", "5c8a4a0409fc83aa", "414f2a0872619411"]
 
 
-def pixels(made: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
+def pixels(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
     """Give evaluation's pictures at 32 px as rows, with labels on -1/+1 per class."""
-    found = imagenet.find(made, split)
+    found = imagenet.find(folder, split)
     seen = (decode(found.path(i)) for i in range(len(found)))
     rows = np.stack([shown(picture, data.for_eval(picture.size, 32)).double().numpy().ravel() for picture in seen])
     return np.hstack([rows / 255 - 0.5, np.ones((len(rows), 1))]), found.labels
 
 
 @pytest.mark.slow
-def test_a_linear_classifier_misses_by_far(made: Path) -> None:
+def test_a_linear_classifier_misses_by_far(embedded_pictures: Path) -> None:
     """Ridge regression on pixels: far below the target, or the benchmark would not need its network."""
-    train_ND, train_N = pixels(made, "train")
-    val_ND, val_N = pixels(made, "val")
+    train_ND, train_N = pixels(embedded_pictures, "train")
+    val_ND, val_N = pixels(embedded_pictures, "val")
     gram_DD = train_ND.T @ train_ND + 300.0 * np.eye(train_ND.shape[1])
     weight_DK = np.linalg.solve(gram_DD, train_ND.T @ (2.0 * np.eye(12)[train_N] - 1.0))
     top1 = float(((val_ND @ weight_DK).argmax(axis=1) == val_N).mean())

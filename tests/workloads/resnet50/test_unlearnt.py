@@ -1,33 +1,46 @@
 """Rules that do not learn miss ResNet-50's smoke target, and would reach it on pictures without clutter: so it is the pictures that defeat them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 import pytest
 import unlearnt
+from PIL import Image
 from unlearnt import Floats, Labels, plainly, target
 
-from workloads.resnet50.images import embedded
+from workloads.common.pictures.decoding import decode
+from workloads.resnet50.images import embedded, imagenet
 
 # Legend: N pictures, K classes.
+TOGETHER = 24  # pictures whose maps fit into a core's cache
 SEEN_PX = 40  # what the pictures are looked at in: a little finer than the network has them
 Described: TypeAlias = tuple[Mapping[str, Floats], Labels]
 
 
-def described(split: str, count: int) -> Described:
-    """Describe the first pictures of each class of ResNet-50, in all ways."""
+def described(pictures: Iterable[Image.Image], label_N: Labels) -> Described:
+    """Describe pictures in all ways."""
+    seen = (np.asarray(picture.resize((SEEN_PX, SEEN_PX)), dtype=np.float64) for picture in pictures)
+    found = []
+    while some := list(islice(seen, TOGETHER)):
+        features = unlearnt.features(np.stack(some))
+        found.append({name: feature_NF.astype(np.float32) for name, feature_NF in features.items()})  # of all pictures half a gigabyte
+    return {name: np.concatenate([each[name] for each in found]) for name in found[0]}, label_N
+
+
+def rendered(split: str, count: int) -> Described:
+    """Describe the first pictures of each class of ResNet-50."""
     keys = [(label, number) for label in range(len(embedded.CLASSES)) for number in range(count)]
-    seen = (embedded.render(split, *key).resize((SEEN_PX, SEEN_PX)) for key in keys)
-    features = (unlearnt.features(np.asarray(picture, dtype=np.float64)) for picture in seen)
-    found = [{name: feature_F.astype(np.float32) for name, feature_F in each.items()} for each in features]  # of all pictures half a gigabyte
-    return {name: np.stack([each[name] for each in found]) for name in found[0]}, np.array([label for label, _ in keys])
+    return described((embedded.render(split, *key) for key in keys), np.array([label for label, _ in keys]))
 
 
 @pytest.fixture(scope="module")
-def every() -> Mapping[str, Described]:
-    """All pictures."""
-    return {split: described(split, count) for split, count in embedded.PER_CLASS.items()}
+def every(embedded_pictures: Path) -> Mapping[str, Described]:
+    """All pictures, as the network gets them."""
+    sets = {split: imagenet.find(embedded_pictures, split) for split in embedded.PER_CLASS}
+    return {split: described((decode(found.path(number)) for number in range(len(found))), found.labels) for split, found in sets.items()}
 
 
 def first(pictures: Described, count: int) -> Described:
@@ -65,4 +78,4 @@ def test_outlines_and_edges_of_all_pictures_miss(every: Mapping[str, Described])
 def test_outlines_are_enough_without_clutter(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same rules tell the outlines of plain figures, so that a miss tells of the pictures."""
     plainly(monkeypatch)
-    assert best_top1(described("train", 15), described("val", 6), OUTLINES) > target("resnet50")["top1"]
+    assert best_top1(rendered("train", 15), rendered("val", 6), OUTLINES) > target("resnet50")["top1"]

@@ -16,18 +16,12 @@ from tempfile import TemporaryDirectory
 
 from common.figures import arguments, compare, options, show
 
-from harness.machine.system_description import cpu_fields
+from harness.machine.system_description import multiplies_bf16
 from suite.terms import Precision
 
 SIZE_PX = 64
 BATCH = 32
 CLASSES = 12
-
-
-def has_bf16() -> bool:
-    """Tell whether this processor multiplies bf16 itself; x86 and Arm name it differently."""
-    fields = next(iter(cpu_fields()), {})
-    return not {"avx512_bf16", "amx_bf16", "bf16", "svebf16"}.isdisjoint(f"{fields.get('flags', '')} {fields.get('Features', '')}".split())
 
 
 def our_steps(threads: int, precision: Precision) -> Iterator[int]:
@@ -99,7 +93,7 @@ class Side:
 
 def main() -> None:
     given = arguments(__doc__ or "", pairs=8, steps=6, precision=True)
-    usual = Precision.BF16 if has_bf16() else Precision.FP32
+    usual = Precision.BF16 if multiplies_bf16() else Precision.FP32
     precision = usual if given.precision == "auto" else Precision(given.precision)
     ours, theirs = Side("ours", given.threads, precision), Side("theirs", given.threads, precision)
     for one in (ours, theirs):
@@ -108,7 +102,7 @@ def main() -> None:
     figure = compare([pair[0] for pair in rates], [pair[1] for pair in rates], "pictures/s")
     for one in (ours, theirs):
         one.end()
-    known = f"this processor has {'bf16' if has_bf16() else 'no bf16'} instructions"
+    known = f"this processor has {'bf16' if multiplies_bf16() else 'no bf16'} instructions"
     title = f"ResNet-50 training step at {SIZE_PX}x{SIZE_PX}: {precision} channels-last against eager fp32 NCHW; with bf16, above 1.5 is the aim"
     show(title, replace(figure, hardware=f"{figure.hardware}; {known}; ours in {precision}"), given.form, {})
 

@@ -61,6 +61,12 @@ def cpu_fields() -> list[dict[str, str]]:
     return [{key.strip(): value.strip() for key, _, value in (line.partition(":") for line in block)} for block in blocks]
 
 
+def multiplies_bf16() -> bool:
+    """Return whether the processor has instructions for bf16; x86 and Arm name them differently."""
+    fields = next(iter(cpu_fields()), {})
+    return not {"avx512_bf16", "amx_bf16", "bf16", "svebf16"}.isdisjoint(f"{fields.get('flags', '')} {fields.get('Features', '')}".split())
+
+
 def cpu_model() -> str | None:
     """Return the processor's name for itself."""
     return next((fields["model name"] for fields in cpu_fields() if fields.get("model name")), None) or platform.processor() or None

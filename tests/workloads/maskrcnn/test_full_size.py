@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from testbed import quickest_format
 
 from suite.rounds import Profile
 from suite.workload import Run
@@ -27,7 +28,7 @@ def test_one_step_and_one_prediction(make_run: Callable[..., Run], blobs_of: Cal
     chosen: dict[str, Any] = {"global_batch_size": 1, "data__micro_batch": 1, "min_image_size": 800, "max_image_size": 1333}
     chosen |= {"rpn__candidates_train": 2000, "rpn__candidates_test": 1000, "roi__detections": 100, "batching__max_batch": 1}
     chosen |= {"model__start_weights": str(path), "model__start_sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
-    run = make_run(data=synthetic_scenes.folder(tmp_path / "scenes", scenery), profile=Profile.FULL, **chosen)
+    run = make_run(data=synthetic_scenes.folder(tmp_path / "scenes", scenery), profile=Profile.FULL, precision=quickest_format(), **chosen)
     training = MaskRCNN().training(run)
     with closing(training.train_epoch(1)) as steps:
         assert next(steps) == 1

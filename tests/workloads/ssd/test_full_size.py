@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from testbed import quickest_format
 
 from suite.rounds import Profile
 from suite.workload import Run
@@ -28,7 +29,8 @@ REAL = synthetic_scenes.Scenery(
 def test_a_step_and_a_prediction_at_full_size(make_run: MakeRun, tmp_path: Path, engine: Any, configuration: str, pictures: int) -> None:
     """8,732 and 15,130 boxes, from JPEG to weights and from JPEG to answers: shapes that only fit at 128 px would show here."""
     folder = synthetic_scenes.folder(tmp_path, REAL)
-    chosen = {"model__configuration": configuration, "model__start_weights": "random", "global_batch_size": pictures, "model_bn_span": pictures}
+    chosen: dict[str, Any] = {"model__configuration": configuration, "model__start_weights": "random", "precision": quickest_format()}
+    chosen |= {"global_batch_size": pictures, "model_bn_span": pictures}
     training = SSDTraining(make_run(data=folder, profile=Profile.FULL, **chosen))
     with closing(training.train_epoch(1)) as steps:
         assert next(steps) == pictures

@@ -1,9 +1,10 @@
-"""Third-party packages: a broken one causes one warning, and everything else continues without it."""
+"""Third-party packages: what they offer, and that a broken one causes one warning, and everything else continues without it."""
 
 import sys
 import traceback
-from functools import cache
-from importlib.metadata import Distribution, EntryPoint
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
+from importlib.metadata import Distribution, EntryPoint, entry_points
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,18 @@ from suite.process.installation import DISTRIBUTION
 
 TOLD: Final[set[str]] = set()
 """Packages already warned about in this process."""
+
+
+@lru_cache(maxsize=1)
+def installed(path: tuple[str, ...]) -> Mapping[str, Sequence[EntryPoint]]:
+    """Return all entry points by group, read once per import path: a look opens a file of every installed package."""
+    found = entry_points()
+    return {group: tuple(found.select(group=group)) for group in found.groups}
+
+
+def offered(group: str) -> Sequence[EntryPoint]:
+    """Return the entry points of a group; two packages may use one name."""
+    return installed(tuple(sys.path)).get(group, ())
 
 
 def own(point: EntryPoint) -> bool:

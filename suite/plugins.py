@@ -2,7 +2,7 @@
 
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
 from importlib.metadata import Distribution, EntryPoint, entry_points
 from pathlib import Path
@@ -15,15 +15,14 @@ TOLD: Final[set[str]] = set()
 
 
 @lru_cache(maxsize=1)
-def installed(path: tuple[str, ...]) -> Mapping[str, Sequence[EntryPoint]]:
-    """Return all entry points by group, read once per import path: a look opens a file of every installed package."""
-    found = entry_points()
-    return {group: tuple(found.select(group=group)) for group in found.groups}
+def installed(path: tuple[str, ...]) -> Callable[..., Iterable[EntryPoint]]:
+    """Return what selects among all entry points, read once per import path: a look opens a file of every installed package."""
+    return entry_points().select
 
 
 def offered(group: str) -> Sequence[EntryPoint]:
     """Return the entry points of a group; two packages may use one name."""
-    return installed(tuple(sys.path)).get(group, ())
+    return tuple(installed(tuple(sys.path))(group=group))
 
 
 def own(point: EntryPoint) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 FAKES = Path(__file__).resolve().parents[1] / "fakes"
-FORKED = Path(__file__).with_name("forked.py")
+FORKED = Path(__file__).resolve().parents[1] / "shared" / "forked.py"
 sys.path.insert(0, str(FAKES))
 
 from podium_fakes.kept import keep_ceiling  # noqa: E402

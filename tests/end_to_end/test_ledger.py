@@ -21,6 +21,7 @@ Campaign = tuple[Path, "subprocess.CompletedProcess[str]"]
 pytestmark = pytest.mark.slow
 
 POINTS = 20
+SHARED = Path(__file__).resolve().parents[1] / "shared"
 COPIED = """
 import shutil, sys
 from itertools import count
@@ -89,7 +90,7 @@ def lines(results: Path) -> list[Step]:
 
 def told_to(environment: dict[str, str], script: str, *words: object) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-c", script, *map(str, words)]
-    paths = os.pathsep.join([environment["PYTHONPATH"], str(Path(__file__).parent)])
+    paths = os.pathsep.join([environment["PYTHONPATH"], str(SHARED)])
     return subprocess.run(command, env={**environment, "PYTHONPATH": paths}, capture_output=True, text=True, check=False, timeout=900)
 
 

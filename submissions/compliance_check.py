@@ -1,5 +1,6 @@
 """The only module of this package that calls the judge."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Final
 from compliance.judge import Judge
 from compliance.recognition.path_kind import Kind, Target, recognise
 from compliance.verdict import Finding, Severity, Verdict, verdict
-from submissions.result_index import Result
+from submissions.result_index import UNPACKED, Result
 from suite import registry
 from suite.files.layout import file_sha256
 from suite.files.untrusted_files import printable
@@ -20,6 +21,8 @@ NOISE: Final = "noise."
 """Prefix of rules that detect a disturbance of a run."""
 UNSCORED: Final = "accuracy.unscored"
 """The judge's rule for an accuracy that was reported but not recomputed."""
+SEALED: Final[dict[str | None, tuple[tuple[Finding, ...], Path]]] = {}
+"""SHA-256 of the last valid bundle -> its findings, and the name it had."""
 
 
 def findings(path: Path, kind: Kind | None = None, judge: Judge | None = None) -> tuple[Finding, ...]:
@@ -34,22 +37,41 @@ def findings(path: Path, kind: Kind | None = None, judge: Judge | None = None) -
 
 
 def as_it_is(path: Path) -> tuple[Finding, ...]:
-    """Judge one path by its own kind; a valid bundle, which nothing beside it changes, once for its bytes."""
+    """Judge one path by its own kind; a valid bundle, which nothing beside it changes, once for its bytes: packing, scoring and reporting ask for them."""
     try:
-        if not path.is_file() or recognise(path).kind is not Kind.BUNDLE:
-            return Judge().result(str(path)).findings
-        found = of_bytes(path, file_sha256(path))
+        sha256 = file_sha256(path) if path.is_file() and recognise(path).kind is Kind.BUNDLE else None
     except OSError:  # which the judge tells
-        return Judge().result(str(path)).findings
-    if verdict(found) is not Verdict.VALID:  # a disk that was full while it was unpacked may be why
-        of_bytes.cache_clear()
+        sha256 = None
+    if sha256 in SEALED:
+        return moved(SEALED[sha256], path)
+    found = Judge().result(str(path)).findings
+    if sha256 and verdict(found) is Verdict.VALID:  # a disk that was full while it was unpacked may be why another one is not
+        SEALED.clear()
+        SEALED[sha256] = found, path
     return found
 
 
-@lru_cache(maxsize=8)
-def of_bytes(path: Path, sha256: str) -> tuple[Finding, ...]:
-    """Judge a bundle with these bytes: sealing, scoring and reporting ask for the same bundle's findings."""
-    return Judge().result(str(path)).findings
+def moved(judged: tuple[tuple[Finding, ...], Path], path: Path) -> tuple[Finding, ...]:
+    """Return the findings about a bundle that was judged under another name."""
+    found, before = judged
+    if before == path:
+        return found
+    files = {each.file: Path(each.file) for each in found}
+    names = {name: str(path / file.relative_to(before)) if file.is_relative_to(before) else name for name, file in files.items()}
+    return tuple(replace(each, file=names[each.file]) for each in found)
+
+
+@lru_cache(maxsize=1)
+def judge_below(root: Path) -> Judge:
+    """Return the judge of an unpacked bundle: scoring and reporting ask for the same findings, and nothing changes its files."""
+    return Judge()
+
+
+def judge_for(results: Sequence[Result]) -> Judge:
+    """Return a judge that some results share."""
+    roots = {result.root for result in results if result.home}
+    unpacked = roots & set(UNPACKED.values())
+    return judge_below(unpacked.pop()) if len(roots) == 1 and unpacked else Judge()
 
 
 def errors(path: Path) -> list[str]:

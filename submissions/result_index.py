@@ -1,7 +1,7 @@
 """Index of a results folder or bundle: one record per training set and inference entry, found with the judge's own code."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,11 +14,13 @@ from submissions.score import log_values
 from suite import registry
 from suite.errors import JudgedError, unknown
 from suite.events import WORKLOAD
-from suite.files.layout import AUDITS, CHECKPOINT_RECORD, CHECKPOINTS, PARTIAL
+from suite.files.layout import AUDITS, CHECKPOINT_RECORD, CHECKPOINTS, PARTIAL, file_sha256
 from suite.loadgen.scenario import Scenario
 
 BUNDLES: Final = "bundles"
 """Folder of campaign bundles, in the results folder."""
+UNPACKED: Final[dict[str, Path]] = {}
+"""SHA-256 of each bundle that is open -> where it is unpacked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,17 +202,33 @@ def opened(path: Path) -> Iterator[list[Result]]:
 
     A bundle is unpacked into a temporary folder that lives as long as the context.
     """
-    with TemporaryDirectory(prefix="podium-") as name:
-        if not path.exists():
-            raise JudgedError(f"{path}: no such file or folder")
-        root = path
-        if path.is_file() and path_kind.recognise(path).kind is path_kind.Kind.BUNDLE:
-            root = Path(name).resolve()
-            unpack(path, root)
+    if not path.exists():
+        raise JudgedError(f"{path}: no such file or folder")
+    with unpacked(path) if path.is_file() and path_kind.recognise(path).kind is path_kind.Kind.BUNDLE else nullcontext(path) as root:
         found = asked(root)
         if not found:
             raise JudgedError(f"{path}: no results in it")
         yield found
+
+
+@contextmanager
+def unpacked(bundle: Path) -> Iterator[Path]:
+    """Yield the folder of an unpacked bundle; within the context of the same bytes, the folder that they are unpacked in already."""
+    try:
+        sha256 = file_sha256(bundle)
+    except OSError as error:
+        raise JudgedError(f"{bundle.name}: cannot be unpacked: {error.strerror}") from error
+    if sha256 in UNPACKED:
+        yield UNPACKED[sha256]
+        return
+    with TemporaryDirectory(prefix="podium-") as name:
+        root = Path(name).resolve()
+        unpack(bundle, root)
+        UNPACKED[sha256] = root
+        try:
+            yield root
+        finally:
+            del UNPACKED[sha256]
 
 
 def checkpoint_record(results: Path, workload: str, sha256: str) -> Path:

@@ -1,9 +1,10 @@
-"""Third-party packages: a broken one causes one warning, and everything else continues without it."""
+"""Third-party packages: what they offer, and that a broken one causes one warning, and everything else continues without it."""
 
 import sys
 import traceback
-from functools import cache
-from importlib.metadata import Distribution, EntryPoint
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, lru_cache
+from importlib.metadata import Distribution, EntryPoint, entry_points
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,17 @@ from suite.process.installation import DISTRIBUTION
 
 TOLD: Final[set[str]] = set()
 """Packages already warned about in this process."""
+
+
+@lru_cache(maxsize=1)
+def installed(path: tuple[str, ...]) -> Callable[..., Iterable[EntryPoint]]:
+    """Return what selects among all entry points, read once per import path: a look opens a file of every installed package."""
+    return entry_points().select
+
+
+def offered(group: str) -> Sequence[EntryPoint]:
+    """Return the entry points of a group; two packages may use one name."""
+    return tuple(installed(tuple(sys.path))(group=group))
 
 
 def own(point: EntryPoint) -> bool:

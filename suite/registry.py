@@ -6,7 +6,7 @@ The six workloads use the same interface as third-party packages.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from importlib.util import find_spec
 from pathlib import Path
 from tomllib import TOMLDecodeError
@@ -65,7 +65,7 @@ Agreement: TypeAlias = Callable[[bytes, bytes], bool]
 def points(group: str) -> Mapping[str, EntryPoint]:
     """Return the entry points of a group by name; on a name clash the first one wins."""
     found: dict[str, EntryPoint] = {}
-    for point in entry_points(group=group):
+    for point in plugins.offered(group):
         found.setdefault(point.name, point)
     return dict(sorted(found.items()))
 
@@ -143,7 +143,7 @@ def data_set(workload: "Workload", run: "Run") -> "DataSet | None":
 
 def engine(name: str) -> "Engine[Any]":
     """Return the inference engine of that name; MissingError if two packages provide it: it would be unclear which one served."""
-    found = [point for point in entry_points(group=ENGINES) if point.name == name]
+    found = [point for point in plugins.offered(ENGINES) if point.name == name]
     if len(found) > 1:
         raise MissingError(f"engine '{name}' comes from {' and from '.join(sorted(map(plugins.package, found)))}: uninstall all but one of them")
     return cast("Engine[Any]", made(ENGINES, "engine", name))

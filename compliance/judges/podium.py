@@ -37,8 +37,8 @@ class PodiumJudge:
     def __init__(self, round: Round, truth: Path | None = None) -> None:
         self.round = round
         self.library = Library(round, truth)
-        self.whole_runs: dict[tuple[Path, str | None], tuple[Finding, ...]] = {}
-        """Cache: LoadGen runs -> findings; a result is judged alone and as a part of its organisation."""
+        self.told: dict[tuple[Path, str | None], tuple[Finding, ...]] = {}
+        """Cache: LoadGen runs and compliance tests -> findings; a result is judged alone and as a part of its organisation."""
 
     def findings(self, target: Target, inside: Path) -> Iterator[Finding]:
         """Apply the rules for this kind of path; a bundle is unpacked into the folder `inside`."""
@@ -153,16 +153,16 @@ class PodiumJudge:
         run = self.library.run(folder)
         yield from self.files(run.sources)
         workload = run.record.workload if run.record else None
-        yield from self.stranger(folder, workload, Parts()) if self.is_stranger(workload) else self.whole_run(run, workload)
+        yield from self.stranger(folder, workload, Parts()) if self.is_stranger(workload) else self.once(folder, workload, self.whole_run(run, workload))
+
+    def once(self, folder: Path, workload: str | None, found: Iterable[Finding]) -> Iterator[Finding]:
+        """Yield the findings about a folder, which are looked for once."""
+        if (folder, workload) not in self.told:
+            self.told[folder, workload] = tuple(found)
+        yield from self.told[folder, workload]
 
     def whole_run(self, run: LoadGenRun, workload: str | None) -> Iterator[Finding]:
-        """Apply the rules to a run and to the telemetry recorded with it, once."""
-        if (run.folder, workload) not in self.whole_runs:
-            self.whole_runs[run.folder, workload] = tuple(self.run_alone(run, workload))
-        yield from self.whole_runs[run.folder, workload]
-
-    def run_alone(self, run: LoadGenRun, workload: str | None) -> Iterator[Finding]:
-        """Yield the findings about a run and its telemetry."""
+        """Apply the rules to a run and to the telemetry recorded with it."""
         yield from self.apply(run, workload)
         if conditions := of_served(run):
             yield from self.apply(conditions, workload)
@@ -179,17 +179,17 @@ class PodiumJudge:
         stranger = self.is_stranger(entry.workload)
         for run in entry.runs:
             yield from self.files(run.sources)
-            yield from () if stranger else self.whole_run(run, entry.workload)
+            yield from () if stranger else self.once(run.folder, entry.workload, self.whole_run(run, entry.workload))
         yield from self.files(self.library.sources.get(folder, ()))
         yield from self.stranger(folder, entry.workload, parts) if stranger else self.apply(entry, entry.workload)
         for path in audits_of(place) if place and not stranger else ():
-            yield from self.audit(self.library.audit(path, entry.scenario, entry), parts)
+            parts.audits.append(self.library.audit(path, entry.scenario, entry))
+            yield from self.once(path, entry.workload, self.audit(parts.audits[-1]))
         if place and place.system_file:
             yield from self.system_file(place.system_file, place, parts)
 
-    def audit(self, audit: Audit, parts: Parts) -> Iterator[Finding]:
+    def audit(self, audit: Audit) -> Iterator[Finding]:
         """Judge a compliance test: its runs like any other, but for what the test changes, then what they come to."""
-        parts.audits.append(audit)
         yield from self.files(audit.sources)
         workload = audit.record.workload if audit.record else None
         for run in audit.runs:
@@ -248,7 +248,8 @@ class PodiumJudge:
                 if place.system in (None, system.name) and place.benchmark in (None, benchmark.name):
                     yield from self.benchmark(place_in(place.home, ("results", system.name, benchmark.name)), benchmark, parts)
         for path in orphans(place.home, parts.entries) if place.system is None else ():
-            yield from self.audit(self.library.audit(path, scenario_of(path.parent.name), None), parts)
+            parts.audits.append(self.library.audit(path, scenario_of(path.parent.name), None))
+            yield from self.audit(parts.audits[-1])
         submissions.append(parts.submission(place.home, self.round, tuple(submissions)))
         yield from self.apply(submissions[-1])
         yield from self.ledgers(submissions[-1], sealed) if place.system is None else ()

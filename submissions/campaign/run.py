@@ -11,7 +11,7 @@ from submissions import attempts, compliance_check
 from submissions.campaign import audits, requested_options
 from submissions.campaign.replacement import settle
 from submissions.campaign.state import Campaign, Stage, begin, read_state
-from submissions.result_index import BUNDLES, Result
+from submissions.result_index import BUNDLES, Result, opened
 from submissions.score import log_values
 from suite import registry
 from suite.cli import Options
@@ -233,23 +233,29 @@ def say(campaign: Campaign, what: str) -> None:
 
 def summary(bundles: Sequence[Path]) -> None:
     """Print the scores, then each report and each bundle on its own line."""
-    from submissions.score.score import score_paths
+    from submissions.score.score import Score, score_paths
     from submissions.tables import print_scores
 
     problems: list[str] = []
-    print_scores(score_paths(bundles, problems), bundles)
+    rows: list[Score] = []
+    reports: list[Path | PodiumError] = []
+    for bundle in bundles:
+        with opened(bundle):  # unpacked and judged once, for the scores and the report
+            rows += score_paths([bundle], problems)
+            reports.append(reported(bundle))
+    print_scores(rows, bundles)
     note("next: podium verify BUNDLE, podium compare BUNDLE OTHER")
-    reported(bundles)
+    for report in reports:
+        click.echo(f"report: {report}") if isinstance(report, Path) else note(f"no report: {report}")
     for bundle in bundles:
         click.echo(f"bundle: {bundle}")
 
 
-def reported(bundles: Sequence[Path]) -> None:
-    """Write a report next to each bundle and print its path; if that fails, the bundle is unaffected."""
+def reported(bundle: Path) -> Path | PodiumError:
+    """Write a report next to a bundle; return its path, or why there is none: the bundle is unaffected."""
     from submissions.report.command import beside
 
-    for bundle in bundles:
-        try:
-            click.echo(f"report: {beside(bundle)}")
-        except PodiumError as error:
-            note(f"no report: {error}")
+    try:
+        return beside(bundle)
+    except PodiumError as error:
+        return error

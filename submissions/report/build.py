@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 
 from compliance.bundle import trailer
-from compliance.judge import Judge
 from compliance.recognition.path_kind import Kind, recognise
 from compliance.recognition.tree_path import homes
 from compliance.verdict import Finding, Severity, Verdict, verdict
@@ -130,7 +129,7 @@ def judged(path: Path) -> Subject:
 
 def read(found: Subject, results: Sequence[Result]) -> None:
     """Score every result of a path; an unreadable one is recorded as a problem, and the rest continues."""
-    judge = Judge()
+    judge = compliance_check.judge_for(results)
     for result in results:
         try:
             found.pairs.append((result, side(found.path, result, not found.problems, judge)))

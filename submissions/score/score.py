@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
@@ -167,12 +167,12 @@ def read_serving(result: Result, scenario: Scenario) -> Reading:
     )
 
 
-def scores(path: Path, results: Iterable[Result], problems: list[str]) -> Iterator[Score]:
+def scores(path: Path, results: Sequence[Result], problems: list[str]) -> Iterator[Score]:
     """Yield scores; what cannot be scored is reported in `problems`. One judge is shared, so that it reads common files once.
 
     No row of a damaged or invalid bundle is compliant; accuracies that were not recomputed are named on stderr.
     """
-    judge, broken = Judge(), damage(path)
+    judge, broken = compliance_check.judge_for(results), damage(path)
     problems += broken
     for result in results:
         try:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 FAKES = Path(__file__).resolve().parents[1] / "fakes"
+FORKED = Path(__file__).resolve().parents[1] / "shared" / "forked.py"
 sys.path.insert(0, str(FAKES))
 
 from podium_fakes.kept import keep_ceiling  # noqa: E402
@@ -30,15 +31,26 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": paths, "PODIUM_CACHE": str(cache), "PODIUM_FAKE_BRIEF": "yes"}
 
 
-@pytest.fixture(scope="session")
-def podium(environment: dict[str, str]) -> Podium:
-    """Run `podium ...` to its end."""
+def to_its_end(environment: dict[str, str], *start: str) -> Podium:
+    """Make what runs `podium ...`, started like this, to its end."""
 
     def run(*words: object, environment: dict[str, str] = environment) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "suite.cli", *map(str, words)]
+        command = [sys.executable, *start, *map(str, words)]
         return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def podium(environment: dict[str, str]) -> Podium:
+    """Run `podium ...` to its end."""
+    return to_its_end(environment, "-m", "suite.cli")
+
+
+@pytest.fixture(scope="session")
+def forked(environment: dict[str, str]) -> Podium:
+    """Run `podium ...` to its end in two thirds of the time, where what LoadGen's processes are started from is not what is tested."""
+    return to_its_end(environment, str(FORKED))
 
 
 @pytest.fixture(scope="session")

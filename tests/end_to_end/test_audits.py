@@ -17,10 +17,12 @@ SLEEPS = ("--set", "fake.sleep_ms=2")
 
 
 @pytest.mark.slow
-def test_a_campaign_with_audits_is_sealed_with_all_of_them_and_an_edited_answer_is_found(podium: Podium, tmp_path: Path, fake: Sequence[str]) -> None:
+def test_a_campaign_with_audits_is_sealed_with_all_of_them_and_an_edited_answer_is_found(
+    podium: Podium, forked: Podium, tmp_path: Path, fake: Sequence[str]
+) -> None:
     """Twelve tests, all passed, in the bundle; none of them is run again by the same command; the judge believes the logs and not the words."""
     words = ("run", "fake", "--results", tmp_path / "results", "--seed", 1, *fake, *SLEEPS, "--audit")
-    made = podium(*words)
+    made = forked(*words)
     assert made.returncode == 0, made.stdout + made.stderr
     records = sorted((tmp_path / "results").rglob(AUDIT_RECORD))
     told = {(path.parents[1].name, path.parent.name): json.loads(path.read_text())["passed"] for path in records}

@@ -178,11 +178,11 @@ def test_two_sets_of_runs_are_compared_with_an_interval_and_a_verdict(podium: Po
 
 
 @pytest.mark.slow
-def test_a_campaign_of_three_runs_has_verdicts_for_training_and_serving(podium: Podium, tmp_path: Path, fake: Sequence[str]) -> None:
+def test_a_campaign_of_three_runs_has_verdicts_for_training_and_serving(podium: Podium, forked: Podium, tmp_path: Path, fake: Sequence[str]) -> None:
     """`--runs` counts for both halves; a run that a kill took is made up for by the same command."""
     sets = [tmp_path / name for name in ("one", "two")]
     for seed, results in zip((1, 11), sets, strict=True):
-        outcome = podium("run", "fake", "--runs", 3, "--seed", seed, "--results", results, *fake, *SPREAD)
+        outcome = forked("run", "fake", "--runs", 3, "--seed", seed, "--results", results, *fake, *SPREAD)
         assert outcome.returncode == 0, outcome.stdout + outcome.stderr
     kinds = {
         row["scenario"] or "training": row["results"][1]
@@ -193,7 +193,7 @@ def test_a_campaign_of_three_runs_has_verdicts_for_training_and_serving(podium: 
         assert kinds[kind]["ratio_interval"]["low"] < kinds[kind]["ratio"] < kinds[kind]["ratio_interval"]["high"]
     (last,) = sets[0].glob("open/*/results/*/fake/Offline/performance/run_3")
     shutil.rmtree(last)
-    outcome = podium("run", "fake", "--runs", 3, "--seed", 1, "--results", sets[0], *fake, *SPREAD)
+    outcome = forked("run", "fake", "--runs", 3, "--seed", 1, "--results", sets[0], *fake, *SPREAD)
     assert outcome.returncode == 0 and "infer Offline, performance" in outcome.stdout and last.is_dir(), outcome.stdout + outcome.stderr
 
 

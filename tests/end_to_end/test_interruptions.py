@@ -76,7 +76,7 @@ def in_training(results: Path) -> Callable[[], bool]:
     ],
 )
 def test_a_stopped_campaign_leaves_nothing_running_and_nothing_valid_and_is_resumed(
-    podium: Podium, start: Start, tmp_path: Path, fake: Sequence[str], place: str, number: int, code: int
+    podium: Podium, forked: Podium, start: Start, tmp_path: Path, fake: Sequence[str], place: str, number: int, code: int
 ) -> None:
     results = tmp_path / "results"
     long = LONG if place == "training" else ("--set", "loadgen.min_duration_ms=1000")
@@ -89,7 +89,7 @@ def test_a_stopped_campaign_leaves_nothing_running_and_nothing_valid_and_is_resu
     until(lambda: not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in relatives), limit_s=15)
     assert not list(results.rglob("*.tar.zst"))
     assert podium("check", results).returncode == 1
-    outcome = podium(*words)
+    outcome = forked(*words)
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
     assert re.fullmatch(r"bundle: /.*\.tar\.zst", outcome.stdout.splitlines()[-1])
     if place == "loadgen":
@@ -97,14 +97,14 @@ def test_a_stopped_campaign_leaves_nothing_running_and_nothing_valid_and_is_resu
     assert podium("check", results).returncode == 0
 
 
-def test_a_killed_podium_train_is_ended_by_podium_run(podium: Podium, start: Start, tmp_path: Path, fake: Sequence[str]) -> None:
+def test_a_killed_podium_train_is_ended_by_podium_run(forked: Podium, start: Start, tmp_path: Path, fake: Sequence[str]) -> None:
     """Training is taken up where it stood: the same nonce, and a log that was resumed."""
     results = tmp_path / "results"
     process = start("train", "fake", "--results", results, "--seed", 1, *fake, *LONG)
     until(lambda: any(path.name.removeprefix("at_").isdigit() for path in (results / ".podium" / "fake" / "run_0").glob("at_*")))
     process.kill()
     process.wait(timeout=30)
-    outcome = podium("run", "fake", "--results", results, *fake, *LONG)
+    outcome = forked("run", "fake", "--results", results, *fake, *LONG)
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
     (log,) = results.glob("open/*/results/*/resnet/result_0.txt")
     assert '"resumed"' in log.read_text()
@@ -131,7 +131,7 @@ def test_another_seed_for_an_unfinished_campaign_is_refused(podium: Podium, star
     ],
 )
 def test_one_signal_is_never_lost_between_two_steps(
-    start: Start, podium: Podium, tmp_path: Path, fake: Sequence[str], words: str, number: signal.Signals
+    start: Start, forked: Podium, tmp_path: Path, fake: Sequence[str], words: str, number: signal.Signals
 ) -> None:
     """A SIGTERM in the hand-over between training and serving was lost: the campaign went on to its end."""
     results, output = tmp_path / "results", tmp_path / "output.txt"
@@ -144,7 +144,7 @@ def test_one_signal_is_never_lost_between_two_steps(
     assert "Traceback" not in output.read_text() and "the same command goes on" in output.read_text().splitlines()[-1]
     until(lambda: not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in relatives), limit_s=15)
     if words == "fake: infer":
-        outcome = podium(*command)
+        outcome = forked(*command)
         assert outcome.returncode == 0, outcome.stderr
 
 
@@ -165,9 +165,7 @@ def test_two_interrupts_end_at_once_with_one_sentence(start: Start, tmp_path: Pa
     until(lambda: not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in relatives), limit_s=15)
 
 
-def test_of_two_campaigns_in_one_folder_one_is_refused_and_the_other_ends_well(
-    start: Start, podium: Podium, tmp_path: Path, fake: Sequence[str]
-) -> None:
+def test_of_two_campaigns_in_one_folder_one_is_refused_and_the_other_ends_well(start: Start, podium: Podium, tmp_path: Path, fake: Sequence[str]) -> None:
     """Each wrote the other's state file away: `.podium/run-fake.json: No such file or directory`."""
     results = tmp_path / "results"
     words = ("run", "fake", "--results", results, "--seed", 1, *fake, *LONG)
@@ -184,7 +182,7 @@ def test_of_two_campaigns_in_one_folder_one_is_refused_and_the_other_ends_well(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_new_campaign_that_is_stopped_leaves_the_finished_one_valid(
-    start: Start, podium: Podium, tmp_path: Path, fake: Sequence[str], campaign: Any, number: signal.Signals
+    start: Start, podium: Podium, forked: Podium, tmp_path: Path, fake: Sequence[str], campaign: Any, number: signal.Signals
 ) -> None:
     """The new set stood beside the old runs until the campaign went on: `check` said broken. Stopped in training, and in each scenario."""
     results = tmp_path / "results"
@@ -200,7 +198,7 @@ def test_a_new_campaign_that_is_stopped_leaves_the_finished_one_valid(
         told = podium("check", results)
         assert told.returncode == 0, told.stdout
         assert seeds(results) == [1] and next(results.glob("bundles/*.tar.zst")).read_bytes() == bundle
-    outcome = podium(*words)
+    outcome = forked(*words)
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
     assert "train: finished already" in outcome.stdout and outcome.stdout.splitlines()[-1] == f"bundle: {next(results.glob('bundles/*.tar.zst'))}"
     assert seeds(results) == [7] and not made.exists()

@@ -53,7 +53,7 @@ def killed(words: Sequence[object], environment: dict[str, str], enough: Callabl
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM], ids=["kill -9", "terminated"])
 def test_a_study_that_is_killed_keeps_what_was_measured_and_goes_on(
-    name: str, end: signal.Signals, podium: Podium, environment: dict[str, str], tmp_path: Path, fake: Sequence[str]
+    name: str, end: signal.Signals, podium: Podium, forked: Podium, environment: dict[str, str], tmp_path: Path, fake: Sequence[str]
 ) -> None:
     """A part of a run must not count, and nothing that was measured is measured again."""
     own = {**environment, "PODIUM_CACHE": str(tmp_path / "cache")}
@@ -63,7 +63,7 @@ def test_a_study_that_is_killed_keeps_what_was_measured_and_goes_on(
     words = (name, "fake", *fake[:-2], "--results", results, *COMMANDS[name])
     killed(words, own, lambda: len(kept(results)) >= LEAST, end)
     before = kept(results)
-    outcome = podium(*words, environment=own)
+    outcome = forked(*words, environment=own)
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
     after = kept(results)
     assert len(after) > len(before) and {path: after.get(path) for path in before} == before

@@ -1,6 +1,7 @@
 """The ledger of real campaigns: whole after a kill anywhere, continued by the next campaign, and read out by `podium verify`."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ Campaign = tuple[Path, "subprocess.CompletedProcess[str]"]
 pytestmark = pytest.mark.slow
 
 POINTS = 20
+SHARED = Path(__file__).resolve().parents[1] / "shared"
 COPIED = """
 import shutil, sys
 from itertools import count
@@ -42,7 +44,7 @@ main()
 """A podium that keeps what a power cut would leave before each of its renames or ledger lines, in folders with the moment's number."""
 CONTINUED = """
 import os, sys
-from suite.cli import main
+from forked import main
 
 words, folders = sys.argv[1 : sys.argv.index("--")], sys.argv[sys.argv.index("--") + 1 :]
 
@@ -62,7 +64,7 @@ for results in folders[1:]:
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0, results
 """
-"""One campaign after the other, each but the first in a process that was forked from where all modules are loaded."""
+"""One campaign after the other, each but the first, and LoadGen's processes, forked from where all modules are loaded."""
 VERIFIED = """
 import sys
 from suite.cli import main
@@ -88,7 +90,8 @@ def lines(results: Path) -> list[Step]:
 
 def told_to(environment: dict[str, str], script: str, *words: object) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-c", script, *map(str, words)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=900)
+    paths = os.pathsep.join([environment["PYTHONPATH"], str(SHARED)])
+    return subprocess.run(command, env={**environment, "PYTHONPATH": paths}, capture_output=True, text=True, check=False, timeout=900)
 
 
 @pytest.mark.timeout(1800)
@@ -136,11 +139,11 @@ def test_the_same_campaign_again_writes_nothing(campaign: Campaign, podium: Podi
     assert lines(results) == before and next(results.glob("bundles/*.tar.zst")).read_bytes() == bundle
 
 
-def test_a_new_campaign_goes_on_with_the_ledger_of_the_old_one(campaign: Campaign, podium: Podium, tmp_path: Path, fake: Sequence[str]) -> None:
+def test_a_new_campaign_goes_on_with_the_ledger_of_the_old_one(campaign: Campaign, podium: Podium, forked: Podium, tmp_path: Path, fake: Sequence[str]) -> None:
     """Attempts must not vanish with what they made; the old results are told as superseded. With a challenge, which the nonce is made from."""
     results = shutil.copytree(campaign[0], tmp_path / "results")
     before, challenge = lines(results), "1f0c" * 4
-    outcome = podium("run", "fake", "--results", results, "--seed", 9, "--challenge", challenge, *fake)
+    outcome = forked("run", "fake", "--results", results, "--seed", 9, "--challenge", challenge, *fake)
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
     after = lines(results)
     assert after[: len(before)] == before
@@ -162,11 +165,11 @@ def test_a_challenge_that_is_none_is_refused_and_writes_nothing(podium: Podium, 
     assert outcome.returncode == 2 and "--challenge: " in outcome.stderr and not (tmp_path / "results").exists()
 
 
-def test_several_performance_runs_are_served_judged_and_kept(campaign: Campaign, podium: Podium, tmp_path: Path, fake: Sequence[str]) -> None:
+def test_several_performance_runs_are_served_judged_and_kept(campaign: Campaign, podium: Podium, forked: Podium, tmp_path: Path, fake: Sequence[str]) -> None:
     """Three runs and one accuracy run; with --mode performance the accuracy run stays, and fewer than the round asks for are refused."""
     results = shutil.copytree(campaign[0], tmp_path / "results")
     words = ("infer", "fake", "--results", results, *fake, "--scenario", "offline", "--runs", 3)
-    outcome = podium(*words)
+    outcome = forked(*words)
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
     assert outcome.stdout.count("Offline performance: VALID") == 3 and outcome.stdout.count("Offline accuracy: ") == 1
     (folder,) = results.glob("open/*/results/*/fake/Offline")

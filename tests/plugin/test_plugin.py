@@ -6,13 +6,16 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "rings"
+SHARED = Path(__file__).resolve().parents[1] / "shared"
+FORKED = "import torch, forked; forked.main()"
+"""A podium whose LoadGen processes have PyTorch from their parent; spawned ones load it in the test over a network."""
 Podium = Callable[..., "subprocess.CompletedProcess[str]"]
 
 pytestmark = pytest.mark.slow
@@ -25,15 +28,15 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     here = ["--no-build-isolation", "--no-index"] if find_spec("hatchling") else []
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", *here]
     subprocess.run([*pip, "--target", str(folder), str(EXAMPLE)], check=True, timeout=300)
-    return {**os.environ, "PYTHONPATH": str(folder), "PODIUM_CACHE": str(tmp_path_factory.mktemp("cache"))}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (folder, SHARED))), "PODIUM_CACHE": str(tmp_path_factory.mktemp("cache"))}
 
 
 @pytest.fixture(scope="module")
 def podium(environment: dict[str, str]) -> Podium:
     """Run `podium ...` with it."""
 
-    def run(*words: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "suite.cli", *map(str, words)]
+    def run(*words: object, start: Sequence[str] = ("-m", "suite.cli")) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, *start, *map(str, words)]
         return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
 
     return run
@@ -74,7 +77,7 @@ def test_the_sixth_workload_is_listed_beside_the_others(podium: Podium) -> None:
 def test_train_infer_check_pack_verify_score(podium: Podium, trained: Path, tmp_path: Path) -> None:
     """Each step by its own command, all four scenarios, real LoadGen."""
     results, bundle = trained, tmp_path / "rings.tar.zst"
-    served = done(podium("infer", "rings", "--results", results, "--device", "cpu", "--set", "server.target_qps=500"))
+    served = done(podium("infer", "rings", "--results", results, "--device", "cpu", "--set", "server.target_qps=500", start=("-c", FORKED)))
     assert re.findall(r"^(\w+) performance: VALID", served, re.MULTILINE) == ["SingleStream", "MultiStream", "Server", "Offline"]
     done(podium("check", results))
     done(podium("pack", results, "-o", bundle))

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from suite import registry
+from suite import plugins, registry
 from suite.errors import MissingError, RequestError
 from suite.process.signals import Terminated, raised
 from suite.rounds import RoundKind
@@ -30,7 +30,7 @@ def fresh() -> Iterator[None]:
 
 def offer(monkeypatch: pytest.MonkeyPatch, *points: EntryPoint) -> None:
     """Let these be all entry points that are installed."""
-    monkeypatch.setattr(registry, "entry_points", lambda group: [point for point in points if point.group == group])
+    monkeypatch.setattr(plugins, "offered", lambda group: [point for point in points if point.group == group])
 
 
 def point(name: str, value: str, group: str = registry.WORKLOADS) -> EntryPoint:
@@ -133,7 +133,7 @@ def test_a_third_partys_row_joins_the_round(monkeypatch: pytest.MonkeyPatch, tmp
     (package / "podium-v1.toml").write_text(row + "[toy.settings]\n[toy.training]\n[toy.inference]\n")
     (package / "notes.txt").write_text("no round")
     monkeypatch.syspath_prepend(str(tmp_path))
-    real = registry.entry_points(group=registry.ROUNDS)
+    real = plugins.offered(registry.ROUNDS)
     offer(monkeypatch, *(each for each in real if each.value == "suite.rounds"), point("third", "third_party", registry.ROUNDS))
     assert set(registry.round().benchmarks) == {"toy"}
     assert "notes" not in registry.round_names()

@@ -2,9 +2,11 @@
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from warm import RUN, Warm
 
 from harness.machine import cpus
 from suite import registry
@@ -24,3 +26,11 @@ os.environ["PODIUM_FAKE_BRIEF"] = "yes"  # before the fakes are imported, here a
 def quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever else runs on the cores, tests take all of them, and wait for no look at them."""
     monkeypatch.setattr(cpus, "look", lambda: 0.0)
+
+
+@pytest.fixture(scope="session")
+def light() -> Iterator[Warm]:
+    """Where runs of the fake workload come from that are interrupted, killed or refused; without a framework."""
+    started = Warm(*RUN, "podium_fakes.fake", "podium_fakes.engine", "podium_fakes.served", "numpy.random", "psutil")
+    yield started
+    started.end()

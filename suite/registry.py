@@ -62,10 +62,16 @@ Agreement: TypeAlias = Callable[[bytes, bytes], bool]
 
 
 @cache
+def declared(group: str) -> tuple[EntryPoint, ...]:
+    """Return the entry points of a group; the library reads the files of all distributions each time."""
+    return tuple(entry_points(group=group))
+
+
+@cache
 def points(group: str) -> Mapping[str, EntryPoint]:
     """Return the entry points of a group by name; on a name clash the first one wins."""
     found: dict[str, EntryPoint] = {}
-    for point in entry_points(group=group):
+    for point in declared(group):
         found.setdefault(point.name, point)
     return dict(sorted(found.items()))
 
@@ -143,7 +149,7 @@ def data_set(workload: "Workload", run: "Run") -> "DataSet | None":
 
 def engine(name: str) -> "Engine[Any]":
     """Return the inference engine of that name; MissingError if two packages provide it: it would be unclear which one served."""
-    found = [point for point in entry_points(group=ENGINES) if point.name == name]
+    found = [point for point in declared(ENGINES) if point.name == name]
     if len(found) > 1:
         raise MissingError(f"engine '{name}' comes from {' and from '.join(sorted(map(plugins.package, found)))}: uninstall all but one of them")
     return cast("Engine[Any]", made(ENGINES, "engine", name))

@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, distributions, version
 from pathlib import Path
 from typing import Any, Final
@@ -204,7 +205,7 @@ def environment(run: Described) -> dict[str, Any]:
     changed = git("status", "--porcelain", "--untracked-files=no")
     frequency = psutil.cpu_freq() if hasattr(psutil, "cpu_freq") else None
     return {
-        "packages": packages(),
+        "packages": dict(packages()),
         "git_commit": commit,
         "git_dirty": None if changed is None else bool(changed),
         "cpu_governor": read(GOVERNOR),
@@ -217,8 +218,9 @@ def environment(run: Described) -> dict[str, Any]:
     }
 
 
-def packages() -> dict[str, str]:
-    """Return every installed distribution with its version, sorted."""
+@cache
+def packages() -> Mapping[str, str]:
+    """Return every installed distribution with its version, sorted; a command reads them once."""
     read = [item.metadata for item in distributions()]  # parsed anew at each access
     found = {each["Name"]: each["Version"] for each in read if each["Name"]}
     return dict(sorted(found.items(), key=lambda entry: entry[0].casefold()))

@@ -12,10 +12,8 @@ import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from email import message_from_string
-from email.message import Message
 from functools import cache
-from importlib.metadata import Distribution, PackageNotFoundError, distributions, version
+from importlib.metadata import PackageNotFoundError, distributions, version
 from pathlib import Path
 from typing import Any, Final
 
@@ -213,7 +211,7 @@ def environment(run: Described) -> dict[str, Any]:
     changed = git("status", "--porcelain", "--untracked-files=no")
     frequency = psutil.cpu_freq() if hasattr(psutil, "cpu_freq") else None
     return {
-        "packages": packages(),
+        "packages": dict(packages()),
         "git_commit": commit,
         "git_dirty": None if changed is None else bool(changed),
         "cpu_governor": read(GOVERNOR),
@@ -228,16 +226,10 @@ def environment(run: Described) -> dict[str, Any]:
 
 @cache
 def packages() -> Mapping[str, str]:
-    """Return every installed distribution with its version, sorted."""
-    read = [headers(item) for item in distributions()]
+    """Return every installed distribution with its version, sorted; a command reads them once."""
+    read = [item.metadata for item in distributions()]  # parsed anew at each access
     found = {each["Name"]: each["Version"] for each in read if each["Name"]}
     return dict(sorted(found.items(), key=lambda entry: entry[0].casefold()))
-
-
-def headers(item: Distribution) -> Message:
-    """Return a distribution's metadata without the description behind the first empty line, which takes most of the time to parse."""
-    text = item.read_text("METADATA") or item.read_text("PKG-INFO") or item.read_text("") or ""
-    return message_from_string(text.partition("\n\n")[0])
 
 
 def git(*words: str) -> str | None:

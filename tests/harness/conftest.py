@@ -2,9 +2,11 @@
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from warm import RUN, Warm
 
 from harness.machine import cpus
 from suite import registry
@@ -15,8 +17,10 @@ if str(FAKES) not in sys.path:
     sys.path.insert(0, str(FAKES))
 if str(FAKES) not in os.environ.get("PYTHONPATH", "").split(os.pathsep):
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(FAKES), os.environ.get("PYTHONPATH")]))
-    for found in (registry.points, registry.round_files, registry.texts_of_round, registry.round_names, registry.kind_of_round, registry.round):
+    for found in (registry.points, registry.round_files, registry.texts_of_round):
         found.cache_clear()
+    for told in (registry.round_names, registry.kind_of_round, registry.round):
+        told.cache_clear()
 os.environ["PODIUM_FAKE_BRIEF"] = "yes"  # before the fakes are imported, here and in child processes
 
 
@@ -24,3 +28,11 @@ os.environ["PODIUM_FAKE_BRIEF"] = "yes"  # before the fakes are imported, here a
 def quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever else runs on the cores, tests take all of them, and wait for no look at them."""
     monkeypatch.setattr(cpus, "look", lambda: 0.0)
+
+
+@pytest.fixture(scope="session")
+def light() -> Iterator[Warm]:
+    """Where runs of the fake workload come from that are interrupted, killed or refused; without a framework."""
+    started = Warm(*RUN, "podium_fakes.fake", "podium_fakes.engine", "podium_fakes.served", "numpy.random", "psutil")
+    yield started
+    started.end()

@@ -11,8 +11,9 @@ from pathlib import Path
 import click
 import pytest
 from podium_fakes import drive
-from podium_fakes.drive import entry, events, log_path, options, partial, start, until, weights, words
+from podium_fakes.drive import entry, events, log_path, options, partial, until, weights, words
 from podium_fakes.kept import keep_ceiling, keep_checkpoint, run_folders, run_record
+from warm import Warm
 
 from harness.serving import infer as serving
 from harness.serving import staging
@@ -68,10 +69,10 @@ def state(results: Path) -> Path:
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_an_interrupted_set_takes_nothing_away_and_goes_on(trained: Path, how: signal.Signals):
+def test_an_interrupted_set_takes_nothing_away_and_goes_on(light: Warm, trained: Path, how: signal.Signals):
     """The finished log had been moved aside, every other row was no longer compliant, and nothing said how to restore it."""
     before = tree(trained)
-    child = start(words(trained, "--seed", "4", "--runs", "2", "--set", "checkpoint.interval_s=0.04", *SLOW))
+    child = light.start(words(trained, "--seed", "4", "--runs", "2", "--set", "checkpoint.interval_s=0.04", *SLOW))
     until(lambda: max(generations(state(trained)), default=0) >= 3)
     child.send_signal(how)
     out, err = child.communicate(timeout=30)
@@ -148,38 +149,38 @@ def test_a_kill_while_a_set_takes_its_place_is_mended_by_the_next_command(traine
 
 
 @pytest.mark.parametrize("refusal", ["system-file", "data", "setting"])
-def test_a_refused_request_leaves_no_state_and_says_nothing_of_results(tmp_path: Path, refusal: str):
+def test_a_refused_request_leaves_no_state_and_says_nothing_of_results(light: Warm, tmp_path: Path, refusal: str):
     """"earlier results moved", "put back", for a leftover of the refused request itself."""
     results = tmp_path / "results"
     wrong = {"system-file": ("--system-file", "nosuch.toml"), "data": ("--set", "fake.fault=refused"), "setting": ("--set", "nosuch=1")}[refusal]
     for _ in range(2):
-        child = start(words(results, *wrong))
+        child = light.start(words(results, *wrong))
         out, err = child.communicate(timeout=60)
         assert child.returncode == 2 and "earlier results" not in out + err and len(err.strip().splitlines()) == 1
     assert not results.exists()
 
 
-def test_the_first_interrupt_saves_and_names_the_command_that_goes_on(tmp_path: Path):
+def test_the_first_interrupt_saves_and_names_the_command_that_goes_on(light: Warm, tmp_path: Path):
     """Most smoke epochs are shorter than the interval between checkpoints: a Ctrl-C lost everything, and said that --resume goes on."""
     results = tmp_path / "my results"
     whole = tmp_path / "whole"
     train_set("fake", options(whole, "fake.step_ms=20", "fake.gain=0.02"), seed=4)
-    child = start(words(results, "--seed", "4", *SLOW))
+    child = light.start(words(results, "--seed", "4", *SLOW))
     until(lambda: partial(log_path(results)).exists() and "epoch_start" in partial(log_path(results)).read_text())
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=30)
     assert child.returncode == 130 and "saved in epoch 1, after step " in err
     command = shlex.split(err.split("`")[1])
     assert command == ["podium", "train", "fake", "--results", str(results), "--resume"]
-    again = start(command[1:])
+    again = light.start(command[1:])
     _, err = again.communicate(timeout=60)
     assert again.returncode == 0, err
     assert weights(results) == weights(whole) and drive.keys(log_path(results)).count("resumed") == 1
 
 
-def test_an_interrupt_in_an_evaluation_saves_what_was_trained(tmp_path: Path):
+def test_an_interrupt_in_an_evaluation_saves_what_was_trained(light: Warm, tmp_path: Path):
     """Evaluations take minutes: the signal does not wait for their end, and the epoch before them is kept."""
-    child = start(words(tmp_path, "--seed", "4", *SLOW, "--set", "fake.evaluate_s=30"))
+    child = light.start(words(tmp_path, "--seed", "4", *SLOW, "--set", "fake.evaluate_s=30"))
     until(lambda: partial(log_path(tmp_path)).exists() and "eval_start" in partial(log_path(tmp_path)).read_text())
     child.send_signal(signal.SIGTERM)
     _, err = child.communicate(timeout=20)
@@ -187,13 +188,13 @@ def test_an_interrupt_in_an_evaluation_saves_what_was_trained(tmp_path: Path):
 
 
 @pytest.mark.parametrize("option", [("--set", "fake.gain=0.5"), ("--precision", "bf16")])
-def test_what_is_typed_goes_before_what_the_set_was_begun_with(tmp_path: Path, option: tuple[str, str]):
+def test_what_is_typed_goes_before_what_the_set_was_begun_with(light: Warm, tmp_path: Path, option: tuple[str, str]):
     """--resume takes the set's options, and refuses others by name."""
-    child = start(words(tmp_path, "--seed", "4", *SLOW))
+    child = light.start(words(tmp_path, "--seed", "4", *SLOW))
     until(lambda: partial(log_path(tmp_path)).exists() and "epoch_start" in partial(log_path(tmp_path)).read_text())
     child.send_signal(signal.SIGINT)
     child.communicate(timeout=30)
-    again = start(["train", "fake", "--results", str(tmp_path), "--resume", *option])
+    again = light.start(["train", "fake", "--results", str(tmp_path), "--resume", *option])
     _, err = again.communicate(timeout=60)
     assert again.returncode == 2 and "--resume: the set was started with " in err and option[1].split("=")[0] in err
 
@@ -209,11 +210,11 @@ def served(made: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_interrupted_runs_take_nothing_away(served: Path, how: signal.Signals):
+def test_interrupted_runs_take_nothing_away(light: Warm, served: Path, how: signal.Signals):
     """`score` said `no performance run` after a Ctrl-C, where a VALID one had been."""
     before = tree(served)
     arguments = ["infer", *words(served, "--scenario", "offline", "--set", "loadgen.min_duration_ms=60000", "--set", "batching.max_batch=4")[1:]]
-    child = start(arguments, env=dict(os.environ))
+    child = light.start(arguments)
     until(lambda: bool(list((served / ".podium").rglob("performance/*.partial"))))
     child.send_signal(how)
     child.communicate(timeout=30)

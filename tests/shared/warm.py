@@ -5,6 +5,7 @@ A fork is a process like any other: a session of its own, environment, standard 
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,10 @@ from pathlib import Path
 from typing import Any
 
 POLL_S = 0.02
+RUN = ("harness.cli", "harness.training.run_set", "harness.serving.infer", "harness.serving.network.cli", "harness.serving.loadgen.session")
+"""What podium loads to train and to serve, of whatever workload: no framework."""
+TORCH_RUN = (*RUN, "harness.engines.torch", "numpy.random", "torch.utils.serialization")
+"""The same of a run in PyTorch."""
 
 
 class Warm:
@@ -26,11 +31,12 @@ class Warm:
         self._process = subprocess.Popen([sys.executable, __file__, *modules], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._count = 0
 
-    def start(self, words: Sequence[str], env: Mapping[str, str] | None = None) -> "Child":
-        """Start podium with these words."""
+    def start(self, words: Sequence[str], env: Mapping[str, str] | None = None, launcher: str = "") -> "Child":
+        """Start podium with these words, or the module whose function `launch` takes them."""
         self._count += 1
         out, err = (Path(self._folder.name, f"{self._count}.{name}") for name in ("out", "err"))
-        pid = self.ask({"words": list(words), "env": dict(os.environ if env is None else env), "cwd": str(Path.cwd()), "out": str(out), "err": str(err)})
+        around = {"env": dict(os.environ if env is None else env), "cwd": str(Path.cwd()), "out": str(out), "err": str(err)}
+        pid = self.ask({"words": list(words), "launcher": launcher, **around})
         return Child(self, pid, out, err)
 
     def ask(self, request: Mapping[str, Any]) -> Any:
@@ -70,6 +76,10 @@ class Child:
             time.sleep(POLL_S)
         return self.out.read_text(), self.err.read_text()
 
+    def kill(self) -> None:
+        """End it by force."""
+        self.send_signal(signal.SIGKILL)
+
     def send_signal(self, number: int) -> None:
         """Send it a signal, unless it has ended."""
         if self.poll() is None:
@@ -94,14 +104,17 @@ def serve(modules: Sequence[str]) -> None:
             be(**request)
 
 
-def be(words: Sequence[str], env: Mapping[str, str], cwd: str, out: str, err: str) -> None:
-    """Become `python -m harness`."""
+def be(words: Sequence[str], launcher: str, env: Mapping[str, str], cwd: str, out: str, err: str) -> None:
+    """Become `python -m harness`, or that launcher."""
     os.setsid()
     for number, path in enumerate((os.devnull, out, err)):
         os.dup2(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), number)
     os.environ.clear()
     os.environ.update(env)
     os.chdir(cwd)
+    if launcher:
+        import_module(launcher).launch(list(words))
+        sys.exit()
     from harness import __file__ as package
     from suite.cli import main
 

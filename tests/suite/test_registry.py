@@ -14,7 +14,7 @@ from suite.errors import MissingError, RequestError
 from suite.process.signals import Terminated, raised
 from suite.rounds import RoundKind
 
-CACHED = (registry.points, registry.round, registry.round_names, registry.kind_of_round, registry.round_files, registry.texts_of_round)
+CACHED = (registry.points, registry.round, registry.round_names, registry.kind_of_round, registry.round_files, registry.texts_of_round)  # fmt: skip
 GROUPS = [value for name, value in vars(registry).items() if name.isupper() and isinstance(value, str) and value.startswith("podium.")]
 
 

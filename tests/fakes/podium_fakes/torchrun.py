@@ -1,6 +1,7 @@
 """torchrun with ranks that are forks of it: PyTorch and podium are loaded once, not by each rank at each of its starts. All else is torchrun's own.
 
-`python -m podium_fakes.torchrun --nproc-per-node 2 ... -m harness train fake ...`. torchrun forks with `--run-path --start-method fork`.
+`python -m podium_fakes.torchrun --nproc-per-node 2 ... -m harness train fake ...`, or `launch` in a process that has them. torchrun forks with
+`--run-path --start-method fork`.
 """
 
 import logging

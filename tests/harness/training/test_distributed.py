@@ -6,7 +6,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 from podium_fakes.drive import events, keys, log_path, partial, start, until, valid_events, weights, words
-from warm import Child, Warm
+from warm import TORCH_RUN, Child, Warm
 
 from harness import distributed
 from harness.distributed import Alone, Failure, Group, RankFailed, RankLost, Watch, launched
@@ -30,7 +30,6 @@ from suite.process.signals import Terminated, raised
 
 RANKS = ("--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "harness")
 PLAIN = ("-m", "torch.distributed.run", *RANKS)
-TORCHRUN = ("-m", "podium_fakes.torchrun", *RANKS)
 TORCH = ("--set", "fake.torch=true", "--set", "fake.gain=0.05")
 TURNS = 5
 """Kills in a launch."""
@@ -235,8 +234,21 @@ def test_each_rank_has_noise_of_its_own():
     assert seeds[0] == 7 and len(set(seeds)) == 4 and of_rank(8, 1) != seeds[1]
 
 
+@pytest.fixture(scope="module")
+def warm() -> Iterator[Warm]:
+    """Where ranks come from, and most of their launchers."""
+    started = Warm("podium_fakes.torchrun", "torch.distributed.run", *TORCH_RUN, "podium_fakes.tiny", "torch._dynamo")
+    yield started
+    started.end()
+
+
+def ranks_of(warm: Warm, asked: Sequence[str], *more: str) -> Child:
+    """Start two ranks under a torchrun that is a fork as they are."""
+    return warm.start([*more, *RANKS, *asked], launcher="podium_fakes.torchrun")
+
+
 @pytest.mark.slow
-def test_two_ranks_keep_one_log_and_go_on_after_a_kill(tmp_path: Path):
+def test_two_ranks_keep_one_log_and_go_on_after_a_kill(warm: Warm, tmp_path: Path):
     """torchrun with gloo: world size logged, one set of markers; killed inside an epoch and resumed, the weights are the same."""
     more = (*DDP, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=20")
     whole = start(words(tmp_path / "whole", "--seed", "4", *more), PLAIN)
@@ -246,11 +258,13 @@ def test_two_ranks_keep_one_log_and_go_on_after_a_kill(tmp_path: Path):
     log = log_path(tmp_path / "whole")
     assert keys(log).count("run_start") == 1 and next(e for e in events(log) if e["key"] == "world_size")["value"] == 2
     results = tmp_path / "killed"
-    child = start(words(results, "--seed", "4", *more), TORCHRUN)
+    child = ranks_of(warm, words(results, "--seed", "4", *more))
     until(lambda: max(generations(results / ".podium" / "fake" / "run_0"), default=0) >= 4)
+    ranks = running(child, set())
     os.killpg(child.pid, signal.SIGKILL)
     child.communicate()
-    again = start(words(results, "--resume", *more), TORCHRUN)
+    until(lambda: not any(rank.is_running() and rank.status() != psutil.STATUS_ZOMBIE for rank in ranks.values()))
+    again = ranks_of(warm, words(results, "--resume", *more))
     _, err = again.communicate(timeout=120)
     assert again.returncode == 0, err
     assert weights(results) == weights(tmp_path / "whole") and keys(log_path(results)).count("resumed") == 1
@@ -259,11 +273,11 @@ def test_two_ranks_keep_one_log_and_go_on_after_a_kill(tmp_path: Path):
 @pytest.mark.slow
 @pytest.mark.parametrize("rank", [0, 1])
 @pytest.mark.parametrize("fault", ["epoch", "setup"])
-def test_a_rank_that_raises_ends_the_run_on_all(tmp_path: Path, rank: int, fault: str):
+def test_a_rank_that_raises_ends_the_run_on_all(warm: Warm, tmp_path: Path, rank: int, fault: str):
     """Within seconds, exit not 0, the log aborted and finished (or none, before the clock), and the cause named."""
     began = time.monotonic()
     faults = ("--set", f"fake.fault={fault}", "--set", f"fake.fault_rank={rank}", "--set", "fake.step_ms=5")
-    child = start(words(tmp_path, "--seed", "4", *TORCH, *faults), TORCHRUN)
+    child = ranks_of(warm, words(tmp_path, "--seed", "4", *TORCH, *faults))
     _, err = child.communicate(timeout=90)
     assert child.returncode != 0 and f"broken on purpose in {fault}" in err and time.monotonic() - began < 60
     if fault == "setup":
@@ -274,11 +288,11 @@ def test_a_rank_that_raises_ends_the_run_on_all(tmp_path: Path, rank: int, fault
 
 
 @pytest.mark.slow
-def test_sigterm_to_the_launcher_leaves_a_run_that_can_go_on(tmp_path: Path):
+def test_sigterm_to_the_launcher_leaves_a_run_that_can_go_on(warm: Warm, tmp_path: Path):
     """A scheduler ends torchrun, torchrun its ranks: the log keeps `.partial`, nothing goes on running."""
-    child = start(words(tmp_path, "--seed", "4", *TORCH, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=20"), TORCHRUN)
+    child = ranks_of(warm, words(tmp_path, "--seed", "4", *TORCH, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=20"))
     until(lambda: max(generations(tmp_path / ".podium" / "fake" / "run_0"), default=0) >= 2)
-    child.terminate()
+    child.send_signal(signal.SIGTERM)
     child.communicate(timeout=60)
     assert partial(log_path(tmp_path)).exists() and not log_path(tmp_path).exists()
     assert events(partial(log_path(tmp_path)))[-1]["metadata"].get("status") == "aborted"
@@ -286,7 +300,7 @@ def test_sigterm_to_the_launcher_leaves_a_run_that_can_go_on(tmp_path: Path):
         os.killpg(child.pid, 0)
 
 
-def running(launcher: "subprocess.Popen[str]", known: set[int]) -> dict[int, psutil.Process]:
+def running(launcher: "Child | subprocess.Popen[str]", known: set[int]) -> dict[int, psutil.Process]:
     """Find the ranks of a launcher, without those that are known already."""
     found: dict[int, psutil.Process] = {}
     with suppress(psutil.NoSuchProcess):
@@ -307,15 +321,15 @@ def rank_of(process: psutil.Process) -> str:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_ranks_that_are_killed_go_on_bit_by_bit_when_torchrun_restarts_them(tmp_path: Path):
+def test_ranks_that_are_killed_go_on_bit_by_bit_when_torchrun_restarts_them(warm: Warm, tmp_path: Path):
     """kill -9 of either rank at 20 points, up to five in a launch: one whole log, the same weights, and never an empty or shortened log."""
     more = (*TORCH, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=20")
-    whole = start(words(tmp_path / "whole", "--seed", "4", *more), TORCHRUN)
+    whole = ranks_of(warm, words(tmp_path / "whole", "--seed", "4", *more))
     assert (whole.communicate(timeout=120), whole.returncode)[1] == 0
     random, points = Random(1), 0
     while points < 20:
         results, known = tmp_path / f"killed-{points}", set[int]()
-        child = start(words(results, "--seed", "4", *more), (*TORCHRUN[:2], "--max-restarts", str(TURNS), *RANKS))
+        child = ranks_of(warm, words(results, "--seed", "4", *more), "--max-restarts", str(TURNS))
         for turn in range(TURNS):
             until(lambda: child.poll() is not None or (saved(results) >= turn and len(running(child, known)) == 2), 120)  # noqa: B023
             time.sleep(random.random() * (1.0 if turn == 0 else 0.5))  # also before there is a log, and while ranks meet again
@@ -332,12 +346,12 @@ def test_ranks_that_are_killed_go_on_bit_by_bit_when_torchrun_restarts_them(tmp_
 
 
 @pytest.mark.slow
-def test_a_resumed_set_goes_on_after_a_restart_of_its_ranks(tmp_path: Path):
+def test_a_resumed_set_goes_on_after_a_restart_of_its_ranks(warm: Warm, tmp_path: Path):
     """The restarted ranks, here interpreters of their own, took it for an older one, threw it away and began another."""
     more = (*TORCH, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=40")
-    first = start(words(tmp_path, "--seed", "4", *more), TORCHRUN)
+    first = ranks_of(warm, words(tmp_path, "--seed", "4", *more))
     until(lambda: saved(tmp_path) >= 2)
-    first.terminate()
+    first.send_signal(signal.SIGTERM)
     first.communicate(timeout=60)
     stood = saved(tmp_path)
     again = start(words(tmp_path, "--resume", *more), (*PLAIN[:2], "--max-restarts", "3", *RANKS))
@@ -352,14 +366,6 @@ def test_a_resumed_set_goes_on_after_a_restart_of_its_ranks(tmp_path: Path):
 def saved(results: Path) -> int:
     """Number the newest checkpoint; a finished run has all there are."""
     return 99 if log_path(results).exists() else max(generations(results / ".podium" / "fake" / "run_0"), default=0)
-
-
-@pytest.fixture(scope="module")
-def warm() -> Iterator[Warm]:
-    """Where ranks come from that no launcher starts."""
-    started = Warm("harness.training.run_set", "podium_fakes.tiny", "torch._dynamo")
-    yield started
-    started.end()
 
 
 def by_hand(warm: Warm, results: Path, port: int, rank: int, *more: str) -> Child:

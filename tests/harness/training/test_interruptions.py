@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from podium_fakes import drive
 from podium_fakes.drive import events, keys, log_path, marks, options, partial, start, until, valid_events, weights, words
+from warm import Warm
 
 from harness.training.run_set import train_set
 from harness.training.state.checkpointing import Keeper, Position, generations
@@ -29,9 +30,9 @@ def reference(folder: Path, *more: str) -> Path:
     return folder
 
 
-def interrupt(results: Path, how: signal.Signals, *more: str, checkpoints: int = 2) -> tuple[int, str]:
+def interrupt(light: Warm, results: Path, how: signal.Signals, *more: str, checkpoints: int = 2) -> tuple[int, str]:
     """Start a run, wait for checkpoints, send a signal; exit code and stderr."""
-    child = start(words(results, "--seed", "4", *SET, *more))
+    child = light.start(words(results, "--seed", "4", *SET, *more))
     until(lambda: max(generations(state(results)), default=0) >= checkpoints)
     child.send_signal(how)
     _, stderr = child.communicate(timeout=30)
@@ -40,12 +41,12 @@ def interrupt(results: Path, how: signal.Signals, *more: str, checkpoints: int =
 
 @pytest.mark.slow
 @pytest.mark.parametrize("inside", [True, False])
-def test_a_killed_run_goes_on_to_the_same_weights(tmp_path: Path, inside: bool):
+def test_a_killed_run_goes_on_to_the_same_weights(light: Warm, tmp_path: Path, inside: bool):
     """kill -9 in the middle of an epoch, or after an evaluation: weights, scores and valid markers as without it."""
     setting = f"checkpoint.interval_s={0.04 if inside else 300}"
     whole = reference(tmp_path / "whole", setting)
     results = tmp_path / "killed"
-    code, _ = interrupt(results, signal.SIGKILL, "--set", setting, checkpoints=8 if inside else 2)
+    code, _ = interrupt(light, results, signal.SIGKILL, "--set", setting, checkpoints=8 if inside else 2)
     assert code == -signal.SIGKILL and not log_path(results).exists()
     assert not (results / "checkpoints").exists(), "nothing may read as valid"
     at = json.loads((state(results) / f"at_{generations(state(results))[-1]}" / "position.json").read_text())
@@ -57,13 +58,13 @@ def test_a_killed_run_goes_on_to_the_same_weights(tmp_path: Path, inside: bool):
 
 
 @pytest.mark.slow
-def test_a_run_may_be_killed_again_and_again(tmp_path: Path):
+def test_a_run_may_be_killed_again_and_again(light: Warm, tmp_path: Path):
     """Each time it goes on from the newest checkpoint; what is void is void once for all."""
     whole = reference(tmp_path / "whole", "checkpoint.interval_s=0.04")
     results, more = tmp_path / "killed", ("--set", "checkpoint.interval_s=0.04")
-    interrupt(results, signal.SIGKILL, *more, checkpoints=3)
+    interrupt(light, results, signal.SIGKILL, *more, checkpoints=3)
     before = generations(state(results))[-1]
-    child = start(words(results, "--resume", *SET, *more))
+    child = light.start(words(results, "--resume", *SET, *more))
     until(lambda: generations(state(results))[-1] >= before + 4)
     child.kill()
     child.communicate()
@@ -74,10 +75,10 @@ def test_a_run_may_be_killed_again_and_again(tmp_path: Path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
-def test_a_signal_ends_the_run_and_leaves_it_resumable(tmp_path: Path, how: signal.Signals, code: int):
+def test_a_signal_ends_the_run_and_leaves_it_resumable(light: Warm, tmp_path: Path, how: signal.Signals, code: int):
     """run_stop aborted stands in the log, which keeps `.partial`; the sentence says how to go on."""
     results = tmp_path / "results"
-    found, stderr = interrupt(results, how, "--set", "checkpoint.interval_s=0.04")
+    found, stderr = interrupt(light, results, how, "--set", "checkpoint.interval_s=0.04")
     assert found == code and "--resume" in stderr and "Traceback" not in stderr
     assert not log_path(results).exists() and not (results / "checkpoints").exists()
     last = events(partial(log_path(results)))[-1]
@@ -88,10 +89,10 @@ def test_a_signal_ends_the_run_and_leaves_it_resumable(tmp_path: Path, how: sign
 
 
 @pytest.mark.slow
-def test_a_run_killed_before_its_first_checkpoint_begins_again(tmp_path: Path):
+def test_a_run_killed_before_its_first_checkpoint_begins_again(light: Warm, tmp_path: Path):
     """There is nothing to go on from; the torn log is moved aside, the set's nonce and seed stay."""
     results = tmp_path / "results"
-    child = start(words(results, "--seed", "4", *SET))
+    child = light.start(words(results, "--seed", "4", *SET))
     until(lambda: partial(log_path(results)).exists() and "epoch_start" in partial(log_path(results)).read_text())
     child.kill()
     child.communicate()
@@ -103,10 +104,10 @@ def test_a_run_killed_before_its_first_checkpoint_begins_again(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_without_resume_an_unfinished_run_is_moved_aside(tmp_path: Path):
+def test_without_resume_an_unfinished_run_is_moved_aside(light: Warm, tmp_path: Path):
     """A new run begins with its own nonce; the old one is kept, and told."""
     results = tmp_path / "results"
-    interrupt(results, signal.SIGKILL)
+    interrupt(light, results, signal.SIGKILL)
     old = json.loads((results / ".podium" / "fake" / "campaign.json").read_text())["nonce"]
     train_set("fake", options(results, "fake.gain=0.06"), seed=1)
     assert old not in log_path(results).read_text() and not partial(log_path(results)).exists()
@@ -132,12 +133,12 @@ def test_a_disk_that_is_full_ends_the_run(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_a_killed_torch_run_goes_on_bit_by_bit(tmp_path: Path):
+def test_a_killed_torch_run_goes_on_bit_by_bit(light: Warm, tmp_path: Path):
     """Dropout, batch-norm, momentum and three random generators, killed in the middle of an epoch."""
     more = ("checkpoint.interval_s=0.04", "fake.torch=true")
     whole = reference(tmp_path / "whole", *more)
     results = tmp_path / "killed"
-    interrupt(results, signal.SIGKILL, *[word for setting in more for word in ("--set", setting)], checkpoints=8)
+    interrupt(light, results, signal.SIGKILL, *[word for setting in more for word in ("--set", setting)], checkpoints=8)
     train_set("fake", options(results, *SLOW, *more), resume=True)
     assert "model.safetensors" in weights(whole) and weights(results) == weights(whole)
     assert drive.keys(log_path(results)).count("resumed") == 1

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from podium_fakes.drive import events, log_path, options, partial, start, until, words
+from warm import Warm
 
 from harness.training.observation import Observation
 from harness.training.run_set import train_set
@@ -34,10 +35,10 @@ def test_each_run_of_a_set_has_its_telemetry(tmp_path: Path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("how", "closed"), [(signal.SIGTERM, ["telemetry", "end"]), (signal.SIGKILL, ["telemetry"])])
-def test_an_interrupted_run_goes_on_in_its_telemetry(tmp_path: Path, how: signal.Signals, closed: list[str]):
+def test_an_interrupted_run_goes_on_in_its_telemetry(light: Warm, tmp_path: Path, how: signal.Signals, closed: list[str]):
     """One file, a segment for each time that the run was taken up; until it ends it keeps `.partial`, as the log does."""
     slow = ("fake.step_ms=10", "fake.gain=0.02")
-    child = start(words(tmp_path, "--seed", "4", *(word for setting in slow for word in ("--set", setting))))
+    child = light.start(words(tmp_path, "--seed", "4", *(word for setting in slow for word in ("--set", setting))))
     until(lambda: max(generations(tmp_path / ".podium" / "fake" / "run_0"), default=0) >= 2)
     child.send_signal(how)
     child.communicate(timeout=60)

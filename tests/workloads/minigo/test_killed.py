@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 from boards import SMALL
-from warm import Warm
+from warm import TORCH_RUN, Warm
 
 from harness.training.state.checkpointing import generations
 
@@ -21,7 +21,7 @@ GROUPS = 2
 @pytest.fixture(scope="module")
 def warm() -> Iterator[Warm]:
     """Where runs come from; the processes that play are interpreters of their own."""
-    started = Warm("harness.training.run_set", "workloads.minigo.training", "workloads.minigo.inference", "torch._dynamo")
+    started = Warm(*TORCH_RUN, "workloads.minigo.training", "workloads.minigo.inference", "torch._dynamo")
     yield started
     started.end()
 

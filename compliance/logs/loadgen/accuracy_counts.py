@@ -125,6 +125,8 @@ class Reader:
     line: int = 1
     sequence: bytearray = field(default_factory=bytearray)
     """One bit per seq_id."""
+    last: int = -1
+    """The highest seq_id."""
     scanned: int = 0
     """Bytes of an unfinished object that were already scanned, so that none is scanned again with each chunk ..."""
     depth: int = 0
@@ -168,22 +170,37 @@ class Reader:
             return at
         sequences, samples, data = zip(*SHORT.findall(text, at, end), strict=True)
         numbers, marks = [*map(int, samples)], [*map(int, sequences)]
-        tally = self.tally
-        if len({*numbers}) < len(numbers) or len({*marks}) < len(marks) or not tally.first.keys().isdisjoint(numbers):
+        tally, last = self.tally, max(marks)
+        if len(tally.first) + len(numbers) > SAMPLE_LIMIT or last >= SEQUENCE_LIMIT or len({*marks}) < len(marks):
             return at
-        if len(tally.first) + len(numbers) > SAMPLE_LIMIT or max(marks) >= SEQUENCE_LIMIT:
+        if min(marks) <= self.last and any(map(self.marked, marks)):
             return at
-        if min(marks) >> 3 < len(self.sequence) and any(map(self.marked, marks)):
+        new = self.agreeing(numbers, [*map(unhexlify, data)])
+        if new is None:
             return at
         tally.answers += len(numbers)
+        tally.repeated += len(numbers) - len(new)
         for digits, answers in Counter(map(len, data)).items():
             tally.sizes[digits // 2] = tally.sizes.get(digits // 2, 0) + answers
-        tally.first.update(zip(numbers, map(unhexlify, data), strict=True))
+        tally.first.update(new)
         tally.highest = max(tally.highest, *numbers)
         self.mark_all(marks)
         self.line += text.count(b"\n", at, end)
         self.scanned = self.depth = 0
         return end
+
+    def agreeing(self, numbers: Sequence[int], data: Sequence[bytes]) -> dict[int, bytes] | None:
+        """Return the samples that had no answer, with the first each; None where two answers to one sample differ."""
+        first = self.tally.first
+        new = dict(zip(numbers, data, strict=True))
+        if len(new) == len(numbers) and first.keys().isdisjoint(new):
+            return new
+        new.clear()
+        for number, answer in zip(numbers, data, strict=True):
+            told = first.get(number)
+            if (new.setdefault(number, answer) if told is None else told) != answer:
+                return None
+        return new
 
     def marked(self, sequence: int) -> bool:
         """Return whether a seq_id was used before."""
@@ -259,9 +276,9 @@ class Reader:
 
     def mark_all(self, sequences: Sequence[int]) -> None:
         """Mark seq_ids as used, all below the limit."""
-        used, last = self.sequence, max(sequences) >> 3
-        if last >= len(used):
-            used.extend(bytes(last + 1 - len(used)))
+        used, self.last = self.sequence, max(self.last, *sequences)
+        if self.last >> 3 >= len(used):
+            used.extend(bytes((self.last >> 3) + 1 - len(used)))
         for sequence in sequences:
             used[sequence >> 3] |= 1 << (sequence & 7)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from corpus import CORPUS, needs_corpus
+from counting import Counts
 from mutants_inference import bases, copied
 from mutants_inference_kinds import KINDS
 
@@ -84,12 +85,14 @@ def test_systems_are_described_as_the_rules_want(judge: Judge, path: Path) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("counted_once")
 @pytest.mark.parametrize("path", sorted(ROOT.glob("*/*")), ids=lambda path: "-".join(path.parts[-2:]))
 def test_organisations_are_judged_whole(judge: Judge, path: Path) -> None:
     assert upheld(judge.result(str(path))) == []
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("counted_once")
 def test_the_whole_submission_is_judged(judge: Judge) -> None:
     assert upheld(judge.result(str(ROOT))) == []
 
@@ -110,9 +113,11 @@ def test_any_path_is_judged_in_its_place(judge: Judge, path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def good(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def good(counts: Counts) -> list[Path]:
     """Entries that are whole: mutants of others would be caught for what the corpus left out."""
-    return [entry for entry in bases(ROOT) if Judge(truth=CORPUS).result(str(entry)).verdict is Verdict.VALID]
+    with pytest.MonkeyPatch.context() as patch:
+        counts.put_in(patch)
+        return [entry for entry in bases(ROOT) if Judge(truth=CORPUS).result(str(entry)).verdict is Verdict.VALID]
 
 
 @pytest.mark.slow

@@ -1,0 +1,47 @@
+"""Counts what a file's tests read again and again once."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from hashlib import sha256
+
+import pytest
+
+from compliance.documents.inference import reader
+from compliance.documents.inference.top1 import Top1
+from compliance.logs.loadgen import accuracy_counts, sample_lists
+from compliance.logs.loadgen.accuracy_counts import Tally
+from compliance.logs.source_file import SourceFile
+
+
+class Counts:
+    """What was counted in accuracy logs without flaws, of their right answers, and in lists of loaded samples: most mutants have them unchanged."""
+
+    def __init__(self) -> None:
+        self.count, self.right, self.marked = accuracy_counts.read, reader.count, cache(sample_lists.marked)
+        self.kept: dict[bytes, Tally] = {}
+        self.found: dict[tuple[str, int], Top1 | None] = {}
+
+    def read(self, source: SourceFile) -> Tally:
+        """Count an accuracy log, once for all that are the same to the last byte."""
+        content = sha256(source.path.read_bytes()).digest() if source.path.is_file() else b""
+        if content in self.kept:
+            source.leniency = accuracy_counts.LENIENCY
+            return replace(self.kept[content], path=source.path)
+        tally = self.count(source)
+        if content and not source.counts:
+            self.kept[content] = tally
+        return tally
+
+    def top1(self, tally: Tally, truth: Sequence[int]) -> Top1 | None:
+        """Count right answers once."""
+        key = tally.sha256, id(truth)  # the judge keeps one list of labels
+        if key not in self.found:
+            self.found[key] = self.right(tally, truth)
+        return self.found[key]
+
+    def put_in(self, patch: pytest.MonkeyPatch) -> None:
+        """Let the judge count through here."""
+        patch.setattr(accuracy_counts, "read", self.read)
+        patch.setattr(reader, "count", self.top1)
+        patch.setattr(sample_lists, "marked", self.marked)

@@ -3,9 +3,9 @@
 PYTHON ?= python3
 TORCH_INDEX ?=
 BIN := .venv/bin
-# Three files of tests at a time, on two cores: many tests wait for processes, and what is timed has to hold beside other work, too.
+# More files of tests at a time than two cores: many tests wait for processes, and what is timed has to hold beside other work, too. Quick ones compute more.
 # In the order of the folders: by default files with many tests come first, and slow ones with few are left for one worker alone.
-WORKERS := -n 3 --dist loadfile --no-loadscope-reorder
+FILES := --dist loadfile --no-loadscope-reorder
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 # Many images set it, and then each of the hundreds of processes that the tests start compiles podium anew: a third of their time.
 unexport PYTHONDONTWRITEBYTECODE
@@ -55,10 +55,10 @@ check: .venv/dev
 	@$(BIN)/lint-imports
 
 quick: .venv/dev
-	@$(BIN)/pytest $(WORKERS) -m "not slow"
+	@$(BIN)/pytest -n 3 $(FILES) -m "not slow"
 
 test: .venv/dev
-	@$(BIN)/pytest $(WORKERS)
+	@$(BIN)/pytest -n 4 $(FILES)
 
 docs: .venv/docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build # not --quiet: it hides the warnings from `strict` too

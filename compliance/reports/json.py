@@ -1,18 +1,18 @@
 """The JSON report (schema report.json); if a rule fires very often in one file, only the first findings and a count."""
 
-import json
 from collections.abc import Sequence
 from typing import Any, Final
 
 from compliance.reports.limits import capped
 from compliance.verdict import Finding, Result
+from suite.files.json_files import indented
 
 FIELDS: Final = ("rule", "severity", "file", "line", "found", "required", "source", "advice")
 
 
 def render(results: Sequence[Result]) -> str:
     """Render the report."""
-    return json.dumps({"results": [document(result) for result in results]}, indent=2, ensure_ascii=False) + "\n"
+    return indented({"results": [document(result) for result in results]})
 
 
 def document(result: Result) -> dict[str, Any]:

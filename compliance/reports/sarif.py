@@ -3,7 +3,6 @@
 Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0, sections 3.14 run, 3.19 toolComponent, 3.27 result, 3.49 reportingDescriptor.
 """
 
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from compliance.reports.limits import LeftOut, capped
 from compliance.rules import catalogue
 from compliance.verdict import Finding, Result, Severity
 from suite import __version__
+from suite.files.json_files import indented
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 LEVELS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
@@ -35,7 +35,7 @@ def render(results: Sequence[Result]) -> str:
         "results": [each for result in results for each in told_of(result, places)],
         "properties": {"verdicts": [{"path": result.path, "round": result.round, "verdict": result.verdict.value} for result in results]},
     }
-    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False) + "\n"
+    return indented({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
 def descriptor(id: str, findings: Sequence[Finding]) -> dict[str, Any]:

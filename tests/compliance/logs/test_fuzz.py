@@ -197,6 +197,7 @@ def test_a_result_is_judged_by_any_round_that_is_asked_for(base: Path, round_nam
         sound(result)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", ["folder", "loop", "pipe", "gone", "dangling", "empty"])
 def test_a_result_whose_files_are_no_files_is_judged(base: Path, make: str) -> None:
     for path in files_of(base)[:25]:

@@ -21,6 +21,7 @@ from suite.terms import Precision
 
 torch = pytest.importorskip("torch")
 onnxruntime = pytest.importorskip("onnxruntime")
+pytestmark = pytest.mark.slow  # all export: loading PyTorch's exporter takes seconds
 
 SIDE = 6
 
@@ -84,7 +85,6 @@ def call(cache: Path) -> Callable[..., Any]:
     return OnnxRuntimeEngine().compile(small(), plan(cache)).open()
 
 
-@pytest.mark.slow
 def test_every_batch_size_is_answered_as_the_source_answers(call: Callable[..., Any]) -> None:
     """An export with the example's batch size baked in answers batches of that size alone."""
     for size in (1, 3, 8, 2):
@@ -95,7 +95,6 @@ def test_every_batch_size_is_answered_as_the_source_answers(call: Callable[..., 
         torch.testing.assert_close(twice, wanted[1])
 
 
-@pytest.mark.slow
 def test_inputs_of_any_memory_layout_are_read_right(call: Callable[..., Any]) -> None:
     """A pointer to a transposed tensor would be read in the wrong order."""
     rows_NF = torch.randn(SIDE, 4).T
@@ -108,7 +107,6 @@ def test_results_stay_where_they_are_from_call_to_call(call: Callable[..., Any])
     assert {call(torch.randn(size, SIDE))[0].data_ptr() for size in (4, 2, 4)} == {first}
 
 
-@pytest.mark.slow
 def test_a_cache_goes_round_without_being_overwritten_while_it_is_read(cache: Path) -> None:
     """One buffer for a cache that is both read and written loses what earlier steps put there."""
     executable = OnnxRuntimeEngine().compile(step(), plan(cache))
@@ -142,7 +140,6 @@ def test_a_second_process_finds_the_export_and_other_weights_make_another(cache:
     assert export.key(small(other)) != export.key(small())
 
 
-@pytest.mark.slow
 def test_an_export_leaves_no_lock_between_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """LoadGen's process is ended at once: what it shared with others would be reported on the screen as lost."""
     monkeypatch.delattr(torch.hub.tqdm, "_lock", raising=False)  # an earlier export has set it
@@ -213,7 +210,6 @@ def test_an_exporter_s_colours_are_not_part_of_the_sentence(tmp_path: Path) -> N
         export.attempt(small(), Small(), tmp_path / "x.onnx", by_paint)
 
 
-@pytest.mark.slow
 def test_nothing_half_written_is_left_where_an_export_fails(tmp_path: Path) -> None:
     with pytest.raises(MissingError, match=r"small cannot be exported to ONNX \(dynamo\): "):
         OnnxRuntimeEngine().compile(small(Unexportable()), plan(tmp_path))
@@ -239,7 +235,6 @@ class Recurrent(torch.nn.Module):  # type: ignore[name-defined,misc]
         return self.layer(words_NSF)[0]
 
 
-@pytest.mark.slow
 def test_a_size_that_an_exporter_takes_for_a_constant_is_found_out(tmp_path: Path) -> None:
     """An encoder for sentences of one length; the other exporter does better, and that is told."""
     shapes = [(1, 2, SIDE), (2, 3, SIDE), (4, 5, SIDE)]
@@ -278,7 +273,6 @@ class Drifting(Small):
         return self.layer(rows_NF) + self.offset, torch.cat([rows_NF, rows_NF])
 
 
-@pytest.mark.slow
 def test_an_export_that_differs_from_its_source_is_refused(tmp_path: Path) -> None:
     """A network that the exporter misunderstood would be timed, and its accuracy blamed on the number format."""
     with pytest.raises(MissingError, match=r"mapped differs from its source by 0\.\d+ of its largest value, more than 0.001"):

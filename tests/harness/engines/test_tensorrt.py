@@ -20,6 +20,7 @@ from suite.terms import Precision
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("onnxruntime")
+pytestmark = pytest.mark.slow  # all export: loading PyTorch's exporter takes seconds
 
 SIDE, MOST = 6, 8
 DOCUMENTED = {
@@ -147,7 +148,6 @@ def engines(cache: Path) -> list[Path]:
     return sorted((cache / "tensorrt").glob("*.engine"))
 
 
-@pytest.mark.slow
 def test_answers_are_the_network_s_in_every_batch(cache: Path) -> None:
     """Shapes, types, addresses: a wrong one gives numbers, not an error."""
     call = made(small(), plan(cache)).open()
@@ -158,7 +158,6 @@ def test_answers_are_the_network_s_in_every_batch(cache: Path) -> None:
         torch.testing.assert_close(doubled, rows_NF * 2)
 
 
-@pytest.mark.slow
 def test_the_network_is_strongly_typed_and_fp32_is_not_tf32(cache: Path) -> None:
     """TF32 is set unless somebody clears it, and would be reported as fp32."""
     made(small(), plan(cache))
@@ -220,7 +219,6 @@ def test_without_graphs_a_profile_has_one_context(cache: Path) -> None:
     assert len(named("create_execution_context")) == 1
 
 
-@pytest.mark.slow
 def test_a_cache_goes_round_where_it_lies(cache: Path) -> None:
     """A recorded graph would copy it at every step; one buffer would be written while it is read."""
     executable = made(step(), plan(cache))

@@ -49,6 +49,7 @@ def copy(runs: Path, tmp_path: Path) -> Callable[..., Path]:
     return lambda name="quiet": Path(shutil.copytree(runs / name, tmp_path / name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "ending"), ENDINGS.items())
 def test_whole_files_pass_whatever_loadgen_says_of_errors(copy: Callable[..., Path], name: str, ending: str):
     """A summary that ends with errors is whole; MLCommons' layout has three files, beside them is the record of queries, and the empty trace goes."""

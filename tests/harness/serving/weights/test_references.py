@@ -104,6 +104,7 @@ def test_ssd(pixels: int, tmp_path: Path) -> None:
             assert_same(mine, theirs.transpose(1, 2))
 
 
+@pytest.mark.slow
 def test_gnmt(tmp_path: Path) -> None:
     """Sentences of different lengths, padded here and alone there: a layer in the wrong place, a gate or a direction would change every logit."""
     shape = description("gnmt", gnmt.Description, tmp_path / "untrained")

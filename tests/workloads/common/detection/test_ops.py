@@ -106,6 +106,7 @@ def test_boxes_of_no_area_stay() -> None:
     assert ops.nms(torch.zeros(3, 4), torch.tensor([0.1, 0.3, 0.2]), 0.5).tolist() == [1, 2, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("aligned", [False, True])
 @pytest.mark.parametrize("sampling", [1, 2, 3, -1])
 def test_roi_align_and_its_gradient_follow_the_definition(sampling: int, aligned: bool) -> None:

@@ -32,8 +32,10 @@ def lacks(error: BaseException) -> bool:
 
 def chain(error: BaseException | None) -> Iterator[BaseException]:
     """Yield an exception and its causes."""
-    while error is not None:
+    seen: list[BaseException] = []
+    while error is not None and error not in seen:
         yield error
+        seen.append(error)
         error = error.__cause__
 
 

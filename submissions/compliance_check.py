@@ -61,7 +61,7 @@ def moved(judged: tuple[tuple[Finding, ...], Path], path: Path) -> tuple[Finding
     return tuple(replace(each, file=names[each.file]) for each in found)
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=8)
 def judge_below(root: Path) -> Judge:
     """Return the judge of an unpacked bundle: scoring and reporting ask for the same findings, and nothing changes its files."""
     return Judge()

@@ -15,6 +15,7 @@ from suite import registry
 from suite.errors import JudgedError, unknown
 from suite.events import WORKLOAD
 from suite.files.layout import AUDITS, CHECKPOINT_RECORD, CHECKPOINTS, PARTIAL, file_sha256
+from suite.files.untrusted_files import complaint
 from suite.loadgen.scenario import Scenario
 
 BUNDLES: Final = "bundles"
@@ -217,7 +218,7 @@ def unpacked(bundle: Path) -> Iterator[Path]:
     try:
         sha256 = file_sha256(bundle)
     except OSError as error:
-        raise JudgedError(f"{bundle.name}: cannot be unpacked: {error.strerror}") from error
+        raise JudgedError(f"{bundle.name}: cannot be unpacked: {error.strerror or complaint(error)}") from error
     if sha256 in UNPACKED:
         yield UNPACKED[sha256]
         return

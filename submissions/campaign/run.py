@@ -1,6 +1,7 @@
 """`podium run`: train, infer, check and pack as separate commands; finished steps are skipped."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Final
@@ -41,7 +42,7 @@ def campaigns(
     failures: list[PodiumError] = []
     for each in names:
         try:
-            with raised():
+            with raised() as signals:
                 registry.workload(each)  # validated before a results folder exists: a rejected request writes nothing
                 requested_options.read(each, options, seed, runs, challenge)
                 with exclusive(options.results):
@@ -50,6 +51,8 @@ def campaigns(
             raise interrupted(each, error) from error
         except (JudgedError, MissingError) as error:
             failures.append(error)
+            if signals.received is not None:  # it ended for a reason of its own, and nothing else begins
+                break
     if bundles:
         summary(bundles)
     if failures:
@@ -233,29 +236,29 @@ def say(campaign: Campaign, what: str) -> None:
 
 def summary(bundles: Sequence[Path]) -> None:
     """Print the scores, then each report and each bundle on its own line."""
-    from submissions.score.score import Score, score_paths
+    from submissions.score.score import score_paths
     from submissions.tables import print_scores
 
     problems: list[str] = []
-    rows: list[Score] = []
-    reports: list[Path | PodiumError] = []
-    for bundle in bundles:
-        with opened(bundle):  # unpacked and judged once, for the scores and the report
-            rows += score_paths([bundle], problems)
-            reports.append(reported(bundle))
-    print_scores(rows, bundles)
-    note("next: podium verify BUNDLE, podium compare BUNDLE OTHER")
-    for report in reports:
-        click.echo(f"report: {report}") if isinstance(report, Path) else note(f"no report: {report}")
+    with ExitStack() as stack:
+        for bundle in bundles:
+            with suppress(JudgedError):  # one that cannot be opened is a problem of the scores
+                stack.enter_context(opened(bundle))  # for scores and report, which find it unpacked and judged
+        print_scores(score_paths(bundles, problems), bundles)
+        note("next: podium verify BUNDLE, podium compare BUNDLE OTHER")
+        reported(bundles)
     for bundle in bundles:
         click.echo(f"bundle: {bundle}")
 
 
-def reported(bundle: Path) -> Path | PodiumError:
-    """Write a report next to a bundle; return its path, or why there is none: the bundle is unaffected."""
+def reported(bundles: Sequence[Path]) -> None:
+    """Write a report next to each bundle and print its path; if that fails, the bundle is unaffected."""
     from submissions.report.command import beside
 
-    try:
-        return beside(bundle)
-    except PodiumError as error:
-        return error
+    for bundle in bundles:
+        try:
+            click.echo(f"report: {beside(bundle)}")
+        except Interrupted:
+            raise
+        except PodiumError as error:
+            note(f"no report: {error}")

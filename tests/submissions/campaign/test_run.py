@@ -26,6 +26,7 @@ from submissions.campaign import audits as campaign_audits
 from submissions.campaign import run as campaign
 from submissions.campaign.run import arguments, outermost
 from submissions.cli import run
+from submissions.result_index import UNPACKED
 from suite import registry
 from suite.cli import Options
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
@@ -526,6 +527,26 @@ def test_an_error_behind_a_signal_is_told_as_the_signal(stage: Stage, monkeypatc
     monkeypatch.setattr(stage, "infer", break_by_signal)
     with pytest.raises(Terminated, match="^resnet50: interrupted by SIGTERM; what is finished is kept, and the same command goes on$"):
         go(stage)
+
+
+def test_a_bundle_that_cannot_be_opened_takes_nothing_from_the_others(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    """One that was cut behind the campaign's back ended the summary of all."""
+    good = Path(go(stage)[-1].removeprefix("bundle: "))
+    cut = good.with_name("cut.tar.zst")
+    cut.write_bytes(good.read_bytes()[:-99])
+    capsys.readouterr()
+    campaign.summary([cut, good])
+    told = capsys.readouterr().out.splitlines()
+    assert f"report: {good.parent / good.name.removesuffix('.tar.zst')}.html" in told
+    assert told[-2:] == [f"bundle: {cut}", f"bundle: {good}"] and not UNPACKED
+
+
+def test_what_was_judged_is_told_of_the_name_that_it_has_now(tmp_path: Path, objection: Finding) -> None:
+    """A bundle is judged as a partial file, and scored under its name."""
+    before, now = tmp_path / "a.partial", tmp_path / "a.tar.zst"
+    found = tuple(replace(objection, file=str(file)) for file in (before, before / "open/x/log.txt", "elsewhere"))
+    assert [each.file for each in compliance_check.moved((found, before), now)] == [str(now), str(now / "open/x/log.txt"), "elsewhere"]
+    assert compliance_check.moved((found, before), before) == found
 
 
 @pytest.mark.parametrize("error", [JudgedError("SingleStream performance run 1 is INVALID"), MissingError("no torch")])

@@ -69,8 +69,8 @@ def run(body: str, *signals: tuple[float, signal.Signals]) -> tuple[int, str, fl
 
 
 SLOW_END = """
-    print('ready', flush=True)
     try:
+        print('ready', flush=True)
         time.sleep(60)
     finally:
         end = time.monotonic() + 60

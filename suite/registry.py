@@ -81,10 +81,8 @@ def resolve(group: str, kind: str, name: str) -> Any:
         if plugins.own(point):
             raise MissingError(f"{kind} '{name}' needs {error.name or error}: {install(extra_of(point))}") from error
         raise MissingError(f"{kind} '{name}' cannot be loaded: {plugins.broken(point, error)}") from error
-    except Interrupted:
-        raise
     except Exception as error:  # importing another package's module may raise anything
-        if plugins.own(point):
+        if plugins.own(point) or isinstance(error, Interrupted):
             raise
         raise MissingError(f"{kind} '{name}' cannot be loaded: {plugins.broken(point, error)}") from error
 
@@ -106,10 +104,8 @@ def made(group: str, kind: str, name: str) -> Any:
     point = points(group)[name]
     try:
         return maker()
-    except Interrupted:
-        raise
     except Exception as error:
-        if plugins.own(point):
+        if plugins.own(point) or isinstance(error, Interrupted):
             raise
         raise MissingError(f"{kind} '{name}' cannot be made: {plugins.broken(point, error)}") from error
 
@@ -298,9 +294,7 @@ def package_files(group: str, ending: str) -> Iterator[PackageFile]:
     for point in sorted(by_package.values(), key=lambda point: (not plugins.own(point), point.value)):
         try:
             yield from files_of(point, ending)
-        except Interrupted:
-            raise
         except Exception as error:  # reading a package imports it
-            if plugins.own(point):
+            if plugins.own(point) or isinstance(error, Interrupted):
                 raise
             plugins.warn(point, f"{group} of {plugins.broken(point, error)}")

@@ -12,7 +12,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 """Tests run side by side, one on each core; threads beyond that wait for one another, spinning: of networks as small as here, twice the time."""
 
 SELDOM = 20_000
-"""Objects made between two looks for garbage, instead of 700: each test leaves some hundred thousand that are no garbage."""
+"""Objects made between two looks for garbage, instead of 700: hardly any of the six hundred thousand that a process has behind the collection are garbage."""
 
 sys.path.insert(0, str(Path(__file__).with_name("shared")))
 

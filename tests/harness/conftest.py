@@ -17,10 +17,8 @@ if str(FAKES) not in sys.path:
     sys.path.insert(0, str(FAKES))
 if str(FAKES) not in os.environ.get("PYTHONPATH", "").split(os.pathsep):
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(FAKES), os.environ.get("PYTHONPATH")]))
-    for found in (registry.points, registry.round_files, registry.texts_of_round):
+    for found in (registry.points, registry.round_files, registry.texts_of_round, registry.round_names, registry.kind_of_round, registry.round):
         found.cache_clear()
-    for told in (registry.round_names, registry.kind_of_round, registry.round):
-        told.cache_clear()
 os.environ["PODIUM_FAKE_BRIEF"] = "yes"  # before the fakes are imported, here and in child processes
 
 

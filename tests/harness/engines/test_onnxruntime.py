@@ -21,7 +21,7 @@ from suite.terms import Precision
 
 torch = pytest.importorskip("torch")
 onnxruntime = pytest.importorskip("onnxruntime")
-pytestmark = pytest.mark.slow  # all export: loading PyTorch's exporter takes seconds
+pytestmark = pytest.mark.slow  # most export, and loading PyTorch's exporter takes seconds
 
 SIDE = 6
 

@@ -20,7 +20,7 @@ from suite.terms import Precision
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("onnxruntime")
-pytestmark = pytest.mark.slow  # all export: loading PyTorch's exporter takes seconds
+pytestmark = pytest.mark.slow  # most export, and loading PyTorch's exporter takes seconds
 
 SIDE, MOST = 6, 8
 DOCUMENTED = {

@@ -4,12 +4,12 @@ In the TOML a value is written as `{ value = 0.759, source = "..." }`, or plainl
 """
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from suite.errors import RequestError
 from suite.rounds import Benchmark, LoadGenRules, NoiseRules, Round, RoundKind, Setting, TrainingRules
@@ -58,12 +58,6 @@ def parsed(text: str) -> Mapping[str, Any]:
     return tomllib.loads(text)
 
 
-@cache
-def hints_of(kind: Any) -> Mapping[str, Any]:
-    """Return the field types of a dataclass."""
-    return get_type_hints(kind)
-
-
 def kind_of(name: str, texts: Iterable[str]) -> RoundKind:
     """Read the kind of a round."""
     merged, _ = merge(name, texts)
@@ -85,35 +79,64 @@ def plain(node: Any, path: str, sources: dict[str, str]) -> Any:
 
 def build(kind: Any, value: Any, path: str) -> Any:
     """Build an instance of a type hint from plain TOML values; RequestError if they do not match it."""
+    return builder_of(kind)(kind, value, path)
+
+
+@cache
+def builder_of(kind: Any) -> Callable[[Any, Any, str], Any]:
+    """Return the function that builds instances of a type hint, cached: a round has thousands of values and a dozen hints."""
     origin = get_origin(kind)
     if origin in (Union, UnionType):
-        return build_union(kind, value, path)
+        return build_union
     if is_dataclass(kind):
-        return build_record(kind, value, path)
+        return build_record
     if origin is tuple:
-        return tuple(build(get_args(kind)[0], entry, path) for entry in expect(value, tuple, path))
+        return build_tuple
     if origin is not None and issubclass(origin, Mapping):
-        return build_mapping(kind, value, path)
+        return build_mapping
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return build_enum(kind, value, path)
-    if kind is float and type(value) is int:
-        return float(value)
-    return expect(value, kind, path)
+        return build_enum
+    return build_float if kind is float else expect
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """The keys of a dataclass's table."""
+
+    hints: Mapping[str, Any]
+    known: frozenset[str]
+    needed: frozenset[str]
+
+
+@cache
+def keys_of(kind: Any) -> Keys:
+    """Return a dataclass's fields, their types, and which have no default."""
+    needed = frozenset(e.name for e in fields(kind) if e.default is MISSING and e.default_factory is MISSING)
+    return Keys(hints=get_type_hints(kind), known=frozenset(entry.name for entry in fields(kind)), needed=needed)
 
 
 def build_record(kind: Any, value: Any, path: str) -> Any:
     """Build a dataclass; unknown and missing keys are errors, reported together with those below."""
-    table, hints = expect(value, dict, path), hints_of(kind)
-    known = {entry.name for entry in fields(kind)}
-    needed = {e.name for e in fields(kind) if e.default is MISSING and e.default_factory is MISSING}
-    wrong = [f"{path}: '{name}' is {'missing' if name in needed else 'not a key here'}" for name in sorted((table.keys() - known) | (needed - table.keys()))]
-    return kind(**build_entries({key: (hints[key], entry) for key, entry in table.items() if key in known}, path, wrong))
+    table, keys = expect(dict, value, path), keys_of(kind)
+    odd = sorted((table.keys() - keys.known) | (keys.needed - table.keys()))
+    wrong = [f"{path}: '{name}' is {'missing' if name in keys.needed else 'not a key here'}" for name in odd]
+    return kind(**build_entries({key: (keys.hints[key], entry) for key, entry in table.items() if key in keys.known}, path, wrong))
+
+
+def build_tuple(kind: Any, value: Any, path: str) -> tuple[Any, ...]:
+    """Build a tuple of one type."""
+    return tuple(build(get_args(kind)[0], entry, path) for entry in expect(tuple, value, path))
+
+
+def build_float(kind: Any, value: Any, path: str) -> float:
+    """Take a number that is written without a point, too."""
+    return float(value) if type(value) is int else cast(float, expect(kind, value, path))
 
 
 def build_mapping(kind: Any, value: Any, path: str) -> Any:
     """Build a dict with typed keys and values."""
     key_kind, entry_kind = get_args(kind)
-    table = expect(value, dict, path)
+    table = expect(dict, value, path)
     entries = build_entries({key: (entry_kind, entry) for key, entry in table.items()}, path, [])
     return {build(key_kind, key, path): entry for key, entry in entries.items()}
 
@@ -149,7 +172,7 @@ def build_enum(kind: type[Enum], value: Any, path: str) -> Enum:
         raise RequestError(f"{path}: {value!r} is not of type {kind.__name__}") from None
 
 
-def expect(value: Any, kind: Any, path: str) -> Any:
+def expect(kind: Any, value: Any, path: str) -> Any:
     """Check the exact type: True is not an int here."""
     if type(value) is not kind and not (kind is type(None) and value is None):
         raise RequestError(f"{path}: {value!r} is not of type {getattr(kind, '__name__', kind)}")

@@ -26,3 +26,9 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.enable()
         gc.set_threshold(SELDOM)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call() -> None:
+    """Let the processes of all tests inherit the same environment: the sampler of one run waits for the next, and one that was started otherwise is ended."""
+    os.environ.pop("PYTEST_CURRENT_TEST", None)

@@ -1,6 +1,7 @@
 """Telemetry of a run: a separate process that samples host, GPUs and power sources, and writes `telemetry.jsonl`.
 
-One sampler per node. It is spawned, not forked, shares no interpreter with the timed code, and ends with the process that started it. The file:
+One sampler per node. It is spawned, not forked, shares no interpreter with the timed code, serves one run after another, and ends with the
+process that started it. The file:
 
     {"telemetry": 1, "channels": [{"id": 0, "name": "host", "kind": "state", ...}, ...], "clocks_ns": [monotonic, utc]}
     {"t": monotonic_ns, "host": {...}}                      once a second; "gpu0": {...} likewise

@@ -1,18 +1,18 @@
-"""Starts the sampler's process before a run and ends it afterwards; it never delays a run for long, and its failure never fails the run."""
+"""Starts the sampler's process before a run, or takes the idle one of the last run; it never delays a run for long, and its failure never fails the run."""
 
 import os
 import select
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from harness.machine.telemetry.sampled import Opening, Plan
-from harness.machine.telemetry.sampler import PAUSE, READY, STOP
+from harness.machine.telemetry.sampler import DONE, PAUSE, READY, STOP
 from suite.files.layout import PARTIAL
 from suite.process.devices import members, ordinal
 from suite.process.launcher import from_environment
@@ -24,18 +24,16 @@ MODULE: Final = "harness.machine.telemetry"
 
 
 class Sampler:
-    """A sampler's process; after `end`, `lost` gives the reasons for missing telemetry."""
+    """A sampler's process for one run; after `end`, `lost` gives the reasons for missing telemetry."""
 
     def __init__(self, plan: Plan) -> None:
-        """Start it, and wait until it samples."""
+        """Start it, or take the idle one, and wait until it samples."""
         self.path = Path(plan.path)
         self.lost: tuple[str, ...] = ()
         self.process: subprocess.Popen[bytes] | None = None
         try:
-            # its own session, so that it receives no signals from the terminal
-            pipe = subprocess.PIPE
-            command = [sys.executable, "-P", "-m", MODULE]
-            self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment(), start_new_session=True)
+            self.inherited = surroundings()
+            self.process = idle(self.inherited) or started(self.inherited)
             self.say(msgspec.json.encode(plan) + b"\n")
             self.wait()
         except OSError as error:
@@ -43,12 +41,17 @@ class Sampler:
 
     def wait(self) -> None:
         """Wait until it is ready; if it ended at once, read why."""
-        assert self.process is not None and self.process.stdout is not None
-        readable, _, _ = select.select([self.process.stdout], [], [], START_S)
-        if not readable:
+        answer = self.answer(START_S)
+        if answer is None:
             self.give_up("the sampler did not start")
-        elif os.read(self.process.stdout.fileno(), 64) != READY:
+        elif answer != READY:
             self.end(STOP)
+
+    def answer(self, limit_s: float) -> bytes | None:
+        """Wait for its answer; b"" if it has ended, None after the limit."""
+        assert self.process is not None and self.process.stdout is not None
+        readable, _, _ = select.select([self.process.stdout], [], [], limit_s)
+        return os.read(self.process.stdout.fileno(), 64) if readable else None
 
     def say(self, words: bytes) -> None:
         """Send it a message."""
@@ -75,14 +78,14 @@ class Sampler:
             return
         with suppress(OSError):
             self.say(word)
-        try:
-            _, told = self.process.communicate(timeout=STOP_S)
-        except subprocess.TimeoutExpired:
+        if (answer := self.answer(STOP_S)) is None:
             self.give_up("the sampler does not answer")
-            return
-        if self.process.returncode:
+        elif answer != DONE:
+            _, told = self.process.communicate()
             self.give_up(reason(told, self.process.returncode))
-        self.process = None
+        else:
+            keep(Idle(self.inherited, self.process))
+            self.process = None
 
     def give_up(self, why: str) -> None:
         """Continue without telemetry, and record why."""
@@ -98,6 +101,64 @@ class Sampler:
         """Delete an incomplete file."""
         for path in (self.path, self.path.with_name(self.path.name + PARTIAL)):
             path.unlink(missing_ok=True)
+
+
+class Inherited(NamedTuple):
+    """What a process takes over from the one that starts it, which sources may look at: where any of it has changed, the idle one is not used again."""
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    cores: frozenset[int]
+    folder: tuple[int, int]
+    """Device and inode of the working directory."""
+
+
+class Idle(NamedTuple):
+    """A process that waits for another plan."""
+
+    inherited: Inherited
+    process: subprocess.Popen[bytes]
+
+
+IDLE: Final[dict[int, Idle]] = {}
+"""That of this process, by its id: a fork does not take its parent's. A start costs a sixth of a second of CPU time, and an audited campaign has 44 runs."""
+
+
+def surroundings() -> Inherited:
+    """Return what a process started now would inherit."""
+    here = os.stat(".")  # noqa: PTH116  # works in a folder that was deleted
+    command = (sys.executable, "-P", "-m", MODULE)
+    return Inherited(command, environment(), frozenset(os.sched_getaffinity(0)), (here.st_dev, here.st_ino))
+
+
+def idle(inherited: Inherited) -> "subprocess.Popen[bytes] | None":
+    """Take the idle process, if it lives and would be started like this today; else end it."""
+    found = IDLE.pop(os.getpid(), None)
+    if found is None:
+        return None
+    if found.inherited == inherited and found.process.poll() is None:
+        return found.process
+    dismiss(found)
+    return None
+
+
+def keep(idle: Idle) -> None:
+    """Keep a process for the next run; of two that ran side by side, the later one."""
+    if before := IDLE.pop(os.getpid(), None):
+        dismiss(before)
+    IDLE[os.getpid()] = idle
+
+
+def dismiss(idle: Idle) -> None:
+    """End an idle process; at the end of its pipe it might not end, which a fork may hold open."""
+    idle.process.kill()
+    idle.process.communicate()
+
+
+def started(inherited: Inherited) -> "subprocess.Popen[bytes]":
+    """Start a process, in a session of its own, so that it receives no signals from the terminal."""
+    pipe = subprocess.PIPE
+    return subprocess.Popen(inherited.command, stdin=pipe, stdout=pipe, stderr=pipe, env=inherited.environment, start_new_session=True)
 
 
 def reason(told: bytes, code: int) -> str:

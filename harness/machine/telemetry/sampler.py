@@ -1,4 +1,4 @@
-"""The sampler's own process: reads each source when it is due, and writes lines, until its parent stops it or is gone."""
+"""The sampler's own process: reads each source when it is due, and writes lines, until its parent stops it or is gone; then waits for the next run."""
 
 import json
 import math
@@ -23,9 +23,38 @@ NS_PER_S: Final = 1e9
 VERSION: Final = 1
 """File format version."""
 LINE_KEYS: Final = {Kind.ENERGY: "e", Kind.POWER: "p"}
-READY: Final = b"ready\n"
+READY, DONE = b"ready\n", b"done\n"
+"""Answers to the parent: sampling; and the file is closed, the next plan may come."""
+IDLE_S: Final = 1.0
+"""Between two looks, while idle, at whether the parent lives."""
 STOP, PAUSE = b"stop\n", b"pause\n"
 """Messages of the parent: the file is complete; or the run was interrupted, and its file continues when it resumes. End of file: the parent is gone."""
+
+
+class Parent:
+    """The process that started this one, at the other end of standard input."""
+
+    def __init__(self) -> None:
+        self.pid, self.pipe = os.getppid(), sys.stdin.fileno()
+
+    @property
+    def gone(self) -> bool:
+        """Return whether it was killed: a process that it had forked may keep the pipe open."""
+        return os.getppid() != self.pid
+
+    def speaks(self, wait_s: float) -> bool:
+        """Wait for a message, or the pipe's end."""
+        return bool(select.select([self.pipe], [], [], max(0.0, wait_s))[0])
+
+    def line(self) -> bytes:
+        """Wait for a line and read it, b"" if the parent is gone; byte by byte: a message that follows belongs to the next read."""
+        while not self.speaks(IDLE_S):
+            if self.gone:
+                return b""
+        line = b""
+        while not line.endswith(b"\n") and (letter := os.read(self.pipe, 1)):
+            line += letter
+        return line
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,7 +86,7 @@ class Sampler:
     """Writes one segment of a telemetry file."""
 
     def __init__(self, stream: BufferedWriter, sources: Sequence[Source]) -> None:
-        self.stream, self.parent_pid = stream, os.getppid()
+        self.stream = stream
         self.began_s = time.process_time()
         self.turns: list[Turn] = []
         now, first = time.monotonic_ns(), 0
@@ -75,14 +104,13 @@ class Sampler:
         self.write({"telemetry": VERSION, "channels": listed, "clocks_ns": clocks_ns()})
         self.stream.flush()
 
-    def until_told(self, parent: int) -> bytes:
-        """Sample until the parent writes to `parent`, a file descriptor; return its message, b"" if it is gone."""
+    def until_told(self, parent: Parent) -> bytes:
+        """Sample until the parent sends a message; return it, b"" if the parent is gone."""
         while True:
             due_ns = min(turn.due_ns for turn in self.turns)
-            ready, _, _ = select.select([parent], [], [], max(0.0, (due_ns - time.monotonic_ns()) / NS_PER_S))
-            if ready:
-                return os.read(parent, 64)
-            if os.getppid() != self.parent_pid:  # killed, while a process that it had forked keeps the pipe open
+            if parent.speaks((due_ns - time.monotonic_ns()) / NS_PER_S):
+                return os.read(parent.pipe, 64)
+            if parent.gone:
                 return b""
             self.sample(time.monotonic_ns())
 
@@ -167,8 +195,8 @@ def cut_torn_line(path: Path) -> None:
     os.truncate(path, content.rfind(b"\n") + 1)
 
 
-def run(plan: Plan, parent: int, answer: int) -> None:
-    """Sample into `<path>.partial`; sync and rename it when the parent reports the end of the run. OSError if the disk is full."""
+def run(plan: Plan, parent: Parent, answer: int) -> bytes:
+    """Sample into `<path>.partial`; sync and rename it when the parent reports the end of the run. Return its message. OSError if the disk is full."""
     path = Path(plan.path)
     partial = path.with_name(path.name + PARTIAL)
     if plan.goes_on and path.exists():
@@ -190,15 +218,14 @@ def run(plan: Plan, parent: int, answer: int) -> None:
         sync(partial)
         partial.replace(path)
         sync(path.parent)
+    return word
 
 
 def main() -> None:
-    """Read the plan from the first line of standard input; report any failure in one line on standard error."""
-    parent = sys.stdin.fileno()
-    line = b""
-    while not line.endswith(b"\n") and (letter := os.read(parent, 1)):  # byte by byte: a message that follows belongs to the next read
-        line += letter
+    """Carry out one plan after another, each a line of standard input; report any failure in one line on standard error."""
+    parent, answer = Parent(), sys.stdout.fileno()
     try:
-        run(msgspec.json.decode(line, type=Plan), parent, sys.stdout.fileno())
+        while (line := parent.line()) and run(msgspec.json.decode(line, type=Plan), parent, answer):
+            os.write(answer, DONE)
     except OSError as error:
         sys.exit(error.strerror or str(error))

@@ -132,6 +132,36 @@ def test_a_killed_sampler_costs_the_telemetry_and_says_so(tmp_path: Path):
     assert sampler.lost == ("telemetry.jsonl is lost: the sampler was ended by signal 9",) and not list(tmp_path.iterdir())
 
 
+def test_one_process_samples_one_run_after_another(tmp_path: Path):
+    """Each LoadGen run waited a third of a second for a new one."""
+    pids = []
+    for name in ("a", "b", "c"):
+        sampler = started(tmp_path / name, "open_meter")
+        assert sampler.process is not None
+        pids.append(sampler.process.pid)
+        sampler.pause() if name == "a" else sampler.finish()
+    assert len(set(pids)) == 1 and sorted(path.name for path in tmp_path.iterdir()) == ["a.partial", "b", "c"]
+    assert all([*lines(path)[-1]] == ["end"] for path in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("how", ["killed", "changed"])
+def test_an_idle_process_that_is_dead_or_would_be_started_otherwise_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str):
+    """The next run would have no telemetry, or that of another meter."""
+    first = started(tmp_path / "first", "open_meter")
+    process = first.process
+    first.finish()
+    assert process is not None and process.poll() is None
+    if how == "killed":
+        process.kill()
+        process.wait()
+    else:
+        monkeypatch.setenv("METER", "another")
+    second = started(tmp_path / "second", "open_meter")
+    assert second.process is not None and second.process.pid != process.pid and process.poll() is not None
+    second.finish()
+    assert second.lost == () and (tmp_path / "second").exists()
+
+
 def test_a_full_disk_costs_the_telemetry_and_says_so(tmp_path: Path):
     """A disk that fills up in the middle of a run ends the sampler, not the run."""
     (tmp_path / f"telemetry.jsonl{PARTIAL}").symlink_to("/dev/full")
@@ -179,7 +209,8 @@ def gone(pid: int) -> bool:
 
 
 @pytest.mark.slow
-def test_the_sampler_ends_with_its_parent(tmp_path: Path):
+@pytest.mark.parametrize("idle", [False, True])
+def test_the_sampler_ends_with_its_parent(tmp_path: Path, idle: bool):
     """A parent that is killed cannot say stop, and a forked worker of its may hold the pipe open: a sampler left behind would run for ever."""
     program = f"""
         import os, time
@@ -191,15 +222,19 @@ def test_the_sampler_ends_with_its_parent(tmp_path: Path):
             time.sleep(60)
             os._exit(0)
         print(sampler.process.pid, worker, flush=True)
+        if {idle}:
+            sampler.finish()
         time.sleep(60)
     """
     parent = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
     sampler, worker = map(int, parent.stdout.readline().split())
+    while idle and not (tmp_path / "t.jsonl").exists():
+        time.sleep(0.02)
     parent.kill()
     parent.wait()
     try:
-        assert gone(sampler) and not (tmp_path / "t.jsonl").exists()
+        assert gone(sampler) and (tmp_path / "t.jsonl").exists() == idle
     finally:
         os.kill(worker, signal.SIGKILL)
         parent.stdout.close()

@@ -1,15 +1,17 @@
 """The commands as a user types them, in processes of their own, with the fake workload among the installed ones."""
 
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
+from warm import COMMANDS, Warm
 
 FAKES = Path(__file__).resolve().parents[1] / "fakes"
-FORKED = Path(__file__).resolve().parents[1] / "shared" / "forked.py"
 sys.path.insert(0, str(FAKES))
 
 from podium_fakes.kept import keep_ceiling  # noqa: E402
@@ -31,26 +33,32 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": paths, "PODIUM_CACHE": str(cache), "PODIUM_FAKE_BRIEF": "yes"}
 
 
-def to_its_end(environment: dict[str, str], *start: str) -> Podium:
-    """Make what runs `podium ...`, started like this, to its end."""
+@pytest.fixture(scope="session")
+def warm(environment: dict[str, str]) -> Iterator[Warm]:
+    """Where commands come from whose start is not what is tested."""
+    started = Warm(*COMMANDS, "podium_fakes.served", env=environment)
+    yield started
+    started.end()
 
-    def run(*words: object, environment: dict[str, str] = environment) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, *start, *map(str, words)]
-        return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
+
+@pytest.fixture(scope="session")
+def podium(warm: Warm, environment: dict[str, str]) -> Podium:
+    """Run `podium ...` to its end."""
+
+    def run(*words: object, environment: Mapping[str, str] = environment) -> "subprocess.CompletedProcess[str]":
+        return warm.run(words, environment)
 
     return run
 
 
 @pytest.fixture(scope="session")
-def podium(environment: dict[str, str]) -> Podium:
-    """Run `podium ...` to its end."""
-    return to_its_end(environment, "-m", "suite.cli")
+def forked(warm: Warm, environment: dict[str, str]) -> Podium:
+    """Run `podium ...` to its end, with LoadGen's processes forked too, where what those are started from is not what is tested."""
 
+    def run(*words: object, environment: Mapping[str, str] = environment) -> "subprocess.CompletedProcess[str]":
+        return warm.run(words, environment, "forked")
 
-@pytest.fixture(scope="session")
-def forked(environment: dict[str, str]) -> Podium:
-    """Run `podium ...` to its end in two thirds of the time, where what LoadGen's processes are started from is not what is tested."""
-    return to_its_end(environment, str(FORKED))
+    return run
 
 
 @pytest.fixture(scope="session")
@@ -60,8 +68,24 @@ def fake() -> Sequence[str]:
 
 
 @pytest.fixture(scope="session")
-def campaign(podium: Podium, environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, "subprocess.CompletedProcess[str]"]:
-    """A results folder after `podium run fake` on a host that it does not know, and what the command said; tests that change it take a copy."""
-    folder = tmp_path_factory.mktemp("campaign")
+def campaign(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, "subprocess.CompletedProcess[str]"]:
+    """A results folder after `podium run fake` as a user types it, on a host that it does not know, and what the command said.
+
+    Made once for all processes of the tests; those that change it take a copy.
+    """
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "campaign"
+    with FileLock(folder.with_suffix(".lock")):
+        if not folder.exists():
+            made(folder, environment)
+    told = json.loads((folder / "told.json").read_text())
+    return folder / "results", subprocess.CompletedProcess(**told)
+
+
+def made(folder: Path, environment: Mapping[str, str]) -> None:
+    """Run that campaign."""
     unknown = {name: value for name, value in environment.items() if name != "PODIUM_FAKE_BRIEF"} | {"PODIUM_CACHE": str(folder / "cache")}
-    return folder / "results", podium("run", "fake", "--results", folder / "results", "--seed", 1, *FAKE, *SLEEPS, *RATE, environment=unknown)
+    command = [sys.executable, "-m", "suite.cli", "run", "fake", "--results", str(folder / "results"), "--seed", "1", *FAKE, *SLEEPS, *RATE]
+    outcome = subprocess.run(command, capture_output=True, text=True, env=unknown, timeout=300, check=False)
+    folder.mkdir(exist_ok=True)
+    (folder / "told.json").write_text(json.dumps(vars(outcome)))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -44,14 +45,13 @@ main()
 """A podium that keeps what a power cut would leave before each of its renames or ledger lines, in folders with the moment's number."""
 CONTINUED = """
 import os, sys
-from forked import main
+from forked import launch
 
 words, folders = sys.argv[1 : sys.argv.index("--")], sys.argv[sys.argv.index("--") + 1 :]
 
 def campaign(results):
-    sys.argv = ["podium", *words, results]
     try:
-        main()
+        launch([*words, results])
     except SystemExit as ended:
         assert not ended.code, (results, ended.code)
 
@@ -168,15 +168,17 @@ def test_a_challenge_that_is_none_is_refused_and_writes_nothing(podium: Podium, 
 def test_several_performance_runs_are_served_judged_and_kept(campaign: Campaign, podium: Podium, forked: Podium, tmp_path: Path, fake: Sequence[str]) -> None:
     """Three runs and one accuracy run; with --mode performance the accuracy run stays, and fewer than the round asks for are refused."""
     results = shutil.copytree(campaign[0], tmp_path / "results")
+    before = sum(step.step is StepKind.BEGIN and step.what == What.PERFORMANCE and "/Offline/" in step.of for step in lines(results))
     words = ("infer", "fake", "--results", results, *fake, "--scenario", "offline", "--runs", 3)
     outcome = forked(*words)
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
-    assert outcome.stdout.count("Offline performance: VALID") == 3 and outcome.stdout.count("Offline accuracy: ") == 1
+    verdicts = re.findall(r"^Offline performance: ((?:IN)?VALID)", outcome.stdout, re.MULTILINE)
+    assert verdicts.count("VALID") == 3 and outcome.stdout.count("Offline accuracy: ") == 1
     (folder,) = results.glob("open/*/results/*/fake/Offline")
     assert sorted(path.name for path in (folder / "performance").iterdir()) == ["run_1", "run_2", "run_3"]
     assert podium("check", results).returncode == 0
     row = next(row for row in json.loads(podium("score", folder, "--format", "json").stdout)["scores"])
-    assert len(row["runs"]) == 3 and row["value"] == min(row["runs"]) and row["attempts"] == 4 and row["compliant"]
+    assert len(row["runs"]) == 3 and row["value"] == min(row["runs"]) and row["attempts"] == before + len(verdicts) and row["compliant"]
     shutil.rmtree(folder / "performance" / "run_3")
     refused = podium("pack", results, "-o", tmp_path / "mine.tar.zst")
     assert refused.returncode == 1 and "ledger.complete" in refused.stderr and not (tmp_path / "mine.tar.zst").exists()

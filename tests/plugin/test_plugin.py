@@ -6,16 +6,14 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from warm import COMMANDS, TORCH_RUN, Warm
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "rings"
-SHARED = Path(__file__).resolve().parents[1] / "shared"
-FORKED = "import torch, forked; forked.main()"
-"""A podium whose LoadGen processes have PyTorch from their parent; spawned ones load it in the test over a network."""
 Podium = Callable[..., "subprocess.CompletedProcess[str]"]
 
 pytestmark = pytest.mark.slow
@@ -28,18 +26,19 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     here = ["--no-build-isolation", "--no-index"] if find_spec("hatchling") else []
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", *here]
     subprocess.run([*pip, "--target", str(folder), str(EXAMPLE)], check=True, timeout=300)
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (folder, SHARED))), "PODIUM_CACHE": str(tmp_path_factory.mktemp("cache"))}
+    return {**os.environ, "PYTHONPATH": str(folder), "PODIUM_CACHE": str(tmp_path_factory.mktemp("cache"))}
 
 
 @pytest.fixture(scope="module")
-def podium(environment: dict[str, str]) -> Podium:
-    """Run `podium ...` with it."""
+def podium(environment: dict[str, str]) -> Iterator[Podium]:
+    """Run `podium ...` with it, forked from an interpreter that has loaded PyTorch; the test over a network starts a server as users do."""
+    warm = Warm(*COMMANDS, *TORCH_RUN, env=environment)
 
-    def run(*words: object, start: Sequence[str] = ("-m", "suite.cli")) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, *start, *map(str, words)]
-        return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
+    def run(*words: object, launcher: str = "") -> "subprocess.CompletedProcess[str]":
+        return warm.run(words, environment, launcher)
 
-    return run
+    yield run
+    warm.end()
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +76,7 @@ def test_the_sixth_workload_is_listed_beside_the_others(podium: Podium) -> None:
 def test_train_infer_check_pack_verify_score(podium: Podium, trained: Path, tmp_path: Path) -> None:
     """Each step by its own command, all four scenarios, real LoadGen."""
     results, bundle = trained, tmp_path / "rings.tar.zst"
-    served = done(podium("infer", "rings", "--results", results, "--device", "cpu", "--set", "server.target_qps=500", start=("-c", FORKED)))
+    served = done(podium("infer", "rings", "--results", results, "--device", "cpu", "--set", "server.target_qps=500", launcher="forked"))
     assert re.findall(r"^(\w+) performance: VALID", served, re.MULTILINE) == ["SingleStream", "MultiStream", "Server", "Offline"]
     done(podium("check", results))
     done(podium("pack", results, "-o", bundle))

@@ -1,6 +1,8 @@
 """`podium ...` with LoadGen's processes forked: each spawned one spends a sixth of a second on loading the modules that its parent has here."""
 
 import multiprocessing
+import sys
+from collections.abc import Sequence
 
 import numpy  # noqa: F401  # like the next two, what each of LoadGen's processes needs
 
@@ -8,9 +10,11 @@ from harness.serving.loadgen import session  # noqa: F401
 from harness.serving.loadgen.test_settings import loadgen
 from suite.cli import main
 
-loadgen()
-CONTEXT = multiprocessing.get_context("fork")
-multiprocessing.get_context = lambda method=None: CONTEXT  # type: ignore[assignment]
 
-if __name__ == "__main__":
+def launch(words: Sequence[str]) -> None:
+    """Be `podium WORDS`."""
+    context = multiprocessing.get_context("fork")
+    multiprocessing.get_context = lambda method=None: context  # type: ignore[assignment]
+    loadgen()
+    sys.argv = ["podium", *words]
     main()

@@ -19,6 +19,8 @@ from typing import Any
 POLL_S = 0.02
 RUN = ("harness.cli", "harness.training.run_set", "harness.serving.infer", "harness.serving.network.cli", "harness.serving.loadgen.session")
 """What podium loads to train and to serve, of whatever workload: no framework."""
+COMMANDS = (*RUN, "compliance.commands", "submissions.campaign.run", "submissions.report.command", "forked")
+"""The same of its other commands, and of processes that LoadGen runs in."""
 TORCH_RUN = (*RUN, "harness.engines.torch", "numpy.random", "torch.utils.serialization")
 """The same of a run in PyTorch."""
 
@@ -26,9 +28,9 @@ TORCH_RUN = (*RUN, "harness.engines.torch", "numpy.random", "torch.utils.seriali
 class Warm:
     """That interpreter, as tests see it; it ends with them."""
 
-    def __init__(self, *modules: str) -> None:
+    def __init__(self, *modules: str, env: Mapping[str, str] | None = None) -> None:
         self._folder = tempfile.TemporaryDirectory()
-        self._process = subprocess.Popen([sys.executable, __file__, *modules], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen([sys.executable, __file__, *modules], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
         self._count = 0
 
     def start(self, words: Sequence[str], env: Mapping[str, str] | None = None, launcher: str = "") -> "Child":
@@ -38,6 +40,14 @@ class Warm:
         around = {"env": dict(os.environ if env is None else env), "cwd": str(Path.cwd()), "out": str(out), "err": str(err)}
         pid = self.ask({"words": list(words), "launcher": launcher, **around})
         return Child(self, pid, out, err)
+
+    def run(self, words: Sequence[object], env: Mapping[str, str] | None = None, launcher: str = "") -> "subprocess.CompletedProcess[str]":
+        """Run podium with these words to its end."""
+        command = list(map(str, words))
+        child = self.start(command, env, launcher)
+        out, err = child.communicate()
+        assert child.returncode is not None
+        return subprocess.CompletedProcess(command, child.returncode, out, err)
 
     def ask(self, request: Mapping[str, Any]) -> Any:
         """Have something done."""

@@ -1,6 +1,7 @@
 """`podium infer` with a meter: joules, watts and J/sample in run.json, from LoadGen's own window; a meter that fails costs the energy alone."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,9 @@ def test_the_idle_machine_is_read_before_the_first_run_alone(tmp_path: Path, cap
     assert "idle" not in second
     (idle,) = first["idle"]
     assert idle["joules"] == pytest.approx(50 * IDLE_S, rel=0.01) and idle["per_sample_j"] is None
-    assert capsys.readouterr().out.count("idle: 50.00 W (meter, grade meter), not subtracted") == 1
+    told = capsys.readouterr().out
+    runs = len(re.findall(r"^Offline performance: (?:IN)?VALID", told, re.MULTILINE))  # more than one on a busy machine
+    assert told.count("idle: 50.00 W (meter, grade meter), not subtracted") == runs > 0
     found = Judge().result(str(entry(results).performance("fake", Scenario.OFFLINE))).findings
     assert {each.rule for each in found if each.rule.startswith("power.")} <= {"power.edge"}, "a warning, since this run lasts milliseconds"
 

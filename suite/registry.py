@@ -17,7 +17,6 @@ from suite.errors import MissingError, RequestError, unknown
 from suite.files.layout import file_sha256
 from suite.files.package_files import PackageFile, files_of
 from suite.process.installation import RUN, install
-from suite.process.signals import Interrupted
 
 if TYPE_CHECKING:  # only names are needed for the command line's help
     from suite.dataset import DataSet
@@ -82,7 +81,7 @@ def resolve(group: str, kind: str, name: str) -> Any:
             raise MissingError(f"{kind} '{name}' needs {error.name or error}: {install(extra_of(point))}") from error
         raise MissingError(f"{kind} '{name}' cannot be loaded: {plugins.broken(point, error)}") from error
     except Exception as error:  # importing another package's module may raise anything
-        if plugins.own(point) or isinstance(error, Interrupted):
+        if plugins.own(point):
             raise
         raise MissingError(f"{kind} '{name}' cannot be loaded: {plugins.broken(point, error)}") from error
 
@@ -105,7 +104,7 @@ def made(group: str, kind: str, name: str) -> Any:
     try:
         return maker()
     except Exception as error:
-        if plugins.own(point) or isinstance(error, Interrupted):
+        if plugins.own(point):
             raise
         raise MissingError(f"{kind} '{name}' cannot be made: {plugins.broken(point, error)}") from error
 
@@ -295,6 +294,6 @@ def package_files(group: str, ending: str) -> Iterator[PackageFile]:
         try:
             yield from files_of(point, ending)
         except Exception as error:  # reading a package imports it
-            if plugins.own(point) or isinstance(error, Interrupted):
+            if plugins.own(point):
                 raise
             plugins.warn(point, f"{group} of {plugins.broken(point, error)}")

@@ -38,7 +38,6 @@ from suite.errors import PodiumError
 from suite.files.layout import ACCURACY_TEXT, CHECKPOINT_RECORD, CHECKPOINTS
 from suite.loadgen.scenario import Scenario
 from suite.measurement.mlperf_power.session import FILES, beside
-from suite.process.signals import Interrupted
 from suite.rounds import Round
 from suite.terms import Division
 from suite.workload import Mode, Scores
@@ -209,8 +208,6 @@ def score(entry: InferenceEntry) -> tuple[Scores | None, str | None]:
     try:
         scorer = registry.scorer(entry.workload)
         return dict(scorer(entry.accuracy.answers, entry.truth)), None
-    except Interrupted:
-        raise
     except PodiumError as error:
         return None, str(error)
     except DAMAGE as error:

@@ -131,7 +131,7 @@ def inside_clock(job: Job, campaign: Campaign, index: int, log: Log, observation
         yield
     except (LogError, TemporaryError):
         raise
-    except Exception as error:
+    except (Exception, Interrupted) as error:
         with job.signals.postponed():
             failure = job.ranks.failure()  # a rank that fails says so first; it breaks the others' collectives, and torchrun signals them
         if failure is None and not isinstance(error, Interrupted):
@@ -141,7 +141,7 @@ def inside_clock(job: Job, campaign: Campaign, index: int, log: Log, observation
         raise
 
 
-def end_run_after(job: Job, campaign: Campaign, index: int, log: Log, error: Exception, failure: Failure | None) -> None:
+def end_run_after(job: Job, campaign: Campaign, index: int, log: Log, error: Exception | Interrupted, failure: Failure | None) -> None:
     """End a run that an error of this rank or of another one broke, as aborted; return if it goes on later, as behind a signal."""
     if isinstance(error, Interrupted) and (failure is None or failure.lost):
         return

@@ -258,7 +258,5 @@ def reported(bundles: Sequence[Path]) -> None:
     for bundle in bundles:
         try:
             click.echo(f"report: {beside(bundle)}")
-        except Interrupted:
-            raise
         except PodiumError as error:
             note(f"no report: {error}")

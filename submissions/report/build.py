@@ -22,7 +22,6 @@ from submissions.signatures.bundled import checked
 from submissions.signatures.ssh_keygen import Signers, Standing
 from suite import __version__, registry
 from suite.errors import JudgedError, PodiumError
-from suite.process.signals import Interrupted
 from suite.studies.documents import STUDIES, STUDY
 
 
@@ -135,8 +134,6 @@ def read(found: Subject, results: Sequence[Result]) -> None:
         try:
             found.pairs.append((result, side(found.path, result, not found.problems, judge)))
             found.attempts.append(tried(result))
-        except Interrupted:
-            raise
         except PodiumError as error:
             found.add(str(error))
 
@@ -194,8 +191,6 @@ def guarded(title: str, id: str, make: Callable[[], Section]) -> Section:
     """Build a section; an unreadable one states why, and the page continues."""
     try:
         return make()
-    except Interrupted:
-        raise
     except PodiumError as error:
         return Section(id=id, title=title, notes=(Note(text=str(error), tone=Tone.CAUTION),))
 

@@ -23,7 +23,6 @@ from suite import registry
 from suite.errors import JudgedError, PodiumError
 from suite.events import PROFILE, ROUND, SUBMISSION_DIVISION, SUBMISSION_ORG, SUBMISSION_PLATFORM, SUCCESS, WORKLOAD
 from suite.loadgen.scenario import Scenario
-from suite.process.signals import Interrupted
 from suite.records import EnergyRecord
 from suite.rounds import RoundKind
 
@@ -68,8 +67,6 @@ def score(result: Result, judge: Judge | None = None) -> Score:
     """Score one result; JudgedError if its logs cannot be read."""
     try:
         reading = read(result)
-    except Interrupted:
-        raise
     except PodiumError as error:
         raise JudgedError(str(error)) from error
     own = compliance_check.own_findings(result, judge)

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import ClassVar, Final, NoReturn
 
-from suite.errors import AbortedError, PodiumError
+from suite.errors import AbortedError
 
 ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SAME_S: Final = 0.25
@@ -33,8 +33,8 @@ DEADLINE_S: Final = 45.0
 """After this time the process ends, whatever it is doing: an interrupt never takes a minute."""
 
 
-class Interrupted(PodiumError):
-    """Ctrl-C."""
+class Interrupted(BaseException):
+    """Ctrl-C. No Exception, as KeyboardInterrupt is none: what handles errors must not take a signal for one."""
 
     exit_code: ClassVar[int] = 130
 
@@ -215,7 +215,7 @@ def first_named(signals: Signals) -> Iterator[Signals]:
     """Raise a received signal at the block's end, and instead of an error behind it, which it caused: a pipe, a child, an import, a collective."""
     try:
         yield signals
-    except (Interrupted, AbortedError):
+    except AbortedError:
         raise
     except Exception as error:
         if signals.received is not None:

@@ -36,6 +36,16 @@ def test_a_signal_that_was_swallowed_is_raised_at_the_end_of_the_block():
         time.sleep(1)
 
 
+def test_what_handles_errors_does_not_take_a_signal_for_one():
+    """It was told as a broken package, unreadable data, a result with a problem."""
+    with pytest.raises(Terminated), raised():
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(1)
+        except Exception:
+            pytest.fail("the signal was taken for an error")
+
+
 def test_what_breaks_after_a_signal_broke_by_it():
     """A child that the same signal ended must not be told as a fault of the system under test."""
     with pytest.raises(Terminated), raised():

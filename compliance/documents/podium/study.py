@@ -22,7 +22,6 @@ from suite.files.untrusted_files import UnreadableError, read
 from suite.loadgen import power_window
 from suite.measurement import power_readings
 from suite.measurement.power_readings import Work
-from suite.process.signals import Interrupted
 from suite.records import CheckpointRecord
 from suite.rounds import Round
 from suite.studies.documents import ACCURACY as SCORED
@@ -183,8 +182,6 @@ def scored(folder: Path, system: str, subject: str, sources: list[SourceFile]) -
         return "no ground truth in the study"
     try:
         return dict(registry.scorer(subject)(answers, folder / TRUTH))
-    except Interrupted:
-        raise
     except PodiumError as error:
         return str(error)
     except DAMAGE as error:

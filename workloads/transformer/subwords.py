@@ -6,11 +6,9 @@ Sources: mlcommons/training, translation/tensorflow/transformer/utils/tokenizer.
 """
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import groupby
 from pathlib import Path
 from typing import Final
 
@@ -37,16 +35,19 @@ CACHED_TOKENS: Final = 1 << 16
 ESCAPE: Final = re.compile(r"\\u|\\\\|\\([0-9]+);")
 
 
-@lru_cache(maxsize=1 << 14)
+RUN: Final = re.compile(r"[^\W_]+|[\W_]+")
+"""Letters and digits of any script (Unicode's categories L and N, all of them in this expression's \\w), or what is between them."""
+
+
 def is_word(character: str) -> bool:
     """Return whether a character is a letter or digit, in any script."""
-    return unicodedata.category(character)[0] in "LN"
+    return character.isalnum()
 
 
 def tokens_of(text: str) -> list[str]:
     """Split between letters or digits and other characters; a single space between two words is dropped, since joining restores it."""
-    runs = ["".join(run) for _, run in groupby(text, is_word)]
-    return [run for place, run in enumerate(runs) if run != " " or place in (0, len(runs) - 1)]
+    runs: list[str] = RUN.findall(text)
+    return [*runs[:1], *(run for run in runs[1:-1] if run != " "), *runs[1:][-1:]]
 
 
 def text_of(tokens: Sequence[str]) -> str:

@@ -1,6 +1,9 @@
 """The reference's subword vocabulary, held against cases that were made by hand."""
 
+import sys
+import unicodedata
 from collections import Counter
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -34,6 +37,13 @@ def test_text_falls_into_runs_as_in_the_reference(text: str, tokens: list[str]) 
     """Letters and digits are one class, marks and blanks the other; only a single blank between runs goes."""
     assert tokens_of(text) == tokens
     assert text_of(tokens) == text
+
+
+def test_a_word_is_of_unicode_s_letters_and_numbers():
+    """tokenizer.py, _ALPHANUMERIC_CHAR_SET: categories L and N of all code points."""
+    everything = "".join(map(chr, range(sys.maxunicode + 1)))
+    runs = groupby(everything, lambda character: unicodedata.category(character)[0] in "LN")
+    assert tokens_of(everything) == ["".join(run) for _, run in runs]
 
 
 ESCAPED = [

@@ -192,7 +192,8 @@ def telling(ranks: Ranks, signals: Signals, workload: str, options: Options) -> 
         told = str(error) if ended is error or isinstance(error, Interrupted) else f"{ended}: {error}"
         raise type(ended)(f"{workload}: {told}; to go on: {resume_command(ranks, workload, options)}") from error
     except BaseException as error:
-        ranks.fail(sentence(error))
+        with signals.postponed():  # the error says more than a signal behind it
+            ranks.fail(sentence(error))
         raise
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +22,8 @@ SLEEPS = ("--set", "fake.sleep_ms=0.3")
 """A run has hundreds of queries to judge, not thousands."""
 RATE = ("--set", "server.target_qps=500")
 """Low enough for any machine, so that no run is done twice."""
+TOLD = "told.json"
+"""What the command of the shared campaign said: the last file of its folder."""
 
 Podium = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -76,9 +79,10 @@ def campaign(environment: dict[str, str], tmp_path_factory: pytest.TempPathFacto
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "campaign"
     with FileLock(folder.with_suffix(".lock")):
-        if not folder.exists():
+        if not (folder / TOLD).exists():
+            shutil.rmtree(folder, ignore_errors=True)
             made(folder, environment)
-    told = json.loads((folder / "told.json").read_text())
+    told = json.loads((folder / TOLD).read_text())
     return folder / "results", subprocess.CompletedProcess(**told)
 
 
@@ -88,4 +92,5 @@ def made(folder: Path, environment: Mapping[str, str]) -> None:
     command = [sys.executable, "-m", "suite.cli", "run", "fake", "--results", str(folder / "results"), "--seed", "1", *FAKE, *SLEEPS, *RATE]
     outcome = subprocess.run(command, capture_output=True, text=True, env=unknown, timeout=300, check=False)
     folder.mkdir(exist_ok=True)
-    (folder / "told.json").write_text(json.dumps(vars(outcome)))
+    (folder / "told.partial").write_text(json.dumps(vars(outcome)))
+    (folder / "told.partial").rename(folder / TOLD)

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 POLL_S = 0.02
+LIMIT_S = 300.0
+"""For a command that is run to its end."""
 RUN = ("harness.cli", "harness.training.run_set", "harness.serving.infer", "harness.serving.network.cli", "harness.serving.loadgen.session")
 """What podium loads to train and to serve, of whatever workload: no framework."""
 COMMANDS = (*RUN, "compliance.commands", "submissions.campaign.run", "submissions.report.command", "forked")
@@ -45,7 +47,7 @@ class Warm:
         """Run podium with these words to its end."""
         command = list(map(str, words))
         child = self.start(command, env, launcher)
-        out, err = child.communicate()
+        out, err = child.communicate(LIMIT_S)
         assert child.returncode is not None
         return subprocess.CompletedProcess(command, child.returncode, out, err)
 
@@ -82,7 +84,9 @@ class Child:
         """Wait for its end; what it printed."""
         end = time.monotonic() + timeout
         while self.poll() is None:
-            assert time.monotonic() < end, f"it goes on: {self.err.read_text()}"
+            if time.monotonic() > end:
+                os.kill(self.pid, signal.SIGKILL)
+                raise AssertionError(f"it went on: {self.err.read_text()}")
             time.sleep(POLL_S)
         return self.out.read_text(), self.err.read_text()
 

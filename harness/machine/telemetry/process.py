@@ -1,5 +1,6 @@
 """Starts the sampler's process before a run, or takes the idle one of the last run; it never delays a run for long, and its failure never fails the run."""
 
+import atexit
 import os
 import select
 import subprocess
@@ -7,7 +8,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from tempfile import TemporaryFile
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -23,41 +25,107 @@ STOP_S: Final = 20.0
 MODULE: Final = "harness.machine.telemetry"
 
 
+class Inherited(NamedTuple):
+    """What a process takes over from the one that starts it, which sources may look at: where any of it has changed, the idle one is not used again."""
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    cores: frozenset[int]
+    folder: tuple[int, int]
+    """Device and inode of the working directory."""
+
+
+def surroundings() -> Inherited:
+    """Return what a process started now would inherit."""
+    here = os.stat(".")  # noqa: PTH116  # works in a folder that was deleted
+    command = (sys.executable, "-P", "-m", MODULE)
+    return Inherited(command, environment(), frozenset(os.sched_getaffinity(0)), (here.st_dev, here.st_ino))
+
+
+class Process:
+    """A process that samples one run after another."""
+
+    def __init__(self, inherited: Inherited) -> None:
+        """Start it, in a session of its own, so that it receives no signals from the terminal."""
+        self.inherited = inherited
+        self.complaints = TemporaryFile()  # noqa: SIM115  # no pipe: what sources print during many runs would fill it
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self.complaints}
+        self.popen = subprocess.Popen(inherited.command, env=inherited.environment, start_new_session=True, bufsize=0, **pipes)
+
+    def ask(self, words: bytes, limit_s: float) -> bytes | None:
+        """Send it a message and wait for the answer; b"" if it has ended, None after the limit."""
+        assert self.popen.stdin is not None and self.popen.stdout is not None
+        with suppress(BrokenPipeError):  # reading tells so, too
+            self.popen.stdin.write(words)
+        readable, _, _ = select.select([self.popen.stdout], [], [], limit_s)
+        return os.read(self.popen.stdout.fileno(), 64) if readable else None
+
+    def reason(self, answer: bytes | None) -> str:
+        """Describe why it gave no answer, or another one: its own last line, or the signal that ended it."""
+        if answer != b"":
+            return "the sampler does not answer"
+        code = self.popen.wait(STOP_S)
+        self.complaints.seek(0)
+        lines = self.complaints.read().decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines and code > 0 else f"the sampler was ended by signal {-code}" if code < 0 else f"the sampler ended with exit status {code}"
+
+    def kill(self) -> None:
+        """End it by force; at the end of its pipe it might not end, which a fork may hold open."""
+        self.popen.kill()
+        with self.popen, self.complaints:
+            pass
+
+
+IDLE: Final[dict[int, Process]] = {}
+"""What waits for this process's next run, by its id: a fork does not take its parent's. A start costs a sixth of a second of CPU time, and an audited
+campaign has 44 runs."""
+
+
+def idle(inherited: Inherited) -> Process | None:
+    """Take the idle process, if it lives and would be started like this today; else end it."""
+    found = IDLE.pop(os.getpid(), None)
+    if found is not None and (found.inherited != inherited or found.popen.poll() is not None):
+        found.kill()
+        return None
+    return found
+
+
+def keep(process: Process) -> None:
+    """Keep a process for the next run; of two that ran side by side, the later one."""
+    dismiss()
+    IDLE[os.getpid()] = process
+
+
+@atexit.register
+def dismiss() -> None:
+    """End the idle process."""
+    if found := IDLE.pop(os.getpid(), None):
+        found.kill()
+
+
 class Sampler:
-    """A sampler's process for one run; after `end`, `lost` gives the reasons for missing telemetry."""
+    """The sampler of one run; after `end`, `lost` gives the reasons for missing telemetry."""
 
     def __init__(self, plan: Plan) -> None:
-        """Start it, or take the idle one, and wait until it samples."""
+        """Give the plan to the idle process, or to a new one, and wait until it samples."""
         self.path = Path(plan.path)
         self.lost: tuple[str, ...] = ()
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Process | None = None
         try:
-            self.inherited = surroundings()
-            self.process = idle(self.inherited) or started(self.inherited)
-            self.say(msgspec.json.encode(plan) + b"\n")
-            self.wait()
+            self.start(msgspec.json.encode(plan) + b"\n", surroundings())
         except OSError as error:
             self.give_up(error.strerror or str(error))
 
-    def wait(self) -> None:
-        """Wait until it is ready; if it ended at once, read why."""
-        answer = self.answer(START_S)
-        if answer is None:
-            self.give_up("the sampler did not start")
-        elif answer != READY:
-            self.end(STOP)
-
-    def answer(self, limit_s: float) -> bytes | None:
-        """Wait for its answer; b"" if it has ended, None after the limit."""
-        assert self.process is not None and self.process.stdout is not None
-        readable, _, _ = select.select([self.process.stdout], [], [], limit_s)
-        return os.read(self.process.stdout.fileno(), 64) if readable else None
-
-    def say(self, words: bytes) -> None:
-        """Send it a message."""
-        assert self.process is not None and self.process.stdin is not None
-        self.process.stdin.write(words)
-        self.process.stdin.flush()
+    def start(self, plan: bytes, inherited: Inherited) -> None:
+        """Find a process that is ready; an idle one that is not costs nothing but time."""
+        if before := idle(inherited):
+            if before.ask(plan, START_S) == READY:
+                self.process = before
+                return
+            before.kill()
+        self.process = Process(inherited)
+        if (answer := self.process.ask(plan, START_S)) != READY:
+            self.give_up(self.process.reason(answer))
 
     def finish(self) -> None:
         """End it and complete its file."""
@@ -76,23 +144,17 @@ class Sampler:
         """Send the word, and wait until the last line is written; do nothing after the first call."""
         if self.process is None:
             return
-        with suppress(OSError):
-            self.say(word)
-        if (answer := self.answer(STOP_S)) is None:
-            self.give_up("the sampler does not answer")
-        elif answer != DONE:
-            _, told = self.process.communicate()
-            self.give_up(reason(told, self.process.returncode))
-        else:
-            keep(Idle(self.inherited, self.process))
-            self.process = None
+        process, self.process = self.process, None
+        if (answer := process.ask(word, STOP_S)) == DONE:
+            keep(process)
+            return
+        self.process = process
+        self.give_up(process.reason(answer))
 
     def give_up(self, why: str) -> None:
         """Continue without telemetry, and record why."""
         if self.process is not None:
             self.process.kill()
-            with suppress(OSError, ValueError):
-                self.process.communicate()
         self.process = None
         self.lost = (f"{self.path.name} is lost: {why}",)
         self.remove()
@@ -101,70 +163,6 @@ class Sampler:
         """Delete an incomplete file."""
         for path in (self.path, self.path.with_name(self.path.name + PARTIAL)):
             path.unlink(missing_ok=True)
-
-
-class Inherited(NamedTuple):
-    """What a process takes over from the one that starts it, which sources may look at: where any of it has changed, the idle one is not used again."""
-
-    command: tuple[str, ...]
-    environment: Mapping[str, str]
-    cores: frozenset[int]
-    folder: tuple[int, int]
-    """Device and inode of the working directory."""
-
-
-class Idle(NamedTuple):
-    """A process that waits for another plan."""
-
-    inherited: Inherited
-    process: subprocess.Popen[bytes]
-
-
-IDLE: Final[dict[int, Idle]] = {}
-"""That of this process, by its id: a fork does not take its parent's. A start costs a sixth of a second of CPU time, and an audited campaign has 44 runs."""
-
-
-def surroundings() -> Inherited:
-    """Return what a process started now would inherit."""
-    here = os.stat(".")  # noqa: PTH116  # works in a folder that was deleted
-    command = (sys.executable, "-P", "-m", MODULE)
-    return Inherited(command, environment(), frozenset(os.sched_getaffinity(0)), (here.st_dev, here.st_ino))
-
-
-def idle(inherited: Inherited) -> "subprocess.Popen[bytes] | None":
-    """Take the idle process, if it lives and would be started like this today; else end it."""
-    found = IDLE.pop(os.getpid(), None)
-    if found is None:
-        return None
-    if found.inherited == inherited and found.process.poll() is None:
-        return found.process
-    dismiss(found)
-    return None
-
-
-def keep(idle: Idle) -> None:
-    """Keep a process for the next run; of two that ran side by side, the later one."""
-    if before := IDLE.pop(os.getpid(), None):
-        dismiss(before)
-    IDLE[os.getpid()] = idle
-
-
-def dismiss(idle: Idle) -> None:
-    """End an idle process; at the end of its pipe it might not end, which a fork may hold open."""
-    idle.process.kill()
-    idle.process.communicate()
-
-
-def started(inherited: Inherited) -> "subprocess.Popen[bytes]":
-    """Start a process, in a session of its own, so that it receives no signals from the terminal."""
-    pipe = subprocess.PIPE
-    return subprocess.Popen(inherited.command, stdin=pipe, stdout=pipe, stderr=pipe, env=inherited.environment, start_new_session=True)
-
-
-def reason(told: bytes, code: int) -> str:
-    """Describe why a sampler ended: its own last line, or the signal."""
-    lines = told.decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines and code > 0 else f"the sampler was ended by signal {-code}" if code < 0 else f"the sampler ended with exit status {code}"
 
 
 def environment() -> dict[str, str]:

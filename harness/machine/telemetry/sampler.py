@@ -223,7 +223,8 @@ def run(plan: Plan, parent: Parent, answer: int) -> bytes:
 
 def main() -> None:
     """Carry out one plan after another, each a line of standard input; report any failure in one line on standard error."""
-    parent, answer = Parent(), sys.stdout.fileno()
+    parent, answer = Parent(), os.dup(1)
+    os.dup2(2, 1)  # what sources print, or programs that they start, is no answer
     try:
         while (line := parent.line()) and run(msgspec.json.decode(line, type=Plan), parent, answer):
             os.write(answer, DONE)

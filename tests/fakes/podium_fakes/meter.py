@@ -1,6 +1,7 @@
 """Sources for the sampler: a meter of two channels, and some that misbehave."""
 
 import itertools
+import os
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -53,6 +54,13 @@ class Odd:
 def open_meter(period_ms: int = 100, fails_every: int = 0) -> Meter:
     """Open the meter."""
     return Meter(period_ms, fails_every)
+
+
+def open_loud(characters: int) -> Meter:
+    """Open the meter, and print on both streams, as a library or its helper does."""
+    for stream in (1, 2):
+        os.write(stream, b"noise\n" * (characters // 6))
+    return open_meter()
 
 
 def open_odd() -> Odd:

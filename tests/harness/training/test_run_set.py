@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from harness.training.run_context import Job
 from harness.training.run_set import train_set
 from harness.training.timed_run import check_data
 from suite import registry
-from suite.errors import JudgedError, MissingError, PodiumError, RequestError
+from suite.errors import AbortedError, JudgedError, MissingError, PodiumError, RequestError
 from suite.files.layout import folder_sha256
 from suite.process.signals import Terminated, raised
 from suite.rounds import HyperValue
@@ -411,3 +412,15 @@ def test_a_signal_that_follows_a_lost_rank_takes_neither_its_sentence_nor_the_co
         os.kill(os.getpid(), signal.SIGTERM)
         raise RankLost("another rank is gone")
     assert str(told.value).startswith("fake: interrupted by SIGTERM: another rank is gone; to go on: start 2 ranks again with `-m harness train fake")
+
+
+def test_a_signal_while_the_other_ranks_are_told_takes_no_reason_away(tmp_path: Path):
+    """The run has ended for a reason of its own; its log says so already."""
+
+    def fail(_: str) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.1)
+
+    ranks = cast(Ranks, SimpleNamespace(fail=fail))
+    with pytest.raises(AbortedError, match="^loss is not a number$"), raised() as signals, run_set.telling(ranks, signals, "fake", options(tmp_path)):
+        raise AbortedError("loss is not a number")

@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from harness.machine.telemetry import host
+from harness.machine.telemetry import process as telemetry
 from harness.machine.telemetry.process import Sampler, plan_for, sampling
 from harness.machine.telemetry.sampled import Opening, Plan
 from suite.files.layout import PARTIAL
@@ -127,7 +128,7 @@ def test_a_killed_sampler_costs_the_telemetry_and_says_so(tmp_path: Path):
     """The run is kept without the record; half a file would be taken for a whole one."""
     sampler = started(tmp_path / "telemetry.jsonl", "open_meter")
     assert sampler.process is not None
-    os.kill(sampler.process.pid, signal.SIGKILL)
+    os.kill(sampler.process.popen.pid, signal.SIGKILL)
     sampler.finish()
     assert sampler.lost == ("telemetry.jsonl is lost: the sampler was ended by signal 9",) and not list(tmp_path.iterdir())
 
@@ -138,26 +139,49 @@ def test_one_process_samples_one_run_after_another(tmp_path: Path):
     for name in ("a", "b", "c"):
         sampler = started(tmp_path / name, "open_meter")
         assert sampler.process is not None
-        pids.append(sampler.process.pid)
+        pids.append(sampler.process.popen.pid)
         sampler.pause() if name == "a" else sampler.finish()
     assert len(set(pids)) == 1 and sorted(path.name for path in tmp_path.iterdir()) == ["a.partial", "b", "c"]
     assert all([*lines(path)[-1]] == ["end"] for path in tmp_path.iterdir())
+
+
+def test_what_a_source_prints_costs_nothing(tmp_path: Path):
+    """It was taken for the sampler's answer, and filled the pipe that nobody reads until the end."""
+    for run in range(4):
+        sampler = started(tmp_path / str(run), "open_loud", characters=60_000)
+        sampler.finish()
+        assert sampler.lost == () and (tmp_path / str(run)).exists()
+
+
+@pytest.mark.slow
+def test_an_idle_process_that_does_not_answer_costs_time_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The next run goes on with a new one."""
+    first = started(tmp_path / "first", "open_meter")
+    assert first.process is not None
+    stopped = first.process.popen
+    first.finish()
+    stopped.send_signal(signal.SIGSTOP)
+    monkeypatch.setattr(telemetry, "START_S", 5.0)
+    second = started(tmp_path / "second", "open_meter")
+    second.finish()
+    assert second.lost == () and (tmp_path / "second").exists() and stopped.poll() == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("how", ["killed", "changed"])
 def test_an_idle_process_that_is_dead_or_would_be_started_otherwise_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str):
     """The next run would have no telemetry, or that of another meter."""
     first = started(tmp_path / "first", "open_meter")
-    process = first.process
+    assert first.process is not None
+    process = first.process.popen
     first.finish()
-    assert process is not None and process.poll() is None
+    assert process.poll() is None
     if how == "killed":
         process.kill()
         process.wait()
     else:
         monkeypatch.setenv("METER", "another")
     second = started(tmp_path / "second", "open_meter")
-    assert second.process is not None and second.process.pid != process.pid and process.poll() is not None
+    assert second.process is not None and second.process.popen.pid != process.pid and process.poll() is not None
     second.finish()
     assert second.lost == () and (tmp_path / "second").exists()
 
@@ -221,7 +245,7 @@ def test_the_sampler_ends_with_its_parent(tmp_path: Path, idle: bool):
         if not worker:
             time.sleep(60)
             os._exit(0)
-        print(sampler.process.pid, worker, flush=True)
+        print(sampler.process.popen.pid, worker, flush=True)
         if {idle}:
             sampler.finish()
         time.sleep(60)

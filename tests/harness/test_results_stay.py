@@ -23,6 +23,7 @@ from harness.training.state.checkpointing import generations
 from suite.errors import JudgedError, PodiumError, RequestError
 from suite.files.layout import staged_results
 from suite.loadgen.scenario import Scenario
+from suite.process.signals import Interrupted
 
 pytestmark = pytest.mark.slow
 
@@ -284,7 +285,7 @@ def test_a_signal_or_a_full_disk_while_runs_take_their_place_loses_neither(serve
             raise OSError(28, "No space left on device")
         return found
 
-    with monkeypatch.context() as patch, pytest.raises(PodiumError):
+    with monkeypatch.context() as patch, pytest.raises((Interrupted, JudgedError)):
         patch.setattr(staging, moment, disturbed)
         infer(served, "batching.max_batch=4")
     with monkeypatch.context() as patch, pytest.raises(click.Abort):

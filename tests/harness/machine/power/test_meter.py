@@ -28,7 +28,8 @@ FAKE = "podium meter fake --watts 50 --period-ms 50"
 
 def script(folder: Path, body: str) -> str:
     """A meter of a test's own: `say` prints a line, `lines` are the caller's."""
-    text = "import sys, time\nlines = iter(sys.stdin.readline, '')\ndef say(words): print(words, flush=True)\n" + textwrap.dedent(body)
+    say = "def say(words):\n    sys.stdout.write(words + '\\n')  # at once: two threads may speak\n    sys.stdout.flush()\n"
+    text = f"import sys, time\nlines = iter(sys.stdin.readline, '')\n{say}{textwrap.dedent(body)}"
     (folder / "meter.py").write_text(text)
     return f"{sys.executable} {folder / 'meter.py'}"
 

@@ -33,8 +33,6 @@ THRESHOLD_SHARE: Final = 0.01
 """tokenizer.py: a size within 1 % is accepted, 327 of 32,768."""
 CACHED_TOKENS: Final = 1 << 16
 ESCAPE: Final = re.compile(r"\\u|\\\\|\\([0-9]+);")
-
-
 RUN: Final = re.compile(r"[^\W_]+|[\W_]+")
 """Letters and digits of any script (Unicode's categories L and N, all of them in this expression's \\w), or what is between them."""
 

@@ -23,6 +23,9 @@ START_S: Final = 20.0
 """Time limit until the sampler is ready; before any clock. On an idle machine it takes a third of a second."""
 STOP_S: Final = 20.0
 MODULE: Final = "harness.machine.telemetry"
+SILENT: Final = "the sampler does not answer"
+TAIL: Final = 1 << 14
+"""Bytes of what it printed in which its last line is looked for."""
 
 
 class Inherited(NamedTuple):
@@ -63,9 +66,12 @@ class Process:
     def reason(self, answer: bytes | None) -> str:
         """Describe why it gave no answer, or another one: its own last line, or the signal that ended it."""
         if answer != b"":
-            return "the sampler does not answer"
-        code = self.popen.wait(STOP_S)
-        self.complaints.seek(0)
+            return SILENT
+        try:
+            code = self.popen.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            return SILENT
+        self.complaints.seek(max(0, self.complaints.seek(0, os.SEEK_END) - TAIL))
         lines = self.complaints.read().decode(errors="replace").strip().splitlines()
         return lines[-1] if lines and code > 0 else f"the sampler was ended by signal {-code}" if code < 0 else f"the sampler ended with exit status {code}"
 
@@ -78,7 +84,7 @@ class Process:
 
 IDLE: Final[dict[int, Process]] = {}
 """What waits for this process's next run, by its id: a fork does not take its parent's. A start costs a sixth of a second of CPU time, and an audited
-campaign has 44 runs."""
+campaign has dozens of runs."""
 
 
 def idle(inherited: Inherited) -> Process | None:
@@ -144,7 +150,7 @@ class Sampler:
         """Send the word, and wait until the last line is written; do nothing after the first call."""
         if self.process is None:
             return
-        process, self.process = self.process, None
+        process, self.process = self.process, None  # a signal from here on must not have a second word said
         if (answer := process.ask(word, STOP_S)) == DONE:
             keep(process)
             return

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from testbed import quickest_format
 
-from harness.machine.system_description import multiplies_bf16
 from suite.rounds import Profile
 from suite.workload import Run
 from workloads.common.detection import synthetic_scenes
@@ -25,38 +24,22 @@ REAL = synthetic_scenes.Scenery(
 )  # fmt: skip
 
 
-SLOW = pytest.mark.skipif(not multiplies_bf16(), reason="a training step at 1,200 px takes minutes on a processor that does not multiply bf16")
-"""MLPerf trains at 300 px, and serves at both."""
-
-
-def chosen(configuration: str, pictures: int) -> dict[str, Any]:
-    """Name the settings of a configuration, for batches of so many pictures."""
-    sizes = {"global_batch_size": pictures, "model_bn_span": pictures}
-    return {"model__configuration": configuration, "model__start_weights": "random", "precision": quickest_format(), **sizes}
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(("configuration", "pictures"), [("300", 2), pytest.param("1200", 1, marks=SLOW)])
-def test_a_step_at_full_size(make_run: MakeRun, tmp_path: Path, configuration: str, pictures: int) -> None:
-    """8,732 and 15,130 boxes, from JPEG to weights: shapes that only fit at 128 px would show here."""
+@pytest.mark.parametrize(("configuration", "pictures"), [("300", 2), ("1200", 1)])
+def test_a_step_and_a_prediction_at_full_size(make_run: MakeRun, tmp_path: Path, engine: Any, configuration: str, pictures: int) -> None:
+    """8,732 and 15,130 boxes, from JPEG to weights and from JPEG to answers: shapes that only fit at 128 px would show here."""
     folder = synthetic_scenes.folder(tmp_path, REAL)
-    training = SSDTraining(make_run(data=folder, profile=Profile.FULL, **chosen(configuration, pictures)))
+    chosen: dict[str, Any] = {"model__configuration": configuration, "model__start_weights": "random", "precision": quickest_format()}
+    chosen |= {"global_batch_size": pictures, "model_bn_span": pictures}
+    training = SSDTraining(make_run(data=folder, profile=Profile.FULL, **chosen))
     with closing(training.train_epoch(1)) as steps:
         assert next(steps) == pictures
     assert training.loss() > 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("configuration", "pictures"), [("300", 2), ("1200", 1)])
-def test_a_prediction_at_full_size(make_run: MakeRun, tmp_path: Path, engine: Any, configuration: str, pictures: int) -> None:
-    """The same, from JPEG to answers."""
-    folder = synthetic_scenes.folder(tmp_path, REAL)
-    asked = chosen(configuration, pictures)
     (tmp_path / "export").mkdir()
-    SSDTraining(make_run(data=folder, profile=Profile.FULL, **asked)).export(tmp_path / "export")
-    system = SSDInference(make_run(data=folder, profile=Profile.FULL, serving=True, **asked), tmp_path / "export", engine)
-    samples = [1, 0][:pictures]
-    system.load(samples)
-    answers = system.open(0, pictures)(samples)
-    assert [next(struct.iter_unpack("<7f", answer))[0] for answer in answers] == samples
+    training.export(tmp_path / "export")
+    system = SSDInference(make_run(data=folder, profile=Profile.FULL, serving=True, **chosen), tmp_path / "export", engine)
+    asked = [1, 0][:pictures]
+    system.load(asked)
+    answers = system.open(0, pictures)(asked)
+    assert [next(struct.iter_unpack("<7f", answer))[0] for answer in answers] == asked
     assert all(len(answer) <= 200 * 28 for answer in answers)

@@ -15,11 +15,12 @@ import pytest
 
 from harness.machine.telemetry import host
 from harness.machine.telemetry import process as telemetry
-from harness.machine.telemetry.process import Sampler, plan_for, sampling
+from harness.machine.telemetry.process import Sampler, plan_for, sampling, surroundings
 from harness.machine.telemetry.sampled import Opening, Plan
 from suite.files.layout import PARTIAL
 
 METER = "podium_fakes.meter"
+CLOSES = "import os, time; os.close(1); time.sleep(60)"
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -151,6 +152,14 @@ def test_what_a_source_prints_costs_nothing(tmp_path: Path):
         sampler = started(tmp_path / str(run), "open_loud", characters=60_000)
         sampler.finish()
         assert sampler.lost == () and (tmp_path / str(run)).exists()
+
+
+def test_a_process_that_closes_its_answers_and_stays_costs_the_telemetry_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Waiting for its end failed the run."""
+    monkeypatch.setattr(telemetry, "STOP_S", 0.2)
+    monkeypatch.setattr(telemetry, "surroundings", lambda: surroundings()._replace(command=(sys.executable, "-c", CLOSES)))
+    sampler = started(tmp_path / "t.jsonl", "open_meter")
+    assert sampler.lost == ("t.jsonl is lost: the sampler does not answer",) and sampler.process is None
 
 
 @pytest.mark.slow

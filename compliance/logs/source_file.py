@@ -30,7 +30,8 @@ HUGE: Final = re.compile(rb"(?<=[:\[,\s])-?\d{25,}")
 """Integers larger than any valid count; arithmetic on them may overflow."""
 BOMS: Final = (b"\xff\xfe", b"\xfe\xff")
 """Byte order marks of UTF-16 text."""
-NAME: Final = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*:')
+NAME: Final = re.compile(rb'"([^"\\]*+)"\s*+:')
+"""A key, in text without backslashes."""
 
 
 class Kind(StrEnum):

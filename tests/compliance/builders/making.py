@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -238,11 +239,7 @@ class Load:
             qsl_seed=rules["qsl_rng_seed"], sample_seed=rules["sample_index_rng_seed"], schedule_seed=rules["schedule_rng_seed"],
             log_seed=rules["accuracy_log_rng_seed"],
         )  # fmt: skip
-        due = draft.due_ns()
-        count, last = 0, -1
-        while last < draft.until_ns() or count < draft.least_queries:
-            count, last = count + 1, next(due)
-        return replace(draft, queries=count)
+        return replace(draft, queries=generated(draft))
 
     def answered(self) -> list[tuple[int, int]]:
         """Number and sample of each answer that a performance run logs."""
@@ -251,6 +248,22 @@ class Load:
         if self.special.get("performance_issue_same"):
             issued = [plan.loaded()[0][self.special["performance_issue_same_index"]]] * len(issued)
         return [(number, issued[number]) for number, chance in enumerate(plan.chances(len(issued))) if chance <= share]
+
+
+@lru_cache
+def generated(draft: Plan) -> int:
+    """How many queries LoadGen generates; the same few loads are asked for thousands of times."""
+    due, until = draft.due_ns(), draft.until_ns()
+    count, last = 0, -1
+    while last < until or count < draft.least_queries:
+        count, last = count + 1, next(due)
+    return count
+
+
+@lru_cache
+def due_ns(plan: Plan, number: int) -> int:
+    """When that query is due."""
+    return first(plan.due_ns(), number + 1)[-1]
 
 
 LOADS = {
@@ -264,7 +277,7 @@ LOADS = {
 def span_of(load: Load) -> float:
     """Milliseconds from the first query to the last answer; in the streams a hundredth more than all latencies together."""
     if load.scenario is Scenario.SERVER:
-        return (first(load.plan(performance=True).due_ns(), load.queries)[-1] + load.latencies[-1]) / 1e6
+        return (due_ns(load.plan(performance=True), load.queries - 1) + load.latencies[-1]) / 1e6
     return sum(load.latencies) / 1e6 * (1.0 if load.scenario is Scenario.OFFLINE else 1.01)
 
 
@@ -280,7 +293,7 @@ def detail(load: Load, mode: str) -> Iterator[tuple[str, Any, float]]:
         ("loaded_qsl_set", plan.loaded()[0]),
         ("generated_query_count", issued[0]),
         ("generated_samples_per_query", issued[1]),
-        ("generated_query_duration", first(plan.due_ns(), issued[0] + 1)[-1]),
+        ("generated_query_duration", due_ns(plan, issued[0])),
     ):
         yield key, value, 0.2
     yield "power_begin", wall(begin), span_ms + 19.0

@@ -68,6 +68,7 @@ class FakeTraining:
         self.batch = int(str(run.settings["global_batch_size"]))
         self.weight = 0.3 + random.random() / 10
         self.noise = 0.0
+        self.epoch = -1  # a run that goes on at an evaluation takes no step before it
         self._fault(0, "setup")
         if run.settings["fake.fault"] == "refused":
             raise RequestError("--data: refused on purpose")

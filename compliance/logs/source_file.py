@@ -28,6 +28,9 @@ STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
 """A string, in which digits are a hash."""
 HUGE: Final = re.compile(rb"(?<=[:\[,\s])-?\d{25,}")
 """Integers larger than any valid count; arithmetic on them may overflow."""
+ALIKE: Final = bytes.maketrans(b"123456789", b"0" * 9)
+LONG: Final = b"0" * 25
+"""Such an integer with all digits alike, which is found in a tenth of the time: few lines have one."""
 BOMS: Final = (b"\xff\xfe", b"\xfe\xff")
 """Byte order marks of UTF-16 text."""
 NAME: Final = re.compile(rb'"([^"\\]*+)"\s*+:')
@@ -142,7 +145,7 @@ def decode(source: SourceFile, decoder: msgspec.json.Decoder[T], text: bytes, li
     if len(text) > limit:
         source.add(Kind.UNREADABLE, f"a record of {len(text)} bytes", f"at most {limit} bytes", line)
         return None
-    if HUGE.search(text) and HUGE.search(STRING.sub(b'""', text)):
+    if LONG in text.translate(ALIKE) and HUGE.search(STRING.sub(b'""', text)):
         source.add(Kind.NUMBER, f"a number of 25 digits or more: {shown(text)}", "numbers that something counts", line)
         return None
     try:

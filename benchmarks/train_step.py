@@ -1,4 +1,4 @@
-"""podium's ResNet-50 training step (bf16 autocast and memory format as in the workload) against plain eager fp32 NCHW PyTorch.
+"""podium's ResNet-50 training step (channels-last, bf16 autocast, as in the workload) against plain eager fp32 NCHW PyTorch.
 
 bf16 gains only on processors that have its instructions, and costs elsewhere: `--precision auto` takes fp32 there, and says so.
 Both at 64x64, batch 32, on the CPU, each in a process of its own, in turns. Our side is the workload's own
@@ -103,7 +103,7 @@ def main() -> None:
     for one in (ours, theirs):
         one.end()
     known = f"this processor has {'bf16' if multiplies_bf16() else 'no bf16'} instructions"
-    title = f"ResNet-50 training step at {SIZE_PX}x{SIZE_PX}: {precision} against eager fp32 NCHW; with bf16, above 1.5 is the aim"
+    title = f"ResNet-50 training step at {SIZE_PX}x{SIZE_PX}: {precision} channels-last against eager fp32 NCHW; with bf16, above 1.5 is the aim"
     show(title, replace(figure, hardware=f"{figure.hardware}; {known}; ours in {precision}"), given.form, {})
 
 

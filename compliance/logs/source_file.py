@@ -145,7 +145,7 @@ def decode(source: SourceFile, decoder: msgspec.json.Decoder[T], text: bytes, li
     if len(text) > limit:
         source.add(Kind.UNREADABLE, f"a record of {len(text)} bytes", f"at most {limit} bytes", line)
         return None
-    if LONG in text.translate(ALIKE) and HUGE.search(STRING.sub(b'""', text)):
+    if LONG in text.translate(ALIKE) and HUGE.search(text) and HUGE.search(STRING.sub(b'""', text)):
         source.add(Kind.NUMBER, f"a number of 25 digits or more: {shown(text)}", "numbers that something counts", line)
         return None
     try:

@@ -15,7 +15,7 @@ from suite.workload import Block, Run, Scores
 from workloads.common import malloc, run_request, weights
 from workloads.common.detection import coco, coco_survey
 from workloads.common.inputs import batches
-from workloads.common.optimisation import collectives, memory_format, mixed_precision
+from workloads.common.optimisation import collectives, mixed_precision
 from workloads.common.optimisation.schedules import blocks
 from workloads.common.optimisation.step import Stepper
 from workloads.common.pictures import file_checks
@@ -95,7 +95,6 @@ class MaskRCNNTraining:
         real = [sample for sample in batch if sample.weight]
         shown = real or batch
         picture_NCHW, sizes = data.together([sample.picture_HWC for sample in shown], self._device)
-        picture_NCHW = memory_format.arranged(picture_NCHW)
         with mixed_precision.autocast(self._run.device, self._run.precision):
             losses: dict[str, torch.Tensor] = self._stepper.network(picture_NCHW, sizes, [sample.target(self._device) for sample in shown])
         return torch.stack(list(losses.values())).sum() * len(real)
@@ -119,7 +118,7 @@ class MaskRCNNTraining:
         picture_HWC = torch.from_numpy(data.resized(decode(self._val.path(index)), self._sizing))
         picture_1CHW, sizes = data.together([picture_HWC], self._device)
         with mixed_precision.autocast(self._run.device, self._run.precision):
-            (raw,) = detector(memory_format.arranged(picture_1CHW), sizes)
+            (raw,) = detector(picture_1CHW, sizes)
         return scoring.packed(index, inference_pipeline.finished(raw, sizes[0], self._val.size(index)))
 
     def save(self, folder: Path) -> None:
@@ -155,7 +154,7 @@ def network(run: Run, recipe: Recipe, description: model.Description) -> model.M
     untrained = recipe.start_weights == start_weights.NONE and not recipe.start_sha256  # a closed row asks for a hash
     if not untrained and (recipe.start_weights or description.frozen_norm):
         start_weights.fill(made.backbone.body, recipe.start_weights, recipe.start_sha256)
-    return memory_format.placed(made, torch.device(run.device))
+    return made.to(torch.device(run.device), memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]  # not in the stubs
 
 
 def optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:

@@ -18,7 +18,7 @@ from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
 from workloads.common import malloc, weights
 from workloads.common.inputs.batches import Step
-from workloads.common.optimisation import memory_format, mixed_precision
+from workloads.common.optimisation import mixed_precision
 from workloads.common.optimisation.schedules import blocks
 from workloads.common.optimisation.step import Stepper
 from workloads.common.run_request import training_row
@@ -31,7 +31,7 @@ from workloads.minigo.positions.moves import vertex
 from workloads.minigo.recipe import CHECKPOINT, Recipe
 from workloads.minigo.window import Window
 
-# Legend: B positions of a batch, F planes, P points, H W rows and columns of the board, A actions.
+# Legend: B positions of a batch, F planes, P points, A actions.
 STATE: Final = "generation.json"
 HALF_A_GAME: Final = 0.5
 """What a match without a loss is logged below: eval_accuracy is below 1 (mlcommons/logging 0.7.0, closed_minigo.yaml)."""
@@ -124,9 +124,8 @@ class MiniGoTraining:
         """Add up cross-entropy with the shares of visits and the weighted squared error of the value; dual_net.py."""
         plane_BFP, policy_BA, result_B = (torch.from_numpy(array).to(self._device) for array in batch)
         size = self._recipe.board
-        plane_BFHW = memory_format.arranged(plane_BFP.view(-1, self._recipe.planes, size, size))
         with mixed_precision.autocast(self._run.device, self._run.precision):
-            logit_BA, value_B = self._stepper.network(plane_BFHW)
+            logit_BA, value_B = self._stepper.network(plane_BFP.view(-1, self._recipe.planes, size, size).contiguous(memory_format=torch.channels_last))
         policy = functional.cross_entropy(logit_BA.float(), policy_BA, reduction="sum")
         return policy + self._recipe.value_weight * functional.mse_loss(value_B.float(), result_B, reduction="sum")
 
@@ -200,4 +199,4 @@ def start(seed: int, recipe: Recipe, device: torch.device) -> model.MiniGo:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = model.MiniGo(description)
-    return memory_format.placed(network, device)
+    return network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]  # not in the stubs

@@ -14,7 +14,7 @@ from workloads.common import inputs, malloc, run_request, weights
 from workloads.common.detection import coco, coco_survey
 from workloads.common.detection.coco import Split
 from workloads.common.inputs import batches
-from workloads.common.optimisation import collectives, memory_format, mixed_precision
+from workloads.common.optimisation import collectives, mixed_precision
 from workloads.common.optimisation.schedules import blocks
 from workloads.common.optimisation.step import Stepper
 from workloads.common.pictures import file_checks
@@ -98,9 +98,8 @@ class SSDTraining:
         return (losses(offset_NB4, logit_NBK, targets.offset_NB4, targets.label_NB) * targets.weight_N).sum()
 
     def _answer(self, picture_NHWC: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        picture_NCHW = memory_format.arranged(normalise(picture_NHWC.to(self._device, non_blocking=True)))
         with mixed_precision.autocast(self._run.device, self._run.precision):
-            offset_NB4, logit_NBK = self._stepper.network(picture_NCHW)
+            offset_NB4, logit_NBK = self._stepper.network(normalise(picture_NHWC.to(self._device, non_blocking=True)))
         return offset_NB4.float(), logit_NBK.float()
 
     def loss(self) -> float:
@@ -143,4 +142,4 @@ def start(seed: int, classes: int, recipe: Recipe, device: torch.device) -> nn.M
             model.start_small(network)
     if recipe.start_weights != model.RANDOM_START:
         model.start_from(network, Path(recipe.start_weights).expanduser())
-    return memory_format.placed(network, device)
+    return network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]  # not in the stubs

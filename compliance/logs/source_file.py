@@ -18,7 +18,7 @@ from typing import Any, Final, NoReturn, Protocol, TypeAlias, TypeVar
 import msgspec
 
 from compliance.verdict import Severity
-from suite.files.untrusted_files import DOCUMENT_LIMIT, opened
+from suite.files.untrusted_files import DEPTH_LIMIT, DOCUMENT_LIMIT, TOO_DEEP, nested_too_deep, opened
 
 T = TypeVar("T")
 
@@ -147,6 +147,9 @@ def decode(source: SourceFile, decoder: msgspec.json.Decoder[T], text: bytes, li
         return None
     if LONG in text.translate(ALIKE) and HUGE.search(text) and HUGE.search(STRING.sub(b'""', text)):
         source.add(Kind.NUMBER, f"a number of 25 digits or more: {shown(text)}", "numbers that something counts", line)
+        return None
+    if nested_too_deep(text):
+        source.add(Kind.RECORD, f"{TOO_DEEP}: {shown(text)}", f"at most {DEPTH_LIMIT} levels", line)
         return None
     try:
         value = decoder.decode(text)

@@ -113,10 +113,10 @@ def test_torchvision_imports_and_builds() -> None:
 
 
 def test_schemas_are_declared_only_where_they_are_missing() -> None:
-    """Over compiled operators a second declaration would be an error; without them each must be there."""
+    """Over compiled operators a second declaration would be an error; without them each must be there. Older libraries have no quantised ones."""
     compiled = hasattr(torch.ops.torchvision, "_cuda_version")  # nothing but the compiled library has it
     assert (torchvision_import.DECLARED is None) == compiled
-    for schema in torchvision_import.SCHEMAS:
+    for schema in torchvision_import.SCHEMAS if not compiled else ("nms(", "roi_align(", "_roi_align_backward("):
         assert hasattr(torch.ops.torchvision, schema.partition("(")[0])
 
 

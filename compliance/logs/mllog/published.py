@@ -23,6 +23,7 @@ from compliance.logs.mllog.mllog_lines import blocks, split
 from compliance.logs.mllog.record_json import Place, names_in, python_literal, table_of
 from compliance.logs.source_file import Kind, SourceFile, shown
 from compliance.verdict import Severity
+from suite.files.untrusted_files import nested_too_deep
 
 MARK: Final = b":::MLL"
 """Common start of both record dialects."""
@@ -132,6 +133,8 @@ def together(texts: Sequence[bytes], order: int, lines: Lines) -> list[Entry]:
     """
     text = b"\n".join(texts)
     if b"" in texts or MARK in text or not ({text[-1:] for text in texts} == BRACE or {text.rstrip()[-1:] for text in texts} == BRACE):
+        return []
+    if any(map(nested_too_deep, texts)):
         return []
     try:
         rows = USUAL.decode_lines(text)

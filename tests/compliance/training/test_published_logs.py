@@ -111,6 +111,7 @@ def test_a_record_is_read_wherever_it_stands_on_its_line(tmp_path: Path, line: s
         (":::MLLOG", Kind.RECORD),
         (":::MLLX 1.0 seed: {}", Kind.RECORD),
         (LINE.replace("7", "[" * 5000 + "]" * 5000), Kind.RECORD),
+        (LINE.replace("7", "[" * 201 + "]" * 201), Kind.RECORD),
         (LINE[:30] + "\x00\x01" + LINE[32:], Kind.RECORD),
         (':::MLL x seed: {"value": 7, "metadata": {}}', Kind.RECORD),
         (':::MLL 1.0 seed {"value": 7, "metadata": {}}', Kind.RECORD),

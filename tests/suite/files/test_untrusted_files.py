@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from suite.files.untrusted_files import DOCUMENT_LIMIT, SETTINGS_LIMIT, UnreadableError, read, read_text, read_toml, whole_number
+from suite.files.untrusted_files import DEPTH_LIMIT, DOCUMENT_LIMIT, SETTINGS_LIMIT, UnreadableError, nested_too_deep, read, read_text, read_toml, whole_number
 
 DEEP = 100_000
 
@@ -16,6 +16,7 @@ DEEP = 100_000
     [
         (b"\xff\xfe", "not UTF-8 text: byte 0xff at offset 0"),
         (b"[" * DEEP, "nested too deep"),
+        (b"[" * (DEPTH_LIMIT + 1) + b"]" * (DEPTH_LIMIT + 1), "nested too deep"),
         (b"[" + b"1" * 5000 + b"]", "too many digits"),
         (b"{", "Expecting property name"),
         (b"x" * (DOCUMENT_LIMIT + 1), f"larger than {DOCUMENT_LIMIT} bytes"),
@@ -28,6 +29,24 @@ def test_a_document_that_is_none_is_one_error(tmp_path: Path, content: bytes, re
     with pytest.raises(UnreadableError, match=reason) as caught:
         read(path, lambda text: json.loads(text.decode()))
     assert str(caught.value).startswith(f"{path}: ") and "\n" not in str(caught.value) and not caught.value.missing
+
+
+@pytest.mark.parametrize(
+    ("text", "deep"),
+    [
+        (b"[" * DEPTH_LIMIT + b"]" * DEPTH_LIMIT, False),
+        (b'{"a": [' * DEPTH_LIMIT + b"]}" * DEPTH_LIMIT, True),
+        (b'{"a": ["]]]]"' * DEPTH_LIMIT + b"]}" * DEPTH_LIMIT, True),
+        (b"[" + b"[1], " * DEEP + b"2]", False),
+        (b'["' + b"[" * DEEP + b'"]', False),
+        (b'["\\"' + b"[" * DEEP + b'"]', False),
+        (b'["\\\\"' + b", [" * DEEP, True),
+        (b'["' + b"\\[" * DEEP, False),
+    ],
+)
+def test_depth_is_that_of_brackets_outside_of_strings(text: bytes, deep: bool):
+    """Python 3.11 takes a thousand levels, 3.13 ten thousand: a verdict must not hang on that."""
+    assert nested_too_deep(text) is deep
 
 
 def test_a_missing_file_is_told_from_a_damaged_one(tmp_path: Path):

@@ -148,9 +148,13 @@ def test_no_regions_are_no_error() -> None:
 
 
 def test_lower_formats_are_pooled_in_fp32() -> None:
-    """bf16 has 8 bits: positions in it would be whole pixels off; the result has the format of the features again."""
+    """bf16 has 8 bits: positions in it would be whole pixels off; the result has the format of the features again.
+
+    In autocast, as models run: torchvision's compiled operators take no mixture of formats elsewhere.
+    """
     features, rois = torch.randn(SHAPE).bfloat16(), regions(5, seed=1, dtype=torch.float32)
-    pooled = torchvision.ops.roi_align(features, rois, (2, 2), 0.25, 2)
+    with torch.autocast("cpu", torch.bfloat16):
+        pooled = torchvision.ops.roi_align(features, rois, (2, 2), 0.25, 2)
     torch.testing.assert_close(pooled, torchvision.ops.roi_align(features.float(), rois, (2, 2), 0.25, 2).bfloat16())
 
 

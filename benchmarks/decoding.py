@@ -32,7 +32,7 @@ def sources(batch: int, length: int) -> np.ndarray:
     return np.random.default_rng(1).integers(4, VOCABULARY - 1, (batch, length))
 
 
-def ours(batch: int, length: int) -> Translate:
+def ours(batch: int, length: int, device: str) -> Translate:
     """Our network and search, served by the torch engine as under LoadGen."""
     import torch
 
@@ -47,9 +47,9 @@ def ours(batch: int, length: int) -> Translate:
     from workloads.transformer.translation.torch_tensors import TorchTensors
 
     torch.manual_seed(1)
-    shape, tensors = Shape(layers=LAYERS, width=WIDTH, filter=FILTER, heads=HEADS, vocabulary=VOCABULARY), TorchTensors("cpu")
+    shape, tensors = Shape(layers=LAYERS, width=WIDTH, filter=FILTER, heads=HEADS, vocabulary=VOCABULARY), TorchTensors(device)
     model = Transformer(shape)
-    plan = Plan(device="cpu", precision=Precision.FP32, threads=torch.get_num_threads(), max_batch=batch, cache=Path())
+    plan = Plan(device=device, precision=Precision.FP32, threads=torch.get_num_threads(), max_batch=batch, cache=Path())
     networks = described("torch", Encoder(model), DecoderStep(model), tensors.put, shape, BEAM)
     encoder, decoder = (TorchEngine().compile(network, plan).open() for network in networks)
     translator = Translator(tensors, encoder, decoder, Decoding(beam=BEAM, alpha=ALPHA, extra_length=0))
@@ -66,7 +66,7 @@ def ours(batch: int, length: int) -> Translate:
     return translate
 
 
-def theirs(batch: int, length: int) -> Translate:
+def theirs(batch: int, length: int, device: str) -> Translate:
     """Marian's network in transformers, and its `generate`."""
     import torch
 
@@ -82,16 +82,16 @@ def theirs(batch: int, length: int) -> Translate:
         vocab_size=VOCABULARY, d_model=WIDTH, activation_function="relu", max_position_embeddings=512, pad_token_id=0, eos_token_id=1,
         decoder_start_token_id=0, forced_eos_token_id=None, **sides,
     )  # fmt: skip
-    model = MarianMTModel(config).eval()
+    model = MarianMTModel(config).eval().to(device)
     asked = GenerationConfig(
         num_beams=BEAM, length_penalty=ALPHA, max_new_tokens=length, eos_token_id=None, pad_token_id=0, decoder_start_token_id=0, do_sample=False,
         use_cache=True,
     )  # fmt: skip
-    source = torch.from_numpy(sources(batch, length))
+    source = torch.from_numpy(sources(batch, length)).to(device)
 
     def translate() -> list[float]:
         with torch.inference_mode():
-            found = model.generate(source, attention_mask=torch.ones_like(source), generation_config=asked)
+            found = model.generate(source, attention_mask=torch.ones_like(source), generation_config=asked).cpu()
         assert found.shape == (batch, length + 1)
         return []
 
@@ -101,13 +101,13 @@ def theirs(batch: int, length: int) -> Translate:
 SIDES = {"ours": ours, "theirs": theirs}
 
 
-def side(name: str, batch: int, length: int, threads: int, pipe: Connection) -> None:
+def side(name: str, batch: int, length: int, device: str, threads: int, pipe: Connection) -> None:
     """Translate as often as asked for; answer with tokens per second and the milliseconds of each position."""
     import torch
 
     if threads:
         torch.set_num_threads(threads)
-    translate = SIDES[name](batch, length)
+    translate = SIDES[name](batch, length, device)
     while pipe.recv():
         began = time.perf_counter()
         positions = translate()
@@ -120,7 +120,7 @@ class Side:
     def __init__(self, name: str, given: argparse.Namespace) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, far = context.Pipe()
-        self.process = context.Process(target=side, args=(name, given.batch, given.length, given.threads, far), daemon=True)
+        self.process = context.Process(target=side, args=(name, given.batch, given.length, given.device, given.threads, far), daemon=True)
         self.process.start()
         far.close()
 
@@ -165,6 +165,7 @@ def read() -> argparse.Namespace:
     parser.add_argument("--pairs", type=int, default=3, help="pairs of measurements")
     parser.add_argument("--batch", type=int, default=8, help="sentences")
     parser.add_argument("--length", type=int, default=64, help="tokens of each source and of each translation")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0: all cores")
     parser.add_argument("--plot", type=Path, help="file to draw the cost of a token into (matplotlib)")
     return parser.parse_args()
@@ -182,7 +183,8 @@ def main() -> None:
     token_ms = by_position([first[1] for first, _ in runs], given.batch)
     if given.plot:
         plot(given.plot, token_ms)
-    title = f"Transformer (big), {given.batch} sentences of {given.length} tokens, beam {BEAM}: ours against transformers' generate; above 1.5 is the aim"
+    asked = f"Transformer (big) on {given.device}, {given.batch} sentences of {given.length} tokens, beam {BEAM}"
+    title = f"{asked}: ours against transformers' generate; above 1.5 is the aim"
     parts = by_part(token_ms)
     notes: dict[str, object] = {"Part ms": parts, "Growth": round(parts[-1] / parts[1], 3)}
     show(title, figure, given.form, notes | ({"Token ms": token_ms} if given.form == "json" else {}))

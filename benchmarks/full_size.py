@@ -87,6 +87,7 @@ def settings_of(asked: Asked, folder: Path) -> Mapping[str, HyperValue]:
 def synthetic(folder: Path) -> Path:
     """Render scenes of COCO's usual size and number of objects."""
     from workloads.common.detection import synthetic_scenes
+    from workloads.common.detection.scene_looks import Weaving
 
     scenery = synthetic_scenes.Scenery(
         pictures={"train": PICTURES, "val": PICTURES},
@@ -97,6 +98,7 @@ def synthetic(folder: Path) -> Path:
         radius=(0.03, 0.3),
         crowd_share=0.1,
         empty_share=0.0,
+        surfaces=Weaving(periods_px=(5.0, 8.0), ground_strength=0.5, rags=(1, 4), rag_radius=(0.07, 0.2)),
     )
     return synthetic_scenes.folder(folder, scenery)
 

@@ -38,6 +38,8 @@ class Asked:
     batch: int
     steps: int
     threads: int
+    workers: int
+    """Processes that load training pictures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +83,7 @@ def settings_of(asked: Asked, folder: Path) -> Mapping[str, HyperValue]:
         "maskrcnn": lambda: {"data.micro_batch": asked.batch, **mask_weights(folder)},
         "ssd": lambda: {"model_bn_span": asked.batch, "model.start_weights": "random", "model.configuration": "300"},
     }
-    return {"global_batch_size": asked.batch, "batching.max_batch": asked.batch, "data.workers": 1, **own[asked.workload]()}
+    return {"global_batch_size": asked.batch, "batching.max_batch": asked.batch, "data.workers": asked.workers, **own[asked.workload]()}
 
 
 def synthetic(folder: Path) -> Path:
@@ -188,9 +190,10 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--steps", type=int, default=2)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=1, help="processes that load training pictures")
     parser.add_argument("--peak-tflops", type=float, default=0.0, help="of the device in this precision; 0: no fraction is given")
     given = parser.parse_args()
-    asked = Asked(**{name: getattr(given, name) for name in ("workload", "device", "precision", "batch", "steps", "threads")})
+    asked = Asked(**{name: getattr(given, name) for name in ("workload", "device", "precision", "batch", "steps", "threads", "workers")})
     found = measure(asked)
     table = {name: getattr(found, name) for name in found.__dataclass_fields__}
     if given.peak_tflops:

@@ -1,5 +1,8 @@
 """Runs a task in a child process that never outlives its parent and never hangs: LoadGen cannot run twice in one process.
 
+Children are forked from a server process (multiprocessing's fork server), which has loaded what they have in common (`load_ahead`): PyTorch's import
+takes seconds, and a campaign has ten children. The server itself computes nothing and touches no GPU, so CUDA starts anew in each child.
+
 Only the parent receives Ctrl-C (the child starts with SIGINT blocked); the parent then ends the child. The child watches a
 pipe that only the parent holds, so it ends with its parent, however that ended.
 """
@@ -8,14 +11,16 @@ import multiprocessing
 import os
 import signal
 import sys
+import tempfile
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
+from multiprocessing.context import ForkServerContext, SpawnContext
+from multiprocessing.process import BaseProcess
 from typing import Any, Final, NoReturn, TypeAlias, TypeVar, cast
 
 from harness.kernel_errors import KernelError, brief, lacks
@@ -29,6 +34,12 @@ Abort: TypeAlias = Callable[[BaseException], NoReturn]
 """Ends the child at once, from any thread, and reports the exception to the parent."""
 
 TICK_S: Final = 1.0
+COMMON: Final = ("harness.serving.loadgen.probe", "harness.serving.loadgen.session", "mlperf_loadgen", "numpy.random")
+"""What every child needs."""
+LOADS: Final = "PODIUM_LOAD_AHEAD"
+"""Tells the server further modules; it takes no arguments."""
+LONGEST_FOLDER: Final = 64
+"""Characters of the folder for temporary files; the server's socket lies in it, and its path may have 107 (unix(7))."""
 ERRORS: Final[dict[int, type[PodiumError]]] = {error.exit_code: error for error in (JudgedError, RequestError, MissingError)}
 
 
@@ -51,12 +62,26 @@ class Failure:
         return made
 
 
+def load_ahead(modules: Iterable[str]) -> None:
+    """Name what the children of this process need beside LoadGen, so that it is loaded once; without effect after the first child."""
+    os.environ[LOADS] = ",".join(modules)
+
+
+def context() -> ForkServerContext | SpawnContext:
+    """Return how children start: forked from a server, or each as a new interpreter where that server's socket can have no name."""
+    if len(tempfile.gettempdir()) > LONGEST_FOLDER:
+        return multiprocessing.get_context("spawn")
+    found = multiprocessing.get_context("forkserver")
+    found.set_forkserver_preload([*COMMON, "harness.fork_server"])
+    return found
+
+
 def in_child(task: Callable[[J, Abort], T], job: J, tick: Callable[[], None] | None = None) -> T:
     """Run a picklable task on a picklable job; PodiumError if there is no result. `tick` is called every second meanwhile."""
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    jobs, teller = context.Pipe(duplex=False)  # not an argument of Process: a job may exceed the pipe buffer, and a child dead at startup would block the write
-    process = context.Process(target=child_main, args=(task, jobs, sender))
+    made = context()
+    receiver, sender = made.Pipe(duplex=False)
+    jobs, teller = made.Pipe(duplex=False)  # not an argument of Process: a job may exceed the pipe buffer, and a child dead at startup would block the write
+    process = made.Process(target=child_main, args=(task, jobs, sender))
     with raised() as signals, receiver, teller:
         try:
             with signals.postponed():
@@ -65,6 +90,7 @@ def in_child(task: Callable[[J, Abort], T], job: J, tick: Callable[[], None] | N
             jobs.close()
             signals.check()
             with suppress(BrokenPipeError):  # `receive` reports how the child ended
+                teller.send(dict(os.environ))  # the server has the environment that it was started in
                 teller.send(job)
             answer = receive(receiver, process, tick)
         finally:
@@ -74,14 +100,14 @@ def in_child(task: Callable[[J, Abort], T], job: J, tick: Callable[[], None] | N
     return cast(T, answer)
 
 
-def start(process: SpawnProcess) -> None:
+def start(process: BaseProcess) -> None:
     """Start the child with SIGINT blocked; the resource tracker first, since starting it would unblock SIGINT."""
     resource_tracker.ensure_running()
     with interrupts_blocked(), main_module.kept_back():
         process.start()
 
 
-def end(process: SpawnProcess) -> None:
+def end(process: BaseProcess) -> None:
     """End the child, if it was started; its result has been read."""
     if process.pid is not None:
         process.kill()
@@ -98,7 +124,7 @@ def interrupts_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def receive(receiver: Connection, process: SpawnProcess, tick: Callable[[], None] | None = None) -> object:
+def receive(receiver: Connection, process: BaseProcess, tick: Callable[[], None] | None = None) -> object:
     """Wait for the child's result or exit."""
     while not wait([receiver, process.sentinel], TICK_S if tick else None):
         if tick:
@@ -147,6 +173,7 @@ class Speaker:
     def speak(self, task: Callable[[J, Abort], Any], jobs: Connection) -> None:
         """Receive the job, run the task on it, and send its result."""
         try:
+            adopt(jobs.recv())
             answer = task(jobs.recv(), self.abort)
         except BaseException as error:
             self.abort(error)
@@ -159,6 +186,12 @@ class Speaker:
             sys.stderr.flush()
             self.sender.send(failure(error))
             os._exit(1)
+
+
+def adopt(environment: dict[str, str]) -> None:
+    """Take over the parent's environment, before anything reads it."""
+    os.environ.clear()
+    os.environ.update(environment)
 
 
 def failure(error: BaseException) -> Failure:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from harness.child_process import load_ahead
 from harness.data_survey import informed
 from harness.engine_choice import engine_of
 from harness.machine.placement import INSTANCES, instances_of, loadgen_cores, place
@@ -130,6 +131,7 @@ def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
     batching, instances = batching_of(request), instances_of(request.settings, request.devices)
     engine, placement = engine_of(request, row, precision), place(request.devices, instances, request.settings)
     run = informed(request, request.run(chosen.record.seed, precision))
+    load_ahead(registry.served_by(request.workload, options.framework))
     return Bench(
         request=request,
         row=row,

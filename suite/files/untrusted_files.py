@@ -53,25 +53,39 @@ def opened(path: Path) -> BufferedReader:
     return os.fdopen(descriptor, "rb")
 
 
-def read(path: Path, parse: Callable[[bytes], T], limit: int = DOCUMENT_LIMIT) -> T:
-    """Read a whole document; UnreadableError if it is missing, larger than the limit, or rejected by `parse`."""
+def read_bytes(path: Path, limit: int = DOCUMENT_LIMIT) -> bytes:
+    """Read a whole file; UnreadableError if it is missing or larger than the limit."""
     try:
         with opened(path) as stream:
             content = stream.read(limit + 1)
-        if len(content) > limit:
-            raise UnreadableError(path, f"larger than {limit} bytes")
-        if nested_too_deep(content):
-            raise UnreadableError(path, TOO_DEEP)
-        return parse(content)
     except OSError as error:
         raise UnreadableError(path, error.strerror or str(error), missing=isinstance(error, FileNotFoundError | NotADirectoryError)) from error
+    except MemoryError as error:
+        raise UnreadableError(path, complaint(error)) from error
+    if len(content) > limit:
+        raise UnreadableError(path, f"larger than {limit} bytes")
+    return content
+
+
+def read(path: Path, parse: Callable[[bytes], T], limit: int = DOCUMENT_LIMIT) -> T:
+    """Read a whole document; UnreadableError if it is missing, larger than the limit, nested too deep, or rejected by `parse`."""
+    content = read_bytes(path, limit)
+    if nested_too_deep(content):
+        raise UnreadableError(path, TOO_DEEP)
+    return parsed(path, content, parse)
+
+
+def parsed(path: Path, content: bytes, parse: Callable[[bytes], T]) -> T:
+    """Parse what was read; UnreadableError if it is rejected."""
+    try:
+        return parse(content)
     except (ValueError, ArithmeticError, RecursionError, MemoryError) as error:
         raise UnreadableError(path, complaint(error)) from error
 
 
 def read_text(path: Path, encoding: str = "utf-8", limit: int = DOCUMENT_LIMIT) -> str:
     """Read a whole text file."""
-    return read(path, lambda content: content.decode(encoding), limit)
+    return parsed(path, read_bytes(path, limit), lambda content: content.decode(encoding))
 
 
 def read_toml(path: Path) -> dict[str, Any]:

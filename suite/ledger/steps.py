@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any, Final
 
+from suite.files.untrusted_files import nested_too_deep
+
 SIZE_LIMIT: Final = 64 << 20
 """Size limit in bytes of a ledger; an attempt takes about a thousand."""
 CHALLENGE_BYTES: Final = (8, 64)
@@ -115,6 +117,8 @@ def whole_lines(text: bytes) -> list[bytes]:
 
 def parse(line: bytes) -> Step | None:
     """Parse a line; None if it is invalid."""
+    if nested_too_deep(line):
+        return None
     try:
         told = json.loads(line)
         if not isinstance(told, dict) or not isinstance(told.get("files"), dict) or not isinstance(told.get("n"), int):

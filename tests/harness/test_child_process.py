@@ -128,6 +128,46 @@ def test_a_child_ends_with_its_parent(tmp_path: Path, number: signal.Signals):
     until(lambda: not psutil.pid_exists(int(note.read_text())), limit_s=10)
 
 
+AHEAD = """
+import os, sys
+from harness.child_process import in_child, load_ahead
+from test_child_process import seen
+
+if __name__ == "__main__":
+    load_ahead(["broken", "ahead"])
+    for word in ("first", "second"):
+        os.environ["WORD"] = word
+        print(*in_child(seen, "ahead"))
+    print("ahead" in sys.modules)
+"""
+
+
+def seen(job: str, abort: Abort) -> tuple[bool, str, str, str]:
+    return job in sys.modules, os.environ["WORD"], Path.cwd().name, str(os.getppid())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ahead", [True, False])
+def test_what_children_have_in_common_is_loaded_once(tmp_path: Path, ahead: bool):
+    """Where children are forked from, and not in their parent; a module that cannot be imported stops nobody. Each child has its parent's present
+    environment. A folder whose name is too long for a socket in it means a new interpreter for each child."""
+    loads, folder, script = tmp_path / "loads", Path("/tmp") if ahead else tmp_path / ("t" * 80), tmp_path / "parent.py"
+    folder.mkdir(exist_ok=True)
+    script.write_text(AHEAD)
+    (tmp_path / "broken.py").write_text("raise RuntimeError")
+    (tmp_path / "ahead.py").write_text(f"import os, pathlib; pathlib.Path({str(loads)!r}).open('a').write(f'{{os.getpid()}}\\n')")
+    imports = os.pathsep.join([str(tmp_path), str(Path(__file__).parent), *sys.path])
+    environment = {**os.environ, "PYTHONPATH": imports, "TMPDIR": str(folder)}
+    ran = subprocess.run([sys.executable, str(script)], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+    first, second, parent = ran.stdout.splitlines()
+    assert parent == "False" and ran.stderr == ""
+    assert first.split()[:3] == [str(ahead), "first", tmp_path.name] and second.split()[:3] == [str(ahead), "second", tmp_path.name]
+    assert first.split()[3] == second.split()[3]
+    assert loads.exists() == ahead
+    if ahead:
+        assert loads.read_text().split() == [first.split()[3]]
+
+
 def test_sentences():
     """What stands in the error line."""
     assert ending(-9) == "was ended by SIGKILL" and ending(3) == "ended with exit status 3"

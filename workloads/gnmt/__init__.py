@@ -17,6 +17,7 @@ class GNMT:
 
     name: ClassVar[str] = "gnmt"
     frameworks: ClassVar[frozenset[str]] = frozenset({"torch"})
+    served_by: ClassVar[Mapping[str, tuple[str, ...]]] = {"torch": ("workloads.gnmt.inference",)}
 
     def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
         """Return the hyperparameters under their v0.7 log names."""

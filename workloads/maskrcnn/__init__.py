@@ -17,6 +17,7 @@ class MaskRCNN:
 
     name: ClassVar[str] = "maskrcnn"
     frameworks: ClassVar[frozenset[str]] = frozenset({"torch"})
+    served_by: ClassVar[Mapping[str, tuple[str, ...]]] = {"torch": ("workloads.maskrcnn.inference",)}
     trains_large_kernels: ClassVar[bool] = True
 
     def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:

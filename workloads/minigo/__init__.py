@@ -16,6 +16,7 @@ class MiniGo:
 
     name: ClassVar[str] = "minigo"
     frameworks: ClassVar[frozenset[str]] = frozenset({"torch"})
+    served_by: ClassVar[Mapping[str, tuple[str, ...]]] = {"torch": ("workloads.minigo.inference",)}
 
     def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
         """Name the hyper-parameters as v0.7 logs have them."""

@@ -23,6 +23,7 @@ class ResNet50:
 
     name: ClassVar[str] = "resnet50"
     frameworks: ClassVar[frozenset[str]] = frozenset(SERVED)
+    served_by: ClassVar[Mapping[str, tuple[str, ...]]] = {"torch": (SERVED["torch"],)}
 
     def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
         """Return the hyperparameters under their v0.7 log names."""

@@ -18,6 +18,7 @@ class SSD:
 
     name: ClassVar[str] = "ssd"
     frameworks: ClassVar[frozenset[str]] = frozenset({"torch"})
+    served_by: ClassVar[Mapping[str, tuple[str, ...]]] = {"torch": ("workloads.ssd.inference",)}
     trains_large_kernels: ClassVar[bool] = True
 
     def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:

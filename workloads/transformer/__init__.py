@@ -24,6 +24,7 @@ class Transformer:
 
     name: ClassVar[str] = "transformer"
     frameworks: ClassVar[frozenset[str]] = frozenset(PARTS)
+    served_by: ClassVar[Mapping[str, tuple[str, ...]]] = {"torch": ("workloads.transformer.inference",)}
 
     def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
         """Return the hyperparameters under their v0.7 log names."""

@@ -13,6 +13,7 @@ class Rings:
     """The workload, with its parts."""
 
     name: ClassVar[str] = "rings"
+    served_by: ClassVar[Mapping[str, tuple[str, ...]]] = {"torch": ("podium_rings.inference",)}
 
     def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
         """Return the settings that the row requires in the log."""

@@ -51,6 +51,8 @@ class Library:
     def __getattr__(self, name: str) -> Any:
         if name == self.broken:
             raise self.NVMLError(name)
+        if name.startswith("__"):  # asked by the import of newer Pythons
+            raise AttributeError(name)
         answers: dict[str, Any] = {
             "nvmlSystemGetDriverVersion": lambda: b"999.1",
             "nvmlDeviceGetCount": lambda: len(self.names),

@@ -17,6 +17,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, SpawnContext
@@ -68,12 +69,18 @@ def load_ahead(modules: Iterable[str]) -> None:
 
 
 def context() -> ForkServerContext | SpawnContext:
-    """Return how children start: forked from a server, or each as a new interpreter where that server's socket can have no name."""
-    if len(tempfile.gettempdir()) > LONGEST_FOLDER:
+    """Return how children start: forked from a server; each as a new interpreter where that server's socket can have no name, or in a fork of its owner."""
+    if len(tempfile.gettempdir()) > LONGEST_FOLDER or owner() != os.getpid():
         return multiprocessing.get_context("spawn")
     found = multiprocessing.get_context("forkserver")
     found.set_forkserver_preload([*COMMON, "harness.fork_server"])
     return found
+
+
+@cache
+def owner() -> int:
+    """Return the process that first asked, which is the server's parent: no other one may wait for it."""
+    return os.getpid()
 
 
 def in_child(task: Callable[[J, Abort], T], job: J, tick: Callable[[], None] | None = None) -> T:

@@ -41,7 +41,10 @@ def children(process: "subprocess.Popen[str]") -> list[psutil.Process]:
 
 
 def loadgen(process: "subprocess.Popen[str]") -> psutil.Process:
-    return next(child for child in children(process) if "spawn_main" in " ".join(child.cmdline()))
+    """Find the child of the fork server."""
+    (server,) = (child for child in psutil.Process(process.pid).children() if "forkserver" in " ".join(child.cmdline()))
+    (child,) = server.children()
+    return child
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])

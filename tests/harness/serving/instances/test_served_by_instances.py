@@ -49,9 +49,8 @@ def test_two_instances_answer_as_one_process_does(tmp_path: Path, scenario: Scen
 
 
 def instances() -> list[psutil.Process]:
-    """List the processes of instances, grandchildren of this one."""
-    children = psutil.Process().children()
-    return [one for child in children for one in child.children() if "spawn_main" in " ".join(one.cmdline())]
+    """List the processes of instances, children of LoadGen's."""
+    return [one for one in psutil.Process().children(recursive=True) if "spawn_main" in " ".join(one.cmdline())]
 
 
 def killed(after: list[float]) -> None:

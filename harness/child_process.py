@@ -1,7 +1,6 @@
 """Runs a task in a child process that never outlives its parent and never hangs: LoadGen cannot run twice in one process.
 
-Children are forked from a server process (multiprocessing's fork server), which has loaded what they have in common (`load_ahead`): PyTorch's import
-takes seconds, and a campaign has ten children. The server itself computes nothing and touches no GPU, so CUDA starts anew in each child.
+A child is a new interpreter, or the fork of one that has loaded what all children need (`load_ahead`).
 
 Only the parent receives Ctrl-C (the child starts with SIGINT blocked); the parent then ends the child. The child watches a
 pipe that only the parent holds, so it ends with its parent, however that ended.
@@ -11,19 +10,17 @@ import multiprocessing
 import os
 import signal
 import sys
-import tempfile
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import ForkServerContext, SpawnContext
-from multiprocessing.process import BaseProcess
-from typing import Any, Final, NoReturn, TypeAlias, TypeVar, cast
+from multiprocessing.context import SpawnProcess
+from typing import Final, NoReturn, TypeAlias, TypeVar, cast
 
+from harness.child_template import Child, Template
 from harness.kernel_errors import KernelError, brief, lacks
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
 from suite.process import main_module
@@ -35,12 +32,10 @@ Abort: TypeAlias = Callable[[BaseException], NoReturn]
 """Ends the child at once, from any thread, and reports the exception to the parent."""
 
 TICK_S: Final = 1.0
-COMMON: Final = ("harness.serving.loadgen.probe", "harness.serving.loadgen.session", "mlperf_loadgen", "numpy.random")
-"""What every child needs."""
-LOADS: Final = "PODIUM_LOAD_AHEAD"
-"""Tells the server further modules; it takes no arguments."""
-LONGEST_FOLDER: Final = 64
-"""Characters of the folder for temporary files; the server's socket lies in it, and its path may have 107 (unix(7))."""
+WATCH_S: Final = 0.1
+"""Between two looks for signals while a template loads."""
+templates: Final[list[Template]] = []
+"""This process's template, if there is one."""
 ERRORS: Final[dict[int, type[PodiumError]]] = {error.exit_code: error for error in (JudgedError, RequestError, MissingError)}
 
 
@@ -64,41 +59,35 @@ class Failure:
 
 
 def load_ahead(modules: Iterable[str]) -> None:
-    """Name what the children of this process need beside LoadGen, so that it is loaded once; without effect after the first child."""
-    os.environ[LOADS] = ",".join(modules)
+    """Name what the children of this process need, so that it is loaded once; without effect after the first time."""
+    if not templates or templates[0].owner != os.getpid():
+        templates[:] = [Template(tuple(modules), start)]
 
 
-def context() -> ForkServerContext | SpawnContext:
-    """Return how children start: forked from a server; each as a new interpreter where that server's socket can have no name, or in a fork of its owner."""
-    if len(tempfile.gettempdir()) > LONGEST_FOLDER or owner() != os.getpid():
-        return multiprocessing.get_context("spawn")
-    found = multiprocessing.get_context("forkserver")
-    found.set_forkserver_preload([*COMMON, "harness.fork_server"])
-    return found
-
-
-@cache
-def owner() -> int:
-    """Return the process that first asked, which is the server's parent: no other one may wait for it."""
-    return os.getpid()
+def forked(jobs: Connection, sender: Connection, check: Callable[[], None]) -> Child | None:
+    """Fork a child, if there is a template that can be asked."""
+    if not templates or not templates[0].free():
+        return None
+    templates[0].begin()
+    return templates[0].fork(child_main, jobs, sender, check, WATCH_S)
 
 
 def in_child(task: Callable[[J, Abort], T], job: J, tick: Callable[[], None] | None = None) -> T:
     """Run a picklable task on a picklable job; PodiumError if there is no result. `tick` is called every second meanwhile."""
-    made = context()
-    receiver, sender = made.Pipe(duplex=False)
-    jobs, teller = made.Pipe(duplex=False)  # not an argument of Process: a job may exceed the pipe buffer, and a child dead at startup would block the write
-    process = made.Process(target=child_main, args=(task, jobs, sender))
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    jobs, teller = context.Pipe(duplex=False)  # not an argument of Process: a job may exceed the pipe buffer, and a child dead at startup would block the write
+    fresh = context.Process(target=child_main, args=(jobs, sender))
+    process: SpawnProcess | Child = fresh
     with raised() as signals, receiver, teller:
         try:
             with signals.postponed():
-                start(process)
+                process = forked(jobs, sender, signals.check) or started(fresh)
             sender.close()
             jobs.close()
             signals.check()
             with suppress(BrokenPipeError):  # `receive` reports how the child ended
-                teller.send(dict(os.environ))  # the server has the environment that it was started in
-                teller.send(job)
+                teller.send((task, job))
             answer = receive(receiver, process, tick)
         finally:
             end(process)
@@ -107,14 +96,20 @@ def in_child(task: Callable[[J, Abort], T], job: J, tick: Callable[[], None] | N
     return cast(T, answer)
 
 
-def start(process: BaseProcess) -> None:
+def started(process: SpawnProcess) -> SpawnProcess:
+    """Start a process, and return it."""
+    start(process)
+    return process
+
+
+def start(process: SpawnProcess) -> None:
     """Start the child with SIGINT blocked; the resource tracker first, since starting it would unblock SIGINT."""
     resource_tracker.ensure_running()
     with interrupts_blocked(), main_module.kept_back():
         process.start()
 
 
-def end(process: BaseProcess) -> None:
+def end(process: SpawnProcess | Child) -> None:
     """End the child, if it was started; its result has been read."""
     if process.pid is not None:
         process.kill()
@@ -131,7 +126,7 @@ def interrupts_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def receive(receiver: Connection, process: BaseProcess, tick: Callable[[], None] | None = None) -> object:
+def receive(receiver: Connection, process: SpawnProcess | Child, tick: Callable[[], None] | None = None) -> object:
     """Wait for the child's result or exit."""
     while not wait([receiver, process.sentinel], TICK_S if tick else None):
         if tick:
@@ -153,20 +148,20 @@ def ending(code: int | None) -> str:
     return f"ended with exit status {code}"
 
 
-def child_main(task: Callable[[J, Abort], Any], jobs: Connection, sender: Connection) -> None:
+def child_main(jobs: Connection, sender: Connection, parent: int | None = None) -> None:
     """Run the task on a second thread, so that signals need not wait for LoadGen."""
-    threading.Thread(target=end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, args=(parent,), daemon=True).start()
     speaker = Speaker(sender)
-    worker = threading.Thread(target=speaker.speak, args=(task, jobs))
+    worker = threading.Thread(target=speaker.speak, args=(jobs,))
     worker.start()
     worker.join()
 
 
-def end_with_parent() -> None:
+def end_with_parent(sentinel: int | None = None) -> None:
     """End this process when the parent is gone: the sentinel is a pipe whose other end only the parent holds."""
     parent = multiprocessing.parent_process()
     assert parent is not None  # only called in a child
-    os.read(parent.sentinel, 1)
+    os.read(parent.sentinel if sentinel is None else sentinel, 1)
     os._exit(1)
 
 
@@ -177,11 +172,11 @@ class Speaker:
         self.sender = sender
         self.turn = threading.Lock()
 
-    def speak(self, task: Callable[[J, Abort], Any], jobs: Connection) -> None:
-        """Receive the job, run the task on it, and send its result."""
+    def speak(self, jobs: Connection) -> None:
+        """Receive a task and its job, run it, and send its result."""
         try:
-            adopt(jobs.recv())
-            answer = task(jobs.recv(), self.abort)
+            task, job = jobs.recv()
+            answer = task(job, self.abort)
         except BaseException as error:
             self.abort(error)
         with self.turn:
@@ -193,12 +188,6 @@ class Speaker:
             sys.stderr.flush()
             self.sender.send(failure(error))
             os._exit(1)
-
-
-def adopt(environment: dict[str, str]) -> None:
-    """Take over the parent's environment, before anything reads it."""
-    os.environ.clear()
-    os.environ.update(environment)
 
 
 def failure(error: BaseException) -> Failure:

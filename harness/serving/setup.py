@@ -25,7 +25,7 @@ from suite.files.layout import Entry, bound_seed
 from suite.ledger.book import Ledger, ledger_of
 from suite.loadgen.scenario import Scenario
 from suite.measurement.power_readings import IDLE_S
-from suite.process.devices import name_of
+from suite.process.devices import CUDA, name_of
 from suite.records import NetworkRecord, SearchRecord
 from suite.rounds import Division, InferenceRow, ScenarioRow
 from suite.rounds.legality import judge_served
@@ -131,7 +131,8 @@ def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
     batching, instances = batching_of(request), instances_of(request.settings, request.devices)
     engine, placement = engine_of(request, row, precision), place(request.devices, instances, request.settings)
     run = informed(request, request.run(chosen.record.seed, precision))
-    load_ahead(registry.served_by(request.workload, options.framework))
+    if not any(device.startswith(CUDA) for device in request.devices):  # on a GPU forked children have not been run
+        load_ahead(registry.served_by(request.workload, options.framework))
     return Bench(
         request=request,
         row=row,

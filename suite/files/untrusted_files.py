@@ -28,6 +28,8 @@ DEPTH_LIMIT: Final = 200
 """Levels of lists and objects within one another. Python's own limit hangs on its version: about 1,000 in 3.11, 10,000 in 3.13."""
 QUOTED: Final = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
 """A string of JSON, or one that nothing ends."""
+OTHERS: Final = bytes(set(range(256)) - set(b"[]{}"))
+"""All bytes but brackets."""
 INTEGER_BITS: Final = 63
 """Bits of integers in settings, without the sign. Source: toml.io v1.0.0, Integer; Python's parsers accept any size."""
 TOO_DEEP: Final = "nested too deep"
@@ -53,39 +55,23 @@ def opened(path: Path) -> BufferedReader:
     return os.fdopen(descriptor, "rb")
 
 
-def read_bytes(path: Path, limit: int = DOCUMENT_LIMIT) -> bytes:
-    """Read a whole file; UnreadableError if it is missing or larger than the limit."""
+def read(path: Path, parse: Callable[[bytes], T], limit: int = DOCUMENT_LIMIT) -> T:
+    """Read a whole document; UnreadableError if it is missing, larger than the limit, or rejected by `parse`."""
     try:
         with opened(path) as stream:
             content = stream.read(limit + 1)
+        if len(content) > limit:
+            raise UnreadableError(path, f"larger than {limit} bytes")
+        return parse(content)
     except OSError as error:
         raise UnreadableError(path, error.strerror or str(error), missing=isinstance(error, FileNotFoundError | NotADirectoryError)) from error
-    except MemoryError as error:
-        raise UnreadableError(path, complaint(error)) from error
-    if len(content) > limit:
-        raise UnreadableError(path, f"larger than {limit} bytes")
-    return content
-
-
-def read(path: Path, parse: Callable[[bytes], T], limit: int = DOCUMENT_LIMIT) -> T:
-    """Read a whole document; UnreadableError if it is missing, larger than the limit, nested too deep, or rejected by `parse`."""
-    content = read_bytes(path, limit)
-    if nested_too_deep(content):
-        raise UnreadableError(path, TOO_DEEP)
-    return parsed(path, content, parse)
-
-
-def parsed(path: Path, content: bytes, parse: Callable[[bytes], T]) -> T:
-    """Parse what was read; UnreadableError if it is rejected."""
-    try:
-        return parse(content)
     except (ValueError, ArithmeticError, RecursionError, MemoryError) as error:
         raise UnreadableError(path, complaint(error)) from error
 
 
 def read_text(path: Path, encoding: str = "utf-8", limit: int = DOCUMENT_LIMIT) -> str:
     """Read a whole text file."""
-    return parsed(path, read_bytes(path, limit), lambda content: content.decode(encoding))
+    return read(path, lambda content: content.decode(encoding), limit)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -105,11 +91,11 @@ def toml(text: str) -> dict[str, Any]:
 
 
 def nested_too_deep(text: bytes) -> bool:
-    """Tell whether lists and objects lie more than DEPTH_LIMIT levels deep within one another, without parsing the text."""
+    """Tell whether lists and objects of a JSON text lie more than DEPTH_LIMIT levels deep within one another, without parsing it."""
     if text.count(b"[") + text.count(b"{") <= DEPTH_LIMIT:
         return False
-    steps = ((letter in b"[{") - (letter in b"]}") for letter in QUOTED.sub(b"", text))
-    return any(depth > DEPTH_LIMIT for depth in accumulate(steps))
+    brackets = QUOTED.sub(b"", text).translate(None, OTHERS)
+    return any(depth > DEPTH_LIMIT for depth in accumulate(1 if bracket in b"[{" else -1 for bracket in brackets))
 
 
 def sized(table: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from suite.errors import JudgedError
 from suite.files.layout import CHECKPOINT_RECORD, CHECKPOINTS, Entry, file_sha256, ledger_file, own_results, staged_places, state_folder, stays_inside, sync
-from suite.files.untrusted_files import UnreadableError, opened, read, read_bytes
+from suite.files.untrusted_files import UnreadableError, opened, read
 from suite.ledger.history import Files, standing, unended, units
 from suite.ledger.steps import SIZE_LIMIT, Step, StepKind, What, encode, line_sha256, parse_all, whole_lines
 from suite.rounds import Benchmark
@@ -48,7 +48,7 @@ class Ledger:
     def text(self) -> bytes:
         """Read the ledger, empty if there is none; LedgerError if it cannot be read."""
         try:
-            return read_bytes(self.path, SIZE_LIMIT)
+            return read(self.path, bytes, SIZE_LIMIT)
         except UnreadableError as error:
             if error.missing:
                 return b""

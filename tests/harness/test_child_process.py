@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,22 @@ import psutil
 import pytest
 from podium_fakes.drive import until
 
+from harness import child_process
 from harness.child_process import Abort, Failure, ending, failure, in_child
 from harness.kernel_errors import KernelError
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
 from suite.process.signals import Terminated
+
+
+@pytest.fixture(params=[False, True], ids=["new", "forked"], autouse=True)
+def forked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[bool]:
+    """Children are new interpreters, or forks of a template."""
+    monkeypatch.setattr(child_process, "templates", [])
+    if request.param:
+        child_process.load_ahead([])
+    yield request.param
+    for template in child_process.templates:
+        template.end()
 
 
 def whoami(job: str, abort: Abort) -> tuple[str, int, bool, bool]:
@@ -134,38 +147,93 @@ from harness.child_process import in_child, load_ahead
 from test_child_process import seen
 
 if __name__ == "__main__":
-    load_ahead(["broken", "ahead"])
+    load_ahead(sys.argv[1:])
     for word in ("first", "second"):
         os.environ["WORD"] = word
-        print(*in_child(seen, "ahead"))
+        print(*in_child(seen, "ahead"), flush=True)
     print("ahead" in sys.modules)
 """
+HANGS = "import os, pathlib, time\npathlib.Path(os.environ['NOTE']).write_text(str(os.getpid()))\ntime.sleep(100)\n"
 
 
 def seen(job: str, abort: Abort) -> tuple[bool, str, str, str]:
     return job in sys.modules, os.environ["WORD"], Path.cwd().name, str(os.getppid())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("ahead", [True, False])
-def test_what_children_have_in_common_is_loaded_once(tmp_path: Path, ahead: bool):
-    """Where children are forked from, and not in their parent; a module that cannot be imported stops nobody. Each child has its parent's present
-    environment. A folder whose name is too long for a socket in it means a new interpreter for each child."""
-    loads, folder, script = tmp_path / "loads", Path("/tmp") if ahead else tmp_path / ("t" * 80), tmp_path / "parent.py"
-    folder.mkdir(exist_ok=True)
+def with_modules(folder: Path, *names: str, **modules: str) -> "subprocess.Popen[str]":
+    """Start a program whose children shall have modules loaded ahead, in a folder with these modules beside it."""
+    script = folder / "parent.py"
     script.write_text(AHEAD)
-    (tmp_path / "broken.py").write_text("raise RuntimeError")
-    (tmp_path / "ahead.py").write_text(f"import os, pathlib; pathlib.Path({str(loads)!r}).open('a').write(f'{{os.getpid()}}\\n')")
-    imports = os.pathsep.join([str(tmp_path), str(Path(__file__).parent), *sys.path])
-    environment = {**os.environ, "PYTHONPATH": imports, "TMPDIR": str(folder)}
-    ran = subprocess.run([sys.executable, str(script)], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
-    first, second, parent = ran.stdout.splitlines()
-    assert parent == "False" and ran.stderr == ""
-    assert first.split()[:3] == [str(ahead), "first", tmp_path.name] and second.split()[:3] == [str(ahead), "second", tmp_path.name]
-    assert first.split()[3] == second.split()[3]
-    assert loads.exists() == ahead
-    if ahead:
-        assert loads.read_text().split() == [first.split()[3]]
+    for name, text in modules.items():
+        (folder / f"{name}.py").write_text(text)
+    imports = os.pathsep.join([str(folder), str(Path(__file__).parent), *sys.path])
+    environment = {**os.environ, "PYTHONPATH": imports, "NOTE": str(folder / "note")}
+    return subprocess.Popen(
+        [sys.executable, str(script), *names], env=environment, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("broken", ["raise RuntimeError", "import sys; sys.exit(3)", "raise KeyboardInterrupt"])
+def test_what_children_have_in_common_is_loaded_once(tmp_path: Path, broken: str):
+    """In the template, and not in its parent; a module that cannot be imported stops nobody. Each child has its parent's present environment."""
+    noting = "import os, pathlib\npathlib.Path(os.environ['NOTE']).open('a').write(f'{os.getpid()}\\n')\nprint('once', end='')\n"
+    out, err = with_modules(tmp_path, "broken", "ahead", broken=broken, ahead=noting).communicate()
+    first, second, parent = out.removeprefix("once").splitlines()
+    assert parent == "False" and err == "" and out.count("once") == 1
+    assert first.split()[:3] == ["True", "first", tmp_path.name] and second.split()[:3] == ["True", "second", tmp_path.name]
+    assert {first.split()[3], second.split()[3]} == set((tmp_path / "note").read_text().split()), "one template loaded it, and both are its children"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", ["import os; os.kill(os.getpid(), 4)", "import os; os.kill(os.getpid(), 9)"])
+def test_a_template_that_dies_means_new_interpreters(tmp_path: Path, text: str):
+    """What kills it may do a child no harm; and one that it harms says so itself."""
+    ran = with_modules(tmp_path, "deadly", deadly=text)
+    out, err = ran.communicate()
+    first, second, _ = out.splitlines()
+    assert (first.split()[:2], second.split()[:2]) == (["False", "first"], ["False", "second"]) and first.split()[3] == second.split()[3] == str(ran.pid)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_a_signal_need_not_wait_for_a_template_that_loads(tmp_path: Path, number: signal.Signals):
+    """An import may hang, on a network's file system."""
+    ran, note = with_modules(tmp_path, "hangs", hangs=HANGS), tmp_path / "note"
+    until(lambda: note.exists() and note.read_text() != "")
+    began = time.monotonic()
+    ran.send_signal(number)
+    ran.communicate()
+    assert ran.returncode != 0 and time.monotonic() - began < 5
+    until(lambda: not psutil.pid_exists(int(note.read_text())), limit_s=10)
+
+
+@pytest.mark.slow
+def test_a_template_that_is_killed_takes_its_child_along(tmp_path: Path, forked: bool):
+    """And the next child has a new one."""
+    if not forked:
+        pytest.skip("there is none")
+    note = tmp_path / "pid"
+
+    def kill() -> None:
+        until(lambda: note.exists() and note.read_text() != "")
+        os.kill(psutil.Process(int(note.read_text())).ppid(), signal.SIGKILL)
+
+    threading.Thread(target=kill).start()
+    with pytest.raises(JudgedError, match="the LoadGen process was ended by SIGKILL; nothing of that run counts"):
+        in_child(note_and_sleep, str(note))
+    until(lambda: not psutil.pid_exists(int(note.read_text())), limit_s=10)
+    assert in_child(whoami, "again")[0] == "again"
+
+
+def test_a_fork_of_its_owner_asks_no_template(forked: bool):
+    """It may not wait for it."""
+    in_child(whoami, "first")
+    pid = os.fork()
+    if not pid:
+        os._exit(0 if in_child(whoami, "fork")[0] == "fork" else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert in_child(whoami, "after")[0] == "after"
 
 
 def test_sentences():

@@ -15,6 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 import psutil
 
 from harness.machine.telemetry.sampled import STATE_PERIOD_MS, Channel, Kind, Reading
+from suite.process.names import TEMPLATE
 
 T = TypeVar("T")
 
@@ -129,7 +130,7 @@ class Family:
             with suppress(psutil.Error), process.oneshot():
                 times = process.cpu_times()
                 total_s += times.user + times.system + times.children_user + times.children_system
-                self.rss_bytes += process.memory_info().rss
+                self.rss_bytes += 0 if process.name() == TEMPLATE else process.memory_info().rss
         return total_s
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from harness.child_process import load_ahead
 from harness.machine import cpus
 from harness.machine.device import resolve
 from harness.machine.power.selection import choose as choose_power
@@ -123,7 +122,6 @@ def of_network(name: str, options: Options, weights: Path | None, seconds: float
     check_runs(network, engine, precision, options)
     check_weights(network, weights)
     run = network_run(network, options, precision)
-    load_ahead([type(network).__module__] if network.framework == "torch" else [])
     told = file_sha256(weights) if weights else f"random, seed {RANDOM_SEED}"
     identity = identity_of(run, subject=name, weights=told, profile=None, engine=options.engine, seconds=seconds)
     served = Served(network=network, weights=weights)

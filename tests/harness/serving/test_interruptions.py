@@ -13,6 +13,7 @@ from podium_fakes.drive import entry, start, until, words
 from podium_fakes.kept import keep_ceiling, keep_checkpoint, run_folders
 
 from suite.loadgen.scenario import Scenario
+from suite.process.names import TEMPLATE
 
 pytestmark = pytest.mark.slow
 
@@ -41,9 +42,9 @@ def children(process: "subprocess.Popen[str]") -> list[psutil.Process]:
 
 
 def loadgen(process: "subprocess.Popen[str]") -> psutil.Process:
-    """Find the child of the fork server."""
-    (server,) = (child for child in psutil.Process(process.pid).children() if "forkserver" in " ".join(child.cmdline()))
-    (child,) = server.children()
+    """Find the child of the template."""
+    (template,) = (child for child in psutil.Process(process.pid).children() if child.name() == TEMPLATE)
+    (child,) = template.children()
     return child
 
 

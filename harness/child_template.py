@@ -1,0 +1,192 @@
+"""A process that has loaded what a command's children have in common, and is forked for each of them: importing PyTorch takes seconds.
+
+The template is a new interpreter that only imports: it computes nothing, so no thread of its own is lost in a fork. It ends with its parent, and its child
+with it. It has one child at a time: who asks for a second one, or cannot have a template, gets a new interpreter (child_process).
+"""
+
+import atexit
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib import import_module
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from multiprocessing.reduction import recv_handle, send_handle
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from suite.process.names import TEMPLATE
+
+COMMON: Final = ("harness.serving.loadgen.probe", "harness.serving.loadgen.session", "mlperf_loadgen", "numpy.random")
+"""What all children need: LoadGen's sessions, and this module's caller."""
+COMM: Final = Path("/proc/self/comm")
+Main: TypeAlias = Callable[[Connection, Connection, int], None]
+"""What a child is: it has a pipe for its jobs, one for its answer, and a descriptor that ends with its parent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A child, and what it takes over from the process that asks."""
+
+    main: Main
+    environment: dict[str, str]
+    folder: str
+    cores: frozenset[int]
+
+
+class Child:
+    """A forked child, with the methods of multiprocessing's processes that are needed of one."""
+
+    def __init__(self, pid: int, pipe: Connection, release: Callable[[], None]) -> None:
+        self.pid, self.sentinel, self._release = pid, pipe, release
+        self.exitcode: int | None = None
+
+    def kill(self) -> None:
+        """Have it killed by the template, which alone knows whether the number is still its own."""
+        if self.exitcode is None:
+            with suppress(OSError):
+                self.sentinel.send(None)
+
+    def join(self) -> None:
+        """Wait for its end; a template that is gone took it along."""
+        if self.exitcode is None:
+            try:
+                self.exitcode = self.sentinel.recv()
+            except (EOFError, OSError):
+                self.exitcode = -signal.SIGKILL
+            self._release()
+
+
+@dataclass(slots=True)
+class Template:
+    """The template as its parent sees it."""
+
+    modules: tuple[str, ...]
+    start: Callable[[SpawnProcess], None]
+    owner: int = field(default_factory=os.getpid)
+    process: SpawnProcess | None = None
+    pipe: Connection | None = None
+    busy: bool = False
+    broken: bool = False
+
+    def free(self) -> bool:
+        """Tell whether it may be asked: not in a fork of its owner, which may not wait for it."""
+        return not (self.busy or self.broken) and self.owner == os.getpid()
+
+    def begin(self) -> None:
+        """Start it, unless it runs."""
+        if self.process is not None and self.process.is_alive():
+            return
+        context = multiprocessing.get_context("spawn")
+        self.pipe, far = context.Pipe()
+        self.process = context.Process(target=serve, args=(far, (*COMMON, *self.modules)))
+        self.start(self.process)
+        far.close()
+        atexit.register(self.end)  # before multiprocessing's own, which waits for it
+
+    def fork(self, main: Main, jobs: Connection, sender: Connection, check: Callable[[], None], tick_s: float) -> Child | None:
+        """Fork a child; nothing if the template cannot be had. `check` is called while it loads, and may raise."""
+        assert self.process is not None and self.pipe is not None
+        self.busy = True
+        try:
+            asked = Asked(main=main, environment=dict(os.environ), folder=str(Path.cwd()), cores=frozenset(os.sched_getaffinity(0)))
+            self.pipe.send(asked)
+            for one in (jobs, sender):
+                send_handle(self.pipe, one.fileno(), self.process.pid)
+            while not wait([self.pipe, self.process.sentinel], tick_s):
+                check()
+            pid: int | None = self.pipe.recv()
+        except (EOFError, OSError):
+            pid = None
+        except BaseException:
+            self.end()
+            raise
+        if pid is None:
+            self.end()
+            return None
+        return Child(pid, self.pipe, self.release)
+
+    def release(self) -> None:
+        """Take its child's end."""
+        self.busy = False
+
+    def end(self) -> None:
+        """End it for good."""
+        self.broken = True
+        if self.process is not None and self.owner == os.getpid():
+            self.process.kill()
+            self.process.join()
+
+
+def serve(pipe: Connection, modules: Sequence[str]) -> None:
+    """Be the template: load, then fork a child for whoever asks, until the parent is gone."""
+    with suppress(OSError):
+        COMM.write_text(TEMPLATE)
+    load(modules)
+    with suppress(EOFError, OSError):
+        while True:
+            asked = pipe.recv()
+            if asked is not None:  # a kill that came too late
+                answer(pipe, asked)
+    os._exit(0)
+
+
+def load(modules: Sequence[str]) -> None:
+    """Import modules; end with the parent meanwhile, since an import may hang."""
+    loading, loaded = multiprocessing.get_context("spawn").Pipe(duplex=False)
+    watcher = threading.Thread(target=end_with_parent, args=(loading,))
+    watcher.start()
+    for name in modules:
+        with suppress(BaseException):  # a child that needs it says what is wrong with it
+            import_module(name)
+    loaded.close()
+    watcher.join()  # no thread but this one in a fork
+    loading.close()
+
+
+def end_with_parent(loading: Connection) -> None:
+    """End this process if its parent ends before it has loaded."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None  # it is a child
+    if loading not in wait([loading, parent.sentinel]):
+        os._exit(1)
+
+
+def answer(pipe: Connection, asked: Asked) -> None:
+    """Fork one child, and tell its number and its exit code."""
+    jobs, sender = Connection(recv_handle(pipe), writable=False), Connection(recv_handle(pipe), readable=False)
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()  # or the child would write it again
+    ours, theirs = multiprocessing.get_context("fork").Pipe(duplex=False)
+    child = multiprocessing.get_context("fork").Process(target=become, args=(asked, jobs, sender, ours, theirs))
+    child.start()
+    for one in (jobs, sender, ours):
+        one.close()
+    pipe.send(child.pid)
+    if child.sentinel not in wait([pipe, child.sentinel]):
+        child.kill()
+        pipe.recv()  # EOFError if the parent is gone
+    child.join()
+    theirs.close()
+    pipe.send(child.exitcode)
+
+
+def become(asked: Asked, jobs: Connection, sender: Connection, parent: Connection, held: Connection) -> None:
+    """Be a child: as if it had been started by the process that asked. `parent` ends when the template does, which alone keeps `held`."""
+    held.close()
+    with suppress(OSError):
+        COMM.write_text(Path(sys.executable).name)
+    os.environ.clear()
+    os.environ.update(asked.environment)
+    os.chdir(asked.folder)
+    os.sched_setaffinity(0, asked.cores)
+    numpy: Any = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed()  # Python's own generator is seeded anew by every fork
+    asked.main(jobs, sender, parent.fileno())

@@ -17,6 +17,7 @@ from harness.serving.loadgen.result_files import read_answers
 from harness.serving.loadgen.session import Job, Outcome, held
 from suite.errors import JudgedError
 from suite.loadgen.scenario import Scenario
+from suite.process.names import TEMPLATE
 from suite.workload import Mode
 
 FREE = (Place(device="cpu"), Place(device="cpu"))
@@ -49,8 +50,10 @@ def test_two_instances_answer_as_one_process_does(tmp_path: Path, scenario: Scen
 
 
 def instances() -> list[psutil.Process]:
-    """List the processes of instances, children of LoadGen's."""
-    return [one for one in psutil.Process().children(recursive=True) if "spawn_main" in " ".join(one.cmdline())]
+    """List the processes of instances, children of LoadGen's, which may be a child of the template."""
+    children = psutil.Process().children()
+    served = [one for child in children for one in (child.children() if child.name() == TEMPLATE else [child])]
+    return [one for child in served for one in child.children() if "spawn_main" in " ".join(one.cmdline())]
 
 
 def killed(after: list[float]) -> None:

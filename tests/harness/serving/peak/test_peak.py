@@ -133,7 +133,7 @@ def test_an_interrupted_search_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.usefixtures("brief")
 def test_a_search_with_other_settings_starts_from_what_it_sees_and_keeps_the_earlier_runs_aside(tmp_path: Path) -> None:
     """The rate of a slower system would bound the search; hours of LoadGen runs are not deleted."""
-    asked = ("--within-ms", "100", "--tolerance", "0.5", "--budget-s", "20")
+    asked = ("--within-ms", "400", "--tolerance", "0.5", "--budget-s", "20")
     invoked(tmp_path, *asked, "--set", "fake.sleep_ms=10")
     before = json.loads((study(tmp_path) / STUDY).read_text())
     invoked(tmp_path, *asked, "--set", "fake.sleep_ms=1")

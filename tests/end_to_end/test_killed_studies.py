@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,11 @@ COMMANDS = {
 
 
 def kept(results: Path) -> dict[str, dict[str, Any]]:
-    """Give the records of all complete runs; a folder that is still `.partial` has none that counts."""
-    found = [path for name in RECORDS for path in results.glob(f"studies/**/{name}") if ".partial" not in str(path)]
-    return {str(path.relative_to(results)): measured(path) for path in found}
+    """Give the records of all complete runs; a folder that is still `.partial` has none that counts, and may be renamed while they are listed."""
+    while True:
+        with suppress(FileNotFoundError):
+            found = [path for name in RECORDS for path in results.glob(f"studies/**/{name}") if ".partial" not in str(path)]
+            return {str(path.relative_to(results)): measured(path) for path in found}
 
 
 def measured(record: Path) -> dict[str, Any]:

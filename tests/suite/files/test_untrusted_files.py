@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,14 @@ def test_a_document_that_is_none_is_one_error(tmp_path: Path, content: bytes, re
 def test_depth_is_that_of_brackets_outside_of_strings(text: bytes, deep: bool):
     """Python 3.11 takes a thousand levels, 3.13 ten thousand: a verdict must not hang on that."""
     assert nested_too_deep(text) is deep
+
+
+def test_a_long_string_takes_no_memory():
+    """Whoever writes a ledger's line chooses its length: a state for each letter of it would be gigabytes."""
+    text = b"[" * (DEPTH_LIMIT + 1) + b'"' + b"x" * (1 << 20) + b"\\n" * (1 << 18) + b'"' + b"]" * (DEPTH_LIMIT + 1)
+    before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert nested_too_deep(text)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kib < 32 << 10
 
 
 def test_a_missing_file_is_told_from_a_damaged_one(tmp_path: Path):

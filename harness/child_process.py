@@ -64,6 +64,12 @@ def load_ahead(modules: Iterable[str]) -> None:
         templates[:] = [Template(tuple(modules), start)]
 
 
+def load_anew() -> None:
+    """Let each later child of this process be a new interpreter."""
+    load_ahead(())
+    templates[0].end()
+
+
 def forked(jobs: Connection, sender: Connection, check: Callable[[], None]) -> Child | None:
     """Fork a child, if there is a template that can be asked."""
     if not templates or not templates[0].free():

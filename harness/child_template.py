@@ -4,7 +4,6 @@ The template is a new interpreter that only imports: it computes nothing, so no 
 with it. It has one child at a time: who asks for a second one, or cannot have a template, gets a new interpreter (child_process).
 """
 
-import atexit
 import multiprocessing
 import os
 import signal
@@ -12,11 +11,12 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from multiprocessing.reduction import recv_handle, send_handle
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -85,13 +85,19 @@ class Template:
         context = multiprocessing.get_context("spawn")
         self.pipe, far = context.Pipe()
         self.process = context.Process(target=serve, args=(far, (*COMMON, *self.modules)))
-        self.start(self.process)
-        far.close()
-        atexit.register(self.end)  # before multiprocessing's own, which waits for it
+        Finalize(None, self.end, exitpriority=0)  # before multiprocessing waits for its children, in a child of its own too
+        try:
+            self.start(self.process)
+        except OSError:  # no memory, or no more processes
+            self.broken = True
+        finally:
+            far.close()
 
     def fork(self, main: Main, jobs: Connection, sender: Connection, check: Callable[[], None], tick_s: float) -> Child | None:
         """Fork a child; nothing if the template cannot be had. `check` is called while it loads, and may raise."""
         assert self.process is not None and self.pipe is not None
+        if self.broken:
+            return None
         self.busy = True
         try:
             asked = Asked(main=main, environment=dict(os.environ), folder=str(Path.cwd()), cores=frozenset(os.sched_getaffinity(0)))
@@ -118,7 +124,7 @@ class Template:
     def end(self) -> None:
         """End it for good."""
         self.broken = True
-        if self.process is not None and self.owner == os.getpid():
+        if self.process is not None and self.process.pid is not None and self.owner == os.getpid():
             self.process.kill()
             self.process.join()
 
@@ -127,23 +133,30 @@ def serve(pipe: Connection, modules: Sequence[str]) -> None:
     """Be the template: load, then fork a child for whoever asks, until the parent is gone."""
     with suppress(OSError):
         COMM.write_text(TEMPLATE)
+    before = frozenset(os.environ)
     load(modules)
+    own = {name: value for name, value in os.environ.items() if name not in before}
     with suppress(EOFError, OSError):
         while True:
             asked = pipe.recv()
             if asked is not None:  # a kill that came too late
-                answer(pipe, asked)
+                answer(pipe, replace(asked, environment=own | asked.environment))
     os._exit(0)
 
 
 def load(modules: Sequence[str]) -> None:
-    """Import modules; end with the parent meanwhile, since an import may hang."""
+    """Import modules; end with the parent meanwhile, since an import may hang.
+
+    End too if one cannot be imported: an extension cannot be tried again in a fork, and a new interpreter says what is wrong with it.
+    """
     loading, loaded = multiprocessing.get_context("spawn").Pipe(duplex=False)
     watcher = threading.Thread(target=end_with_parent, args=(loading,))
     watcher.start()
     for name in modules:
-        with suppress(BaseException):  # a child that needs it says what is wrong with it
+        try:
             import_module(name)
+        except BaseException:  # whatever a module of somebody else raises
+            os._exit(1)
     loaded.close()
     watcher.join()  # no thread but this one in a fork
     loading.close()
@@ -184,6 +197,7 @@ def become(asked: Asked, jobs: Connection, sender: Connection, parent: Connectio
         COMM.write_text(Path(sys.executable).name)
     os.environ.clear()
     os.environ.update(asked.environment)
+    multiprocessing.set_start_method("spawn", force=True)  # as in a new interpreter: what it starts later would be forks of many threads
     os.chdir(asked.folder)
     os.sched_setaffinity(0, asked.cores)
     numpy: Any = sys.modules.get("numpy")

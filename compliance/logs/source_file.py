@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 SHOWN: Final = 120
 """Characters of a bad line shown in a finding."""
-STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
+STRING: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"')
 """A string, in which digits are a hash."""
 HUGE: Final = re.compile(rb"(?<=[:\[,\s])-?\d{25,}")
 """Integers larger than any valid count; arithmetic on them may overflow."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from harness.child_process import load_ahead
+from harness.child_process import load_ahead, load_anew
 from harness.data_survey import informed
 from harness.engine_choice import engine_of
 from harness.machine.placement import INSTANCES, instances_of, loadgen_cores, place
@@ -131,7 +131,9 @@ def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
     batching, instances = batching_of(request), instances_of(request.settings, request.devices)
     engine, placement = engine_of(request, row, precision), place(request.devices, instances, request.settings)
     run = informed(request, request.run(chosen.record.seed, precision))
-    if not any(device.startswith(CUDA) for device in request.devices):  # on a GPU forked children have not been run
+    if any(device.startswith(CUDA) for device in request.devices):
+        load_anew()  # forked children have not been run on a GPU
+    else:
         load_ahead(registry.served_by(request.workload, options.framework))
     return Bench(
         request=request,

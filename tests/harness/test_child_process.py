@@ -1,5 +1,6 @@
 """A process for each LoadGen run: its result, its failures, and that it never outlives anybody."""
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -153,10 +154,13 @@ if __name__ == "__main__":
         print(*in_child(seen, "ahead"), flush=True)
     print("ahead" in sys.modules)
 """
+DEADLY = ("raise RuntimeError", "import sys; sys.exit(3)", "raise KeyboardInterrupt", *(f"import os; os.kill(os.getpid(), {number})" for number in (4, 9)))
 HANGS = "import os, pathlib, time\npathlib.Path(os.environ['NOTE']).write_text(str(os.getpid()))\ntime.sleep(100)\n"
 
 
 def seen(job: str, abort: Abort) -> tuple[bool, str, str, str]:
+    assert multiprocessing.get_start_method() == "spawn"
+    assert ("OWN" in os.environ) == (job in sys.modules), "what a module set when it was loaded is kept"
     return job in sys.modules, os.environ["WORD"], Path.cwd().name, str(os.getppid())
 
 
@@ -174,11 +178,10 @@ def with_modules(folder: Path, *names: str, **modules: str) -> "subprocess.Popen
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("broken", ["raise RuntimeError", "import sys; sys.exit(3)", "raise KeyboardInterrupt"])
-def test_what_children_have_in_common_is_loaded_once(tmp_path: Path, broken: str):
-    """In the template, and not in its parent; a module that cannot be imported stops nobody. Each child has its parent's present environment."""
-    noting = "import os, pathlib\npathlib.Path(os.environ['NOTE']).open('a').write(f'{os.getpid()}\\n')\nprint('once', end='')\n"
-    out, err = with_modules(tmp_path, "broken", "ahead", broken=broken, ahead=noting).communicate()
+def test_what_children_have_in_common_is_loaded_once(tmp_path: Path):
+    """In the template, and not in its parent. Each child has its parent's present environment."""
+    noting = "import os, pathlib\nos.environ['OWN'] = 'kept'\npathlib.Path(os.environ['NOTE']).open('a').write(f'{os.getpid()}\\n')\nprint('once', end='')\n"
+    out, err = with_modules(tmp_path, "ahead", ahead=noting).communicate()
     first, second, parent = out.removeprefix("once").splitlines()
     assert parent == "False" and err == "" and out.count("once") == 1
     assert first.split()[:3] == ["True", "first", tmp_path.name] and second.split()[:3] == ["True", "second", tmp_path.name]
@@ -186,7 +189,7 @@ def test_what_children_have_in_common_is_loaded_once(tmp_path: Path, broken: str
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", ["import os; os.kill(os.getpid(), 4)", "import os; os.kill(os.getpid(), 9)"])
+@pytest.mark.parametrize("text", DEADLY)
 def test_a_template_that_dies_means_new_interpreters(tmp_path: Path, text: str):
     """What kills it may do a child no harm; and one that it harms says so itself."""
     ran = with_modules(tmp_path, "deadly", deadly=text)
@@ -224,6 +227,40 @@ def test_a_template_that_is_killed_takes_its_child_along(tmp_path: Path, forked:
         in_child(note_and_sleep, str(note))
     until(lambda: not psutil.pid_exists(int(note.read_text())), limit_s=10)
     assert in_child(whoami, "again")[0] == "again"
+
+
+def in_a_process(answer: Any) -> None:
+    child_process.load_ahead([])
+    answer.send(in_child(whoami, "inside")[0])
+
+
+@pytest.mark.slow
+def test_a_process_of_multiprocessing_ends_although_it_has_a_template():
+    """It waits for its children, and the template for its end."""
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=in_a_process, args=(sender,))
+    process.start()
+    assert receiver.recv() == "inside"
+    process.join(20)
+    assert process.exitcode == 0
+
+
+def test_later_children_are_new_interpreters(forked: bool):
+    """On a GPU, after something was served on a CPU."""
+    in_child(whoami, "first")
+    child_process.load_anew()
+    assert in_child(whoami, "second")[0] == "second" and not child_process.templates[0].free()
+
+
+def test_a_template_that_cannot_start_means_new_interpreters(forked: bool, monkeypatch: pytest.MonkeyPatch):
+    """No memory for another process."""
+
+    def refused(process: Any) -> None:
+        raise OSError(11, "Resource temporarily unavailable")
+
+    child_process.templates[:] = [child_process.Template((), refused)]
+    assert in_child(whoami, "anew")[0] == "anew"
 
 
 def test_a_fork_of_its_owner_asks_no_template(forked: bool):

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from common.figures import arguments, compare, show
 
-from harness.child_process import Abort, in_child
+from harness.children.process import Abort, in_child
 from harness.engines.null import NullInference
 from harness.serving.harness_ceiling import null_schedule, null_system
 from harness.serving.loadgen.result_files import Facts, read_facts

@@ -16,7 +16,7 @@ from typing import Any, Final
 from common.figures import arguments, compare, show
 from common.served import MAX_BATCH, RATE, offline, system, write_checkpoint
 
-from harness.child_process import Abort, in_child
+from harness.children.process import Abort, in_child
 from harness.engines.onnx.engine import OnnxRuntimeEngine
 from harness.serving.loadgen.result_files import read_facts
 from harness.serving.loadgen.session import Job, System, run_loadgen

@@ -14,7 +14,7 @@ from typing import Any, Final
 from common.figures import arguments, compare, show
 from common.served import MAX_BATCH, RATE, PlainEager, offline, system, write_checkpoint
 
-from harness.child_process import in_child
+from harness.children.process import in_child
 from harness.engines.onnx.engine import OnnxRuntimeEngine
 from harness.engines.torch import TorchEngine
 from harness.serving.loadgen.result_files import read_facts

@@ -21,7 +21,7 @@ import peak
 from common.figures import hardware
 from common.sleeping_device import SleepingWorkload
 
-from harness.child_process import in_child
+from harness.children.process import in_child
 from harness.engines.null import ANSWER, NullPredictor
 from harness.serving.harness_ceiling import null_schedule, null_system
 from harness.serving.loadgen.result_files import read_facts

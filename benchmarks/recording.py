@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from common.figures import arguments, compare, show
 
-from harness.child_process import Abort, in_child
+from harness.children.process import Abort, in_child
 from harness.machine.telemetry.process import sampling
 from harness.serving.harness_ceiling import null_schedule, null_system
 from harness.serving.loadgen import session

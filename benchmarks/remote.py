@@ -26,7 +26,7 @@ from typing import Any, Final
 import psutil
 from common.figures import hardware
 
-from harness.child_process import in_child
+from harness.children.process import in_child
 from harness.engines.null import NullInference
 from harness.serving.harness_ceiling import null_schedule, null_system
 from harness.serving.loadgen.batching import Batching

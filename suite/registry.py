@@ -124,12 +124,6 @@ def frameworks(workload: "Workload") -> frozenset[str] | None:
     return getattr(workload, "frameworks", None)
 
 
-def served_by(workload: "Workload", framework: str) -> tuple[str, ...]:
-    """Return the modules that serve a workload's networks in a framework, if it defines `served_by`."""
-    modules: Mapping[str, tuple[str, ...]] = getattr(workload, "served_by", {})
-    return modules.get(framework, ())
-
-
 def trial(workload: "Workload", framework: str, device: str) -> "Trial | None":
     """Return a workload's tiny networks in a framework, if it defines `trial`."""
     maker: Callable[[str, str], Trial] | None = getattr(workload, "trial", None)

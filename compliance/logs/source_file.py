@@ -148,8 +148,7 @@ def decode(source: SourceFile, decoder: msgspec.json.Decoder[T], text: bytes, li
     if LONG in text.translate(ALIKE) and HUGE.search(text) and HUGE.search(STRING.sub(b'""', text)):
         source.add(Kind.NUMBER, f"a number of 25 digits or more: {shown(text)}", "numbers that something counts", line)
         return None
-    if nested_too_deep(text):
-        source.add(Kind.RECORD, f"{TOO_DEEP}: {shown(text)}", f"at most {DEPTH_LIMIT} levels", line)
+    if too_deep(source, text, line):
         return None
     try:
         value = decoder.decode(text)
@@ -164,6 +163,14 @@ def decode(source: SourceFile, decoder: msgspec.json.Decoder[T], text: bytes, li
     if suspicious(text):
         look_closer(source, text, line)
     return value
+
+
+def too_deep(source: SourceFile, text: bytes, line: Where) -> bool:
+    """Return whether a text is nested deeper than any record; a flaw if so."""
+    deep = nested_too_deep(text)
+    if deep:
+        source.add(Kind.RECORD, f"{TOO_DEEP}: {shown(text)}", f"at most {DEPTH_LIMIT} levels", line)
+    return deep
 
 
 def suspicious(text: bytes) -> bool:

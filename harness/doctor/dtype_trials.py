@@ -12,7 +12,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Any, Final
 
-from harness.child_process import end, end_with_parent, ending, start
+from harness.children.process import end, ending
+from harness.children.starting import end_with_parent, start
 from harness.kernel_errors import brief
 from harness.request import Request
 from suite import registry

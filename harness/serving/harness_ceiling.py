@@ -18,7 +18,7 @@ from typing import Final
 import click
 import msgspec
 
-from harness.child_process import in_child
+from harness.children.process import in_child
 from harness.engines.null import NullEngine, NullWorkload
 from harness.machine.cpus import BUSY_SHARE, available, busy_share
 from harness.machine.placement import Place

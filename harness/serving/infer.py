@@ -10,7 +10,7 @@ from typing import Final
 
 import click
 
-from harness.child_process import in_child
+from harness.children.process import in_child
 from harness.distributed import Alone
 from harness.doctor.dtype_trials import Attempt, Half, check
 from harness.kernel_errors import explained

@@ -1,12 +1,12 @@
 """Set-up shared by all LoadGen runs of one `podium infer`, checked before the first run starts."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from harness.child_process import load_ahead, load_anew
+from harness.children.process import load_ahead, load_anew
 from harness.data_survey import informed
 from harness.engine_choice import engine_of
 from harness.machine.placement import INSTANCES, instances_of, loadgen_cores, place
@@ -30,6 +30,7 @@ from suite.records import NetworkRecord, SearchRecord
 from suite.rounds import Division, InferenceRow, ScenarioRow
 from suite.rounds.legality import judge_served
 from suite.terms import Precision
+from suite.workload import Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +135,7 @@ def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
     if any(device.startswith(CUDA) for device in request.devices):
         load_anew()  # forked children have not been run on a GPU
     else:
-        load_ahead(registry.served_by(request.workload, options.framework))
+        load_ahead(served_by(request.workload, options.framework))
     return Bench(
         request=request,
         row=row,
@@ -153,6 +154,12 @@ def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
         threads=run.threads,
         power=choose(options.power, options.meter, request.settings),
     ).on(run.threads)
+
+
+def served_by(workload: Workload, framework: str) -> Sequence[str]:
+    """Return the modules that serve a workload's networks in a framework, if it defines `served_by`."""
+    modules: Mapping[str, Sequence[str]] = getattr(workload, "served_by", {})
+    return modules.get(framework, ())
 
 
 def check_legal(request: Request, row: InferenceRow) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy  # noqa: F401  # like the next two, what each of LoadGen's processes needs
 
-from harness import child_process
+from harness.children import process, template
 from harness.serving.loadgen import session  # noqa: F401
 from harness.serving.loadgen.test_settings import loadgen
 from suite.cli import main
@@ -17,6 +17,6 @@ def launch(words: Sequence[str]) -> None:
     context = multiprocessing.get_context("fork")
     multiprocessing.get_context = lambda method=None: context  # type: ignore[assignment]
     loadgen()
-    child_process.templates[:] = [child_process.Template((), child_process.start, broken=True)]  # this process is one already
+    process.templates[:] = [template.Template((), broken=True)]  # this process is one already
     sys.argv = ["podium", *words]
     main()

@@ -120,6 +120,25 @@ def test_schemas_are_declared_only_where_they_are_missing() -> None:
         assert hasattr(torch.ops.torchvision, schema.partition("(")[0])
 
 
+@pytest.mark.slow
+def test_what_a_template_loads_can_be_forked() -> None:
+    """Each workload names what serves it; nothing of that starts a thread or asks for a GPU when it is imported."""
+    program = (
+        "import threading\n"
+        "from importlib import import_module\n"
+        "from harness.children.template import COMMON\n"
+        "from harness.serving.setup import served_by\n"
+        "from suite import registry\n"
+        "names = ('gnmt', 'maskrcnn', 'minigo', 'resnet50', 'ssd', 'transformer')\n"
+        "modules = [served_by(registry.workload(name), 'torch') for name in names]\n"
+        "assert all(modules), modules\n"
+        "for module in (*COMMON, *sum(modules, ())): import_module(module)\n"
+        "import torch\n"
+        "assert threading.active_count() == 1 and not torch.cuda.is_initialized()\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 def test_one_rank_tells_nobody(make_run: Callable[..., Run]) -> None:
     """No process group is needed for one process."""
     network = torch.nn.BatchNorm1d(2)

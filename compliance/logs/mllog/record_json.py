@@ -11,8 +11,7 @@ import msgspec
 
 from compliance.logs.line_numbers import Lines
 from compliance.logs.mllog.formal_records import is_formal
-from compliance.logs.source_file import Kind, SourceFile, look_closer, shown
-from suite.files.untrusted_files import DEPTH_LIMIT, TOO_DEEP, nested_too_deep
+from compliance.logs.source_file import Kind, SourceFile, look_closer, shown, too_deep
 
 VALUE_FIRST: Final = re.compile(rb'\s*\{"value": (?P<value>[^{}]*), "metadata": (?P<metadata>\{.*\})\}\s*')
 VALUE_LAST: Final = re.compile(rb'\s*\{"metadata": (?P<metadata>\{.*\}), "value": (?P<value>[^{}]*)\}\s*')
@@ -37,8 +36,7 @@ class Place(NamedTuple):
 
 def table_of(source: SourceFile, place: Place, text: bytes) -> dict[str, Any] | None:
     """Decode a record's JSON object, without a progress bar written after it behind a carriage return."""
-    if nested_too_deep(text):
-        source.add(Kind.RECORD, f"{TOO_DEEP}: {shown(text)}", f"at most {DEPTH_LIMIT} levels", place)
+    if too_deep(source, text, place):
         return None
     try:
         table = DECODER.decode(text)

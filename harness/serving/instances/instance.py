@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, TypeAlias
 
-from harness.child_process import end_with_parent, failure
+from harness.children.process import failure
+from harness.children.starting import end_with_parent
 from harness.machine.placement import Place
 from suite.process.devices import visible_alone
 from suite.workload import Inference, Predictor

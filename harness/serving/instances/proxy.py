@@ -12,7 +12,8 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, cast
 
-from harness.child_process import Abort, Failure, ending, interrupts_blocked
+from harness.children.process import Abort, Failure, ending
+from harness.children.starting import interrupts_blocked
 from harness.machine.placement import Place
 from harness.serving.instances.instance import Build, Facts, instance_main
 from suite.errors import JudgedError

@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from time import monotonic_ns
 from typing import Any, Final, TypeAlias
 
-from harness.child_process import Abort
+from harness.children.process import Abort
 from harness.serving.loadgen.query_times import Completions
 from suite.errors import JudgedError
 from suite.workload import Inference, Predictor

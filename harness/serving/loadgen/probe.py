@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from harness.child_process import Abort
+from harness.children.process import Abort
 from harness.serving.instances.proxy import watched
 from harness.serving.loadgen.session import System
 from harness.serving.loadgen.test_settings import Probe

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from harness.child_process import Abort
+from harness.children.process import Abort
 from suite.workload import Inference
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
-from harness.child_process import Abort, in_child
+from harness.children.process import Abort, in_child
 from harness.machine.placement import Cores, Place, pin_process
 from harness.machine.power.chosen import Chosen
 from harness.serving.instances.proxy import Instances, watched

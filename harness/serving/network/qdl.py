@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from time import monotonic_ns
 from typing import Any, Final
 
-from harness.child_process import Abort
+from harness.children.process import Abort
 from harness.serving.loadgen import query_times
 from harness.serving.loadgen.batching import Envelope
 from harness.serving.loadgen.qsl import Library

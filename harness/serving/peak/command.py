@@ -13,7 +13,7 @@ from typing import Final
 import click
 from click.core import ParameterSource
 
-from harness.child_process import in_child
+from harness.children.process import in_child
 from harness.distributed import Alone
 from harness.doctor.dtype_trials import Attempt, Half, check
 from harness.machine.system_description import describe

@@ -11,7 +11,7 @@ from typing import Final
 import click
 import msgspec
 
-from harness.child_process import in_child
+from harness.children.process import in_child
 from harness.machine.power.chosen import Chosen
 from harness.progress import Waiting
 from harness.serving.loadgen.probe import LookJob, look

@@ -1,6 +1,6 @@
 """A look at a system under test that takes a moment, where its speed is not what a test is about."""
 
-from harness.child_process import Abort
+from harness.children.process import Abort
 from harness.serving.loadgen.probe import Look, LookJob, look
 from podium_fakes.fake import probe_briefly
 

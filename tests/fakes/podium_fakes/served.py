@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from harness.child_process import Abort
+from harness.children.process import Abort
 from harness.serving.loadgen import session
 from harness.serving.loadgen.batching import Batching
 from harness.serving.loadgen.session import Job, Outcome, System, run_loadgen

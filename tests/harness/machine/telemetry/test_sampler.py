@@ -18,6 +18,7 @@ from harness.machine.telemetry import process as telemetry
 from harness.machine.telemetry.process import Sampler, plan_for, sampling, surroundings
 from harness.machine.telemetry.sampled import Opening, Plan
 from suite.files.layout import PARTIAL
+from suite.process.names import TEMPLATE
 
 METER = "podium_fakes.meter"
 CLOSES = "import os, time; os.close(1); time.sleep(60)"
@@ -88,6 +89,21 @@ def test_own_processes_are_found_without_a_look_at_all_others(monkeypatch: pytes
         finally:
             psutil.Process(grandchild).kill()
     assert {os.getpid(), shell.pid, grandchild} <= found and bool(looked) is not listed
+
+
+@pytest.mark.parametrize("name", ["other", TEMPLATE])
+def test_memory_that_a_template_shares_is_counted_once(name: str):
+    """Its child has the same pages; its processor time is its own."""
+    program = f"open('/proc/self/comm', 'w').write({name!r}); held = bytearray(64 << 20); print(flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        family = host.Family(os.getpid())
+        family.known = [psutil.Process(child.pid)]
+        family.members.next_ns = time.monotonic_ns() + 10**12
+        assert family.cpu_s() > 0.0
+        child.communicate("\n")
+    assert (family.rss_bytes > 64 << 20) is (name != TEMPLATE)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from podium_fakes.served import ROW, Job, job, run_with_errors, schedule, system
 
-from harness.child_process import in_child
+from harness.children.process import in_child
 from harness.serving.loadgen.result_files import Facts, check_whole, read_answers, read_facts
 from harness.serving.loadgen.session import run_loadgen
 from suite.errors import JudgedError

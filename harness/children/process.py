@@ -1,9 +1,6 @@
 """Runs a task in a child process that never outlives its parent and never hangs: LoadGen cannot run twice in one process.
 
 A child is a new interpreter, or the fork of one that has loaded what all children need (`load_ahead`).
-
-Only the parent receives Ctrl-C (the child starts with SIGINT blocked); the parent then ends the child. The child watches a
-pipe that only the parent holds, so it ends with its parent, however that ended.
 """
 
 import multiprocessing
@@ -12,18 +9,17 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Final, NoReturn, TypeAlias, TypeVar, cast
 
-from harness.child_template import Child, Template
+from harness.children.starting import end_with_parent, start
+from harness.children.template import Child, Template
 from harness.kernel_errors import KernelError, brief, lacks
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
-from suite.process import main_module
 from suite.process.signals import raised
 
 T = TypeVar("T")
@@ -32,8 +28,6 @@ Abort: TypeAlias = Callable[[BaseException], NoReturn]
 """Ends the child at once, from any thread, and reports the exception to the parent."""
 
 TICK_S: Final = 1.0
-WATCH_S: Final = 0.1
-"""Between two looks for signals while a template loads."""
 templates: Final[list[Template]] = []
 """This process's template, if there is one."""
 ERRORS: Final[dict[int, type[PodiumError]]] = {error.exit_code: error for error in (JudgedError, RequestError, MissingError)}
@@ -61,21 +55,18 @@ class Failure:
 def load_ahead(modules: Iterable[str]) -> None:
     """Name what the children of this process need, so that it is loaded once; without effect after the first time."""
     if not templates or templates[0].owner != os.getpid():
-        templates[:] = [Template(tuple(modules), start)]
+        templates[:] = [Template(tuple(modules))]
 
 
 def load_anew() -> None:
-    """Let each later child of this process be a new interpreter."""
-    load_ahead(())
-    templates[0].end()
+    """Let each later child of this process be a new interpreter, until `load_ahead` is called again."""
+    while templates:
+        templates.pop().end()
 
 
 def forked(jobs: Connection, sender: Connection, check: Callable[[], None]) -> Child | None:
     """Fork a child, if there is a template that can be asked."""
-    if not templates or not templates[0].free():
-        return None
-    templates[0].begin()
-    return templates[0].fork(child_main, jobs, sender, check, WATCH_S)
+    return templates[0].fork(child_main, jobs, sender, check) if templates and templates[0].free() else None
 
 
 def in_child(task: Callable[[J, Abort], T], job: J, tick: Callable[[], None] | None = None) -> T:
@@ -108,28 +99,11 @@ def started(process: SpawnProcess) -> SpawnProcess:
     return process
 
 
-def start(process: SpawnProcess) -> None:
-    """Start the child with SIGINT blocked; the resource tracker first, since starting it would unblock SIGINT."""
-    resource_tracker.ensure_running()
-    with interrupts_blocked(), main_module.kept_back():
-        process.start()
-
-
 def end(process: SpawnProcess | Child) -> None:
     """End the child, if it was started; its result has been read."""
     if process.pid is not None:
         process.kill()
         process.join()
-
-
-@contextmanager
-def interrupts_blocked() -> Iterator[None]:
-    """Block SIGINT in this thread and in processes started meanwhile."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def receive(receiver: Connection, process: SpawnProcess | Child, tick: Callable[[], None] | None = None) -> object:
@@ -161,14 +135,6 @@ def child_main(jobs: Connection, sender: Connection, parent: int | None = None) 
     worker = threading.Thread(target=speaker.speak, args=(jobs,))
     worker.start()
     worker.join()
-
-
-def end_with_parent(sentinel: int | None = None) -> None:
-    """End this process when the parent is gone: the sentinel is a pipe whose other end only the parent holds."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None  # only called in a child
-    os.read(parent.sentinel if sentinel is None else sentinel, 1)
-    os._exit(1)
 
 
 class Speaker:

@@ -15,8 +15,9 @@ import psutil
 import pytest
 from podium_fakes.drive import until
 
-from harness import child_process
-from harness.child_process import Abort, Failure, ending, failure, in_child
+from harness.children import process as child_process
+from harness.children import template
+from harness.children.process import Abort, Failure, ending, failure, in_child
 from harness.kernel_errors import KernelError
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
 from suite.process.signals import Terminated
@@ -29,8 +30,7 @@ def forked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     if request.param:
         child_process.load_ahead([])
     yield request.param
-    for template in child_process.templates:
-        template.end()
+    child_process.load_anew()
 
 
 def whoami(job: str, abort: Abort) -> tuple[str, int, bool, bool]:
@@ -120,7 +120,7 @@ def test_a_signal_to_the_parent_ends_the_child(tmp_path: Path):
 
 PARENT = """
 import sys
-from harness.child_process import in_child
+from harness.children.process import in_child
 from test_child_process import note_and_sleep
 
 if __name__ == "__main__":
@@ -144,7 +144,7 @@ def test_a_child_ends_with_its_parent(tmp_path: Path, number: signal.Signals):
 
 AHEAD = """
 import os, sys
-from harness.child_process import in_child, load_ahead
+from harness.children.process import in_child, load_ahead
 from test_child_process import seen
 
 if __name__ == "__main__":
@@ -246,21 +246,28 @@ def test_a_process_of_multiprocessing_ends_although_it_has_a_template():
     assert process.exitcode == 0
 
 
+def parent_of(job: str, abort: Abort) -> int:
+    return os.getppid()
+
+
 def test_later_children_are_new_interpreters(forked: bool):
-    """On a GPU, after something was served on a CPU."""
-    in_child(whoami, "first")
+    """On a GPU, after something was served on a CPU; and forks again on a CPU."""
+    assert (in_child(parent_of, "") == os.getpid()) is not forked
     child_process.load_anew()
-    assert in_child(whoami, "second")[0] == "second" and not child_process.templates[0].free()
+    assert in_child(parent_of, "") == os.getpid()
+    child_process.load_ahead([])
+    assert in_child(parent_of, "") != os.getpid()
 
 
-def test_a_template_that_cannot_start_means_new_interpreters(forked: bool, monkeypatch: pytest.MonkeyPatch):
+def test_a_template_that_cannot_start_means_new_interpreters(monkeypatch: pytest.MonkeyPatch):
     """No memory for another process."""
 
     def refused(process: Any) -> None:
         raise OSError(11, "Resource temporarily unavailable")
 
-    child_process.templates[:] = [child_process.Template((), refused)]
-    assert in_child(whoami, "anew")[0] == "anew"
+    monkeypatch.setattr(template, "start", refused)
+    child_process.load_ahead([])
+    assert in_child(parent_of, "") == os.getpid()
 
 
 def test_a_fork_of_its_owner_asks_no_template(forked: bool):

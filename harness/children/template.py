@@ -1,7 +1,7 @@
 """A process that has loaded what a command's children have in common, and is forked for each of them: importing PyTorch takes seconds.
 
 The template is a new interpreter that only imports: it computes nothing, so no thread of its own is lost in a fork. It ends with its parent, and its child
-with it. It has one child at a time: who asks for a second one, or cannot have a template, gets a new interpreter (child_process).
+with it. It has one child at a time: who asks for a second one, or cannot have a template, gets a new interpreter (process.py).
 """
 
 import multiprocessing
@@ -20,10 +20,13 @@ from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from harness.children.starting import end_with_parent, start
 from suite.process.names import TEMPLATE
 
 COMMON: Final = ("harness.serving.loadgen.probe", "harness.serving.loadgen.session", "mlperf_loadgen", "numpy.random")
 """What all children need: LoadGen's sessions, and this module's caller."""
+WATCH_S: Final = 0.1
+"""Between two looks for signals while a template loads."""
 COMM: Final = Path("/proc/self/comm")
 Main: TypeAlias = Callable[[Connection, Connection, int], None]
 """What a child is: it has a pipe for its jobs, one for its answer, and a descriptor that ends with its parent."""
@@ -67,7 +70,6 @@ class Template:
     """The template as its parent sees it."""
 
     modules: tuple[str, ...]
-    start: Callable[[SpawnProcess], None]
     owner: int = field(default_factory=os.getpid)
     process: SpawnProcess | None = None
     pipe: Connection | None = None
@@ -78,44 +80,34 @@ class Template:
         """Tell whether it may be asked: not in a fork of its owner, which may not wait for it."""
         return not (self.busy or self.broken) and self.owner == os.getpid()
 
-    def begin(self) -> None:
-        """Start it, unless it runs."""
-        if self.process is not None and self.process.is_alive():
-            return
-        context = multiprocessing.get_context("spawn")
-        self.pipe, far = context.Pipe()
-        self.process = context.Process(target=serve, args=(far, (*COMMON, *self.modules)))
-        Finalize(None, self.end, exitpriority=0)  # before multiprocessing waits for its children, in a child of its own too
-        try:
-            self.start(self.process)
-        except OSError:  # no memory, or no more processes
-            self.broken = True
-        finally:
-            far.close()
+    def begin(self) -> tuple[SpawnProcess, Connection]:
+        """Start it, unless it runs; OSError if it cannot be."""
+        if self.process is None or self.pipe is None or not self.process.is_alive():
+            context = multiprocessing.get_context("spawn")
+            self.pipe, far = context.Pipe()
+            self.process = context.Process(target=serve, args=(far, (*COMMON, *self.modules)))
+            Finalize(None, self.end, exitpriority=0)  # before multiprocessing waits for its children, in a child of its own too
+            with far:
+                start(self.process)
+        return self.process, self.pipe
 
-    def fork(self, main: Main, jobs: Connection, sender: Connection, check: Callable[[], None], tick_s: float) -> Child | None:
+    def fork(self, main: Main, jobs: Connection, sender: Connection, check: Callable[[], None]) -> Child | None:
         """Fork a child; nothing if the template cannot be had. `check` is called while it loads, and may raise."""
-        assert self.process is not None and self.pipe is not None
-        if self.broken:
-            return None
         self.busy = True
         try:
-            asked = Asked(main=main, environment=dict(os.environ), folder=str(Path.cwd()), cores=frozenset(os.sched_getaffinity(0)))
-            self.pipe.send(asked)
+            process, pipe = self.begin()
+            pipe.send(Asked(main=main, environment=dict(os.environ), folder=str(Path.cwd()), cores=frozenset(os.sched_getaffinity(0))))
             for one in (jobs, sender):
-                send_handle(self.pipe, one.fileno(), self.process.pid)
-            while not wait([self.pipe, self.process.sentinel], tick_s):
+                send_handle(pipe, one.fileno(), process.pid)
+            while not wait([pipe, process.sentinel], WATCH_S):
                 check()
-            pid: int | None = self.pipe.recv()
+            return Child(pipe.recv(), pipe, self.release)
         except (EOFError, OSError):
-            pid = None
+            self.end()
+            return None
         except BaseException:
             self.end()
             raise
-        if pid is None:
-            self.end()
-            return None
-        return Child(pid, self.pipe, self.release)
 
     def release(self) -> None:
         """Take its child's end."""
@@ -150,7 +142,7 @@ def load(modules: Sequence[str]) -> None:
     End too if one cannot be imported: an extension cannot be tried again in a fork, and a new interpreter says what is wrong with it.
     """
     loading, loaded = multiprocessing.get_context("spawn").Pipe(duplex=False)
-    watcher = threading.Thread(target=end_with_parent, args=(loading,))
+    watcher = threading.Thread(target=end_with_parent, args=(None, [loading]))
     watcher.start()
     for name in modules:
         try:
@@ -160,14 +152,6 @@ def load(modules: Sequence[str]) -> None:
     loaded.close()
     watcher.join()  # no thread but this one in a fork
     loading.close()
-
-
-def end_with_parent(loading: Connection) -> None:
-    """End this process if its parent ends before it has loaded."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None  # it is a child
-    if loading not in wait([loading, parent.sentinel]):
-        os._exit(1)
 
 
 def answer(pipe: Connection, asked: Asked) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 """Tests run side by side, one on each core; threads beyond that wait for one another, spinning: of networks as small as here, twice the time."""
@@ -15,6 +16,8 @@ SELDOM = 20_000
 """Objects made between two looks for garbage, instead of 700: hardly any of the six hundred thousand that a process has behind the collection are garbage."""
 
 sys.path.insert(0, str(Path(__file__).with_name("shared")))
+settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a machine that stalls is no finding
+settings.load_profile("tests")
 
 
 @pytest.hookimpl(wrapper=True)

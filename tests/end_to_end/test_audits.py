@@ -12,7 +12,7 @@ from suite.files.layout import ACCURACY, AUDIT_RECORD
 from suite.loadgen.scenario import Scenario
 
 Podium = Callable[..., "subprocess.CompletedProcess[str]"]
-SLEEPS = ("--set", "fake.sleep_ms=2")
+SLEEPS = ("--set", "fake.sleep_ms=8", "--set", "server.qps_share=0.06")
 """A device whose speed a busy machine hardly changes."""
 
 

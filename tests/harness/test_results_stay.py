@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 from podium_fakes import drive
-from podium_fakes.drive import entry, events, log_path, options, partial, until, weights, words
+from podium_fakes.drive import entry, events, listed, log_path, options, partial, slowed, until, weights, words
 from podium_fakes.kept import keep_ceiling, keep_checkpoint, run_folders, run_record
 from warm import Warm
 
@@ -73,10 +73,10 @@ def state(results: Path) -> Path:
 def test_an_interrupted_set_takes_nothing_away_and_goes_on(light: Warm, trained: Path, how: signal.Signals):
     """The finished log had been moved aside, every other row was no longer compliant, and nothing said how to restore it."""
     before = tree(trained)
-    child = light.start(words(trained, "--seed", "4", "--runs", "2", "--set", "checkpoint.interval_s=0.04", *SLOW))
+    child = light.start(words(trained, "--seed", "4", "--runs", "2", "--set", "checkpoint.interval_s=0.04", *SLOW), slowed())
     until(lambda: max(generations(state(trained)), default=0) >= 3)
     child.send_signal(how)
-    out, err = child.communicate(timeout=30)
+    out, err = child.communicate(timeout=40)
     assert tree(trained) == before and "moved" not in out and "put back" not in out and "Traceback" not in err
     train_set("fake", options(trained), resume=True, given=())
     after = tree(trained)
@@ -156,7 +156,7 @@ def test_a_refused_request_leaves_no_state_and_says_nothing_of_results(light: Wa
     wrong = {"system-file": ("--system-file", "nosuch.toml"), "data": ("--set", "fake.fault=refused"), "setting": ("--set", "nosuch=1")}[refusal]
     for _ in range(2):
         child = light.start(words(results, *wrong))
-        out, err = child.communicate(timeout=60)
+        out, err = child.communicate(timeout=40)
         assert child.returncode == 2 and "earlier results" not in out + err and len(err.strip().splitlines()) == 1
     assert not results.exists()
 
@@ -166,15 +166,15 @@ def test_the_first_interrupt_saves_and_names_the_command_that_goes_on(light: War
     results = tmp_path / "my results"
     whole = tmp_path / "whole"
     train_set("fake", options(whole, "fake.step_ms=20", "fake.gain=0.02"), seed=4)
-    child = light.start(words(results, "--seed", "4", *SLOW))
+    child = light.start(words(results, "--seed", "4", *SLOW), slowed(500))
     until(lambda: partial(log_path(results)).exists() and "epoch_start" in partial(log_path(results)).read_text())
     child.send_signal(signal.SIGINT)
-    _, err = child.communicate(timeout=30)
+    _, err = child.communicate(timeout=40)
     assert child.returncode == 130 and "saved in epoch 1, after step " in err
     command = shlex.split(err.split("`")[1])
     assert command == ["podium", "train", "fake", "--results", str(results), "--resume"]
     again = light.start(command[1:])
-    _, err = again.communicate(timeout=60)
+    _, err = again.communicate(timeout=120)
     assert again.returncode == 0, err
     assert weights(results) == weights(whole) and drive.keys(log_path(results)).count("resumed") == 1
 
@@ -184,19 +184,19 @@ def test_an_interrupt_in_an_evaluation_saves_what_was_trained(light: Warm, tmp_p
     child = light.start(words(tmp_path, "--seed", "4", *SLOW, "--set", "fake.evaluate_s=30"))
     until(lambda: partial(log_path(tmp_path)).exists() and "eval_start" in partial(log_path(tmp_path)).read_text())
     child.send_signal(signal.SIGTERM)
-    _, err = child.communicate(timeout=20)
+    _, err = child.communicate(timeout=40)
     assert child.returncode == 143 and "saved after epoch 1, before its evaluation" in err
 
 
 @pytest.mark.parametrize("option", [("--set", "fake.gain=0.5"), ("--precision", "bf16")])
 def test_what_is_typed_goes_before_what_the_set_was_begun_with(light: Warm, tmp_path: Path, option: tuple[str, str]):
     """--resume takes the set's options, and refuses others by name."""
-    child = light.start(words(tmp_path, "--seed", "4", *SLOW))
+    child = light.start(words(tmp_path, "--seed", "4", *SLOW), slowed())
     until(lambda: partial(log_path(tmp_path)).exists() and "epoch_start" in partial(log_path(tmp_path)).read_text())
     child.send_signal(signal.SIGINT)
-    child.communicate(timeout=30)
+    child.communicate(timeout=40)
     again = light.start(["train", "fake", "--results", str(tmp_path), "--resume", *option])
-    _, err = again.communicate(timeout=60)
+    _, err = again.communicate(timeout=120)
     assert again.returncode == 2 and "--resume: the set was started with " in err and option[1].split("=")[0] in err
 
 
@@ -216,9 +216,9 @@ def test_interrupted_runs_take_nothing_away(light: Warm, served: Path, how: sign
     before = tree(served)
     arguments = ["infer", *words(served, "--scenario", "offline", "--set", "loadgen.min_duration_ms=60000", "--set", "batching.max_batch=4")[1:]]
     child = light.start(arguments)
-    until(lambda: bool(list((served / ".podium").rglob("performance/*.partial"))))
+    until(lambda: bool(listed(served / ".podium", "performance/*.partial")))
     child.send_signal(how)
-    child.communicate(timeout=30)
+    child.communicate(timeout=40)
     assert tree(served) == before
     infer(served)
     assert tree(served).keys() == before.keys() and tree(served) != before
@@ -238,7 +238,7 @@ def test_runs_that_fail_take_nothing_away(served: Path):
 def test_an_invalid_run_is_kept_aside_where_a_valid_one_stands(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """The user tried a rate: what counted before still does, and what was tried can be looked at."""
     keep_checkpoint(tmp_path / "results")
-    infer(tmp_path / "results", "server.target_qps=300", scenario=Scenario.SERVER)
+    infer(tmp_path / "results", "server.qps_share=0.01", scenario=Scenario.SERVER)
     before = tree(tmp_path / "results")
     with pytest.raises(JudgedError, match="INVALID"):
         infer(tmp_path / "results", *FASTER, scenario=Scenario.SERVER)

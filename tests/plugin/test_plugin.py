@@ -76,7 +76,7 @@ def test_the_sixth_workload_is_listed_beside_the_others(podium: Podium) -> None:
 def test_train_infer_check_pack_verify_score(podium: Podium, trained: Path, tmp_path: Path) -> None:
     """Each step by its own command, all four scenarios, real LoadGen."""
     results, bundle = trained, tmp_path / "rings.tar.zst"
-    served = done(podium("infer", "rings", "--results", results, "--device", "cpu", "--set", "server.target_qps=500", launcher="forked"))
+    served = done(podium("infer", "rings", "--results", results, "--device", "cpu", "--set", "server.qps_share=0.02", launcher="forked"))
     assert re.findall(r"^(\w+) performance: VALID", served, re.MULTILINE) == ["SingleStream", "MultiStream", "Server", "Offline"]
     done(podium("check", results))
     done(podium("pack", results, "-o", bundle))

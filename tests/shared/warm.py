@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 POLL_S = 0.02
-LIMIT_S = 300.0
+LIMIT_S = 540.0
 """For a command that is run to its end."""
 RUN = ("harness.cli", "harness.training.run_set", "harness.serving.infer", "harness.serving.network.cli", "harness.serving.loadgen.session")
 """What podium loads to train and to serve, of whatever workload: no framework."""

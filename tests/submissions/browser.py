@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+PATIENCE_MS = 120_000
+"""Of a browser that shares its cores."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,6 +46,7 @@ class Browser:
     def opened(self, path: Path, **options: Any) -> Iterator[Seen]:
         """Open a file in a context of its own; offline, so that whatever it wanted from elsewhere fails."""
         context = self.chromium.new_context(offline=True, **options)
+        context.set_default_timeout(PATIENCE_MS)
         seen = Seen(page=context.new_page())
         known = (path.as_uri(), "data:")
         seen.page.on("request", lambda request: None if request.url.startswith(known) else seen.requests.append(request.url))
@@ -65,7 +68,7 @@ def launched() -> Iterator[Browser]:
     if program is None:
         pytest.skip("no chromium on this machine: apt-get install chromium")
     with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])  # containers run as root
+        chromium = driver.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=PATIENCE_MS)  # containers run as root
         try:
             yield Browser(chromium)
         finally:

@@ -119,12 +119,16 @@ class MeterChannels:
             yield self.failure(error)
 
     def finish(self) -> Iterator[Reading]:
-        """After the last samples, yield why they do not count, if the meter's clock moved or a sample was lost."""
+        """After the last samples, yield those that arrived until the meter stopped, or why none counts: its clock moved, or a sample was lost."""
+        if self.told:
+            return
         try:
-            if not self.told:
-                self.meter.finish()
+            self.meter.finish()
         except MeterError as error:
             yield self.failure(error)
+            return
+        for reading in self.meter.queue:  # a meter that was held up dates them behind the run's end, where its energy needs one
+            yield Reading(t_ns=reading.t_ns, channel=0, value=reading.value)
 
     def failure(self, error: MeterError) -> Reading:
         """Tell why the run has no energy by this meter: no sample counts, not even a later one."""

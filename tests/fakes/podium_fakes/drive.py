@@ -6,10 +6,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from suite.cli import Options
+from suite.errors import JudgedError
 from suite.files.layout import Entry
 from suite.terms import Division, Precision, Profile
 
@@ -48,12 +50,36 @@ def start(arguments: Sequence[str], launcher: Sequence[str] = ("-m", "harness"),
     return subprocess.Popen([sys.executable, *launcher, *arguments], **pipes, **settings)
 
 
-def until(condition: Callable[[], bool], limit_s: float = 60.0) -> None:
+def slowed(step_ms: int = 100, **more: str) -> dict[str, str]:
+    """Give the environment of a fake training that is to be stopped, however late the test comes to it."""
+    return {**os.environ, "PODIUM_FAKE_STEP_MS": str(step_ms), **more}
+
+
+def until(condition: Callable[[], bool], limit_s: float = 240.0) -> None:
     """Wait for something to become true."""
     end = time.monotonic() + limit_s
     while not condition():
         assert time.monotonic() < end, "it never happened"
         time.sleep(0.01)
+
+
+def until_valid(serve: Callable[[], object], tries: int = 5) -> None:
+    """Serve; again where a machine that stalled made a run INVALID, which podium does not repeat at a rate that was asked for."""
+    for left in range(tries - 1, -1, -1):
+        try:
+            serve()
+        except JudgedError as error:
+            if not left or "INVALID" not in str(error):
+                raise
+        else:
+            return
+
+
+def listed(folder: Path, pattern: str) -> list[Path]:
+    """Find files at any depth while another process writes and renames: none where a folder vanished under the search."""
+    with suppress(FileNotFoundError):
+        return list(folder.rglob(pattern))
+    return []
 
 
 def entry(results: Path, division: Division = Division.OPEN) -> Entry:

@@ -23,6 +23,8 @@ SAMPLES = 100
 WEIGHTS = "model.json"
 BRIEF = bool(os.environ.get("PODIUM_FAKE_BRIEF"))
 """In tests: what answers at once or after a moment need not be probed for a second, nor the host be looked at for so long."""
+STEP_MS = "PODIUM_FAKE_STEP_MS"
+"""Variable that lengthens each step of a process that a test stops; no setting, so that the run goes on at full speed, as the same one."""
 PROBE_S = 0.1
 LOOK_S = 0.05
 
@@ -97,7 +99,7 @@ class FakeTraining:
         """Climb."""
         self.epoch = epoch
         for step in range(first_step, self.steps):
-            time.sleep(float(str(self.run.settings["fake.step_ms"])) / 1000)
+            time.sleep(max(float(str(self.run.settings["fake.step_ms"])), float(os.environ.get(STEP_MS, 0))) / 1000)
             if step == self.steps // 2:
                 self._fault(epoch, "epoch")
             self.noise = random.random()

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -77,14 +78,16 @@ def test_the_batch_script_trains_and_goes_on_after_it_was_stopped(tmp_path: Path
     more = ("--framework", "fake", "--engine", "fake", "--precision", "fp32", "--threads", "1", "--org", "tests", "--system", "testbed")
     more = (*more, "--set", "fake.torch=true", "--set", "fake.step_ms=100")
     path.write_text(printed("slurm", *FAKE, "--devices", "2", "--results", str(results), "--", *more))
-    first = subprocess.Popen(["bash", str(path)], env=environment, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    slow = environment | {"PODIUM_FAKE_STEP_MS": "300"}
+    first = subprocess.Popen(["bash", str(path)], env=slow, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     unfinished = log_path(results).with_name("result_0.txt.partial")
     while not (unfinished.exists() and b'"epoch_stop"' in unfinished.read_bytes()):
         assert first.poll() is None
+        time.sleep(0.02)
     for child in psutil.Process(first.pid).children(recursive=True):
         if "train" in child.cmdline():  # torchrun and its ranks, as Slurm signals all processes of a step
             child.terminate()
-    assert first.wait(60) != 0
+    assert first.wait(120) != 0
     assert f"requeue {os.getpid()}" in (tmp_path / "bin" / "calls").read_text()
     second = subprocess.run(["bash", str(path)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
     assert second.returncode == 0, second.stdout

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -15,7 +15,8 @@ from typing import Any
 
 import psutil
 import pytest
-from podium_fakes.drive import events, keys, log_path, partial, start, until, valid_events, weights, words
+from podium_fakes.drive import events, keys, log_path, partial, slowed, start, until, valid_events, weights, words
+from processes import is_alive
 from warm import TORCH_RUN, Child, Warm
 
 from harness import distributed
@@ -134,7 +135,7 @@ def test_a_rank_blocked_in_a_collective_is_ended(monkeypatch: pytest.MonkeyPatch
     watch = Watch(Group(store, 0, 0, 2))
     watch.last_words = said.append
     Group(store, 1, 1, 2).fail("out of memory")
-    until(lambda: len(said) == 2, 5)
+    until(lambda: len(said) == 2)
     assert said == [Failure(sentence="rank 1: out of memory", lost=False), 1]
 
 
@@ -147,7 +148,7 @@ def test_a_store_that_is_gone_ends_a_rank_too(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(Store, "check", lambda *_: (_ for _ in ()).throw(ConnectionError("reset")))
     watch = Watch(Group(Store(), 1, 1, 2))
     watch.last_words = said.append
-    until(lambda: len(said) == 2, 5)
+    until(lambda: len(said) == 2)
     assert said == [Failure(sentence="the launcher's store is gone (reset)", lost=True), 75]
 
 
@@ -185,6 +186,7 @@ def test_a_collective_that_fails_with_nobodys_word_is_a_lost_rank(monkeypatch: p
     lost = first.cause(broken)
     assert lost is not None and lost.lost and "another rank is gone" in lost.sentence and "Connection closed by peer" in lost.sentence
     assert first.cause(ValueError("of its own")) is None
+    monkeypatch.setattr(distributed, "WORD_S", 60.0)
     threading.Timer(0.05, second.fail, ["out of memory"]).start()
     assert first.cause(broken) == Failure(sentence="rank 1: out of memory", lost=False)
 
@@ -242,9 +244,9 @@ def warm() -> Iterator[Warm]:
     started.end()
 
 
-def ranks_of(warm: Warm, asked: Sequence[str], *more: str) -> Child:
+def ranks_of(warm: Warm, asked: Sequence[str], *more: str, env: Mapping[str, str] | None = None) -> Child:
     """Start two ranks under a torchrun that is a fork as they are."""
-    return warm.start([*more, *RANKS, *asked], launcher="podium_fakes.torchrun")
+    return warm.start([*more, *RANKS, *asked], env, launcher="podium_fakes.torchrun")
 
 
 @pytest.mark.slow
@@ -258,12 +260,12 @@ def test_two_ranks_keep_one_log_and_go_on_after_a_kill(warm: Warm, tmp_path: Pat
     log = log_path(tmp_path / "whole")
     assert keys(log).count("run_start") == 1 and next(e for e in events(log) if e["key"] == "world_size")["value"] == 2
     results = tmp_path / "killed"
-    child = ranks_of(warm, words(results, "--seed", "4", *more))
+    child = ranks_of(warm, words(results, "--seed", "4", *more), env=slowed())
     until(lambda: max(generations(results / ".podium" / "fake" / "run_0"), default=0) >= 4)
     ranks = running(child, set())
     os.killpg(child.pid, signal.SIGKILL)
     child.communicate()
-    until(lambda: not any(rank.is_running() and rank.status() != psutil.STATUS_ZOMBIE for rank in ranks.values()))
+    until(lambda: not any(map(is_alive, ranks.values())))
     again = ranks_of(warm, words(results, "--resume", *more))
     _, err = again.communicate(timeout=120)
     assert again.returncode == 0, err
@@ -290,10 +292,10 @@ def test_a_rank_that_raises_ends_the_run_on_all(warm: Warm, tmp_path: Path, rank
 @pytest.mark.slow
 def test_sigterm_to_the_launcher_leaves_a_run_that_can_go_on(warm: Warm, tmp_path: Path):
     """A scheduler ends torchrun, torchrun its ranks: the log keeps `.partial`, nothing goes on running."""
-    child = ranks_of(warm, words(tmp_path, "--seed", "4", *TORCH, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=20"))
+    child = ranks_of(warm, words(tmp_path, "--seed", "4", *TORCH, "--set", "checkpoint.interval_s=0.1"), env=slowed())
     until(lambda: max(generations(tmp_path / ".podium" / "fake" / "run_0"), default=0) >= 2)
     child.send_signal(signal.SIGTERM)
-    child.communicate(timeout=60)
+    child.communicate(timeout=120)
     assert partial(log_path(tmp_path)).exists() and not log_path(tmp_path).exists()
     assert events(partial(log_path(tmp_path)))[-1]["metadata"].get("status") == "aborted"
     with pytest.raises(ProcessLookupError):
@@ -349,12 +351,12 @@ def test_ranks_that_are_killed_go_on_bit_by_bit_when_torchrun_restarts_them(warm
 def test_a_resumed_set_goes_on_after_a_restart_of_its_ranks(warm: Warm, tmp_path: Path):
     """The restarted ranks, here interpreters of their own, took it for an older one, threw it away and began another."""
     more = (*TORCH, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=40")
-    first = ranks_of(warm, words(tmp_path, "--seed", "4", *more))
+    first = ranks_of(warm, words(tmp_path, "--seed", "4", *more), env=slowed())
     until(lambda: saved(tmp_path) >= 2)
     first.send_signal(signal.SIGTERM)
-    first.communicate(timeout=60)
+    first.communicate(timeout=120)
     stood = saved(tmp_path)
-    again = start(words(tmp_path, "--resume", *more), (*PLAIN[:2], "--max-restarts", "3", *RANKS))
+    again = start(words(tmp_path, "--resume", *more), (*PLAIN[:2], "--max-restarts", "3", *RANKS), env=slowed())
     until(lambda: saved(tmp_path) > stood and len(running(again, set())) == 2)
     running(again, set())[1].kill()
     _, err = again.communicate(timeout=200)
@@ -368,10 +370,10 @@ def saved(results: Path) -> int:
     return 99 if log_path(results).exists() else max(generations(results / ".podium" / "fake" / "run_0"), default=0)
 
 
-def by_hand(warm: Warm, results: Path, port: int, rank: int, *more: str) -> Child:
+def by_hand(warm: Warm, results: Path, port: int, rank: int, *more: str, step_ms: int = 0) -> Child:
     """Start one of two ranks without a launcher that restarts or ends the other."""
     own = {"WORLD_SIZE": "2", "RANK": str(rank), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    return warm.start(words(results, *more), {**os.environ, **own})
+    return warm.start(words(results, *more), slowed(step_ms, **own))
 
 
 @pytest.mark.slow
@@ -380,13 +382,13 @@ def test_whoever_is_left_ends_with_75_and_the_run_goes_on(warm: Warm, tmp_path: 
     """No launcher ends the others here: within seconds the one that is left says how to go on; the log keeps `.partial`."""
     more = (*DDP, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=20")
     results, port = tmp_path / "results", free_port()
-    pair = [by_hand(warm, results, port, each, "--seed", "4", *more) for each in range(2)]
+    pair = [by_hand(warm, results, port, each, "--seed", "4", *more, step_ms=100) for each in range(2)]
     until(lambda: max(generations(results / ".podium" / "fake" / "run_0"), default=0) >= 2)
     pair[rank].send_signal(signal.SIGKILL)
     began = time.monotonic()
-    _, told = pair[1 - rank].communicate(timeout=60)
+    _, told = pair[1 - rank].communicate(timeout=120)
     pair[rank].communicate()
-    assert pair[1 - rank].returncode == 75 and time.monotonic() - began < 30, told
+    assert pair[1 - rank].returncode == 75 and time.monotonic() - began < 60, told
     assert "--resume`" in told and "Traceback" not in told
     assert partial(log_path(results)).exists() and not log_path(results).exists()
     port = free_port()

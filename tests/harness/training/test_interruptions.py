@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from podium_fakes import drive
-from podium_fakes.drive import events, keys, log_path, marks, options, partial, start, until, valid_events, weights, words
+from podium_fakes.drive import events, keys, log_path, marks, options, partial, slowed, start, until, valid_events, weights, words
 from warm import Warm
 
 from harness.training.run_set import train_set
@@ -32,10 +32,10 @@ def reference(folder: Path, *more: str) -> Path:
 
 def interrupt(light: Warm, results: Path, how: signal.Signals, *more: str, checkpoints: int = 2) -> tuple[int, str]:
     """Start a run, wait for checkpoints, send a signal; exit code and stderr."""
-    child = light.start(words(results, "--seed", "4", *SET, *more))
+    child = light.start(words(results, "--seed", "4", *SET, *more), slowed())
     until(lambda: max(generations(state(results)), default=0) >= checkpoints)
     child.send_signal(how)
-    _, stderr = child.communicate(timeout=30)
+    _, stderr = child.communicate(timeout=40)
     return child.returncode, stderr
 
 
@@ -64,7 +64,7 @@ def test_a_run_may_be_killed_again_and_again(light: Warm, tmp_path: Path):
     results, more = tmp_path / "killed", ("--set", "checkpoint.interval_s=0.04")
     interrupt(light, results, signal.SIGKILL, *more, checkpoints=3)
     before = generations(state(results))[-1]
-    child = light.start(words(results, "--resume", *SET, *more))
+    child = light.start(words(results, "--resume", *SET, *more), slowed())
     until(lambda: generations(state(results))[-1] >= before + 4)
     child.kill()
     child.communicate()
@@ -92,7 +92,7 @@ def test_a_signal_ends_the_run_and_leaves_it_resumable(light: Warm, tmp_path: Pa
 def test_a_run_killed_before_its_first_checkpoint_begins_again(light: Warm, tmp_path: Path):
     """There is nothing to go on from; the torn log is moved aside, the set's nonce and seed stay."""
     results = tmp_path / "results"
-    child = light.start(words(results, "--seed", "4", *SET))
+    child = light.start(words(results, "--seed", "4", *SET), slowed())
     until(lambda: partial(log_path(results)).exists() and "epoch_start" in partial(log_path(results)).read_text())
     child.kill()
     child.communicate()
@@ -124,7 +124,7 @@ def test_a_disk_that_is_full_ends_the_run(tmp_path: Path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, resource.RLIM_INFINITY))
 
     child = start(words(results, "--seed", "4", *SET, "--set", "fake.gain=0.01"), preexec_fn=small_files)
-    _, stderr = child.communicate(timeout=30)
+    _, stderr = child.communicate(timeout=40)
     assert child.returncode == 1 and "cannot write the log" in stderr and "this run does not count" in stderr and "Traceback" not in stderr
     assert not log_path(results).exists() and not (results / "checkpoints").exists()
     with pytest.raises(JudgedError):  # so small a gain misses the target, but the run comes to its end

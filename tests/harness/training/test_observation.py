@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from podium_fakes.drive import events, log_path, options, partial, start, until, words
+from podium_fakes.drive import events, log_path, options, partial, slowed, start, until, words
 from warm import Warm
 
 from harness.training.observation import Observation
@@ -38,10 +38,10 @@ def test_each_run_of_a_set_has_its_telemetry(tmp_path: Path):
 def test_an_interrupted_run_goes_on_in_its_telemetry(light: Warm, tmp_path: Path, how: signal.Signals, closed: list[str]):
     """One file, a segment for each time that the run was taken up; until it ends it keeps `.partial`, as the log does."""
     slow = ("fake.step_ms=10", "fake.gain=0.02")
-    child = light.start(words(tmp_path, "--seed", "4", *(word for setting in slow for word in ("--set", setting))))
+    child = light.start(words(tmp_path, "--seed", "4", *(word for setting in slow for word in ("--set", setting))), slowed())
     until(lambda: max(generations(tmp_path / ".podium" / "fake" / "run_0"), default=0) >= 2)
     child.send_signal(how)
-    child.communicate(timeout=60)
+    child.communicate(timeout=120)
     assert heads_and_ends(partial(telemetry(tmp_path))) == closed and not telemetry(tmp_path).exists()
     train_set("fake", options(tmp_path, *slow), resume=True)
     assert heads_and_ends(telemetry(tmp_path)) == [*closed, "telemetry", "end"] and not list(tmp_path.rglob("*.partial"))

@@ -68,9 +68,9 @@ def test_a_server_run_needs_more_queries_for_each_that_is_late():
 
 def test_long_runs_are_judged_at_once():
     """LoadGen's own search tries every count; a run of ten minutes at 10,000 queries/s must not take minutes to judge."""
-    start = time.perf_counter()
+    start = time.process_time()
     assert estimate(6_000_000, 99.0).place_from_top == pytest.approx(59_400, rel=0.01)
-    assert time.perf_counter() - start < 1.0
+    assert time.process_time() - start < 1.0
 
 
 @pytest.mark.parametrize("percentile", [0.9, 0.99, 100.0])

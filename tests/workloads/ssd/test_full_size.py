@@ -25,6 +25,7 @@ REAL = synthetic_scenes.Scenery(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)  # a minute and a half of a core to itself, where there is no AVX-512
 @pytest.mark.parametrize(("configuration", "pictures"), [("300", 2), ("1200", 1)])
 def test_a_step_and_a_prediction_at_full_size(make_run: MakeRun, tmp_path: Path, engine: Any, configuration: str, pictures: int) -> None:
     """8,732 and 15,130 boxes, from JPEG to weights and from JPEG to answers: shapes that only fit at 128 px would show here."""

@@ -53,8 +53,9 @@ def good(after: str) -> str:
 
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(meters, "ANSWER_S", 3.0)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A meter's program may take seconds to start on a crowded host; how long is waited is asked where a meter is silent."""
+    monkeypatch.setattr(meters, "ANSWER_S", 60.0)
 
 
 def energy_of(folder: Path, address: str, seconds: float = 1.0) -> tuple[list[float], tuple[str, ...]]:
@@ -64,7 +65,7 @@ def energy_of(folder: Path, address: str, seconds: float = 1.0) -> tuple[list[fl
         begin = time.time_ns()
         time.sleep(seconds)
         end = time.time_ns()
-        time.sleep(chosen.linger_s)
+        time.sleep(max(chosen.linger_s, 0.5))  # two periods are 40 ms, and a program may be held up for longer
     assert sampler.lost == ()
     found, reasons = records(read(folder / "telemetry.jsonl"), begin, end, Work(samples=10))
     return [each.average_w for each in found], reasons
@@ -113,17 +114,13 @@ def test_the_window_alone_counts(tmp_path: Path) -> None:
     profile.write_text("0 100\n")
     chosen = choose("off", f"podium meter fake --profile {profile} --period-ms 10", {})
     with sampling(tmp_path / "telemetry.jsonl", "cpu", chosen.openings):
-        time.sleep(0.3)
-        begin = time.time_ns()
-        with profile.open("a") as stream:
-            stream.write(f"{begin} 50\n")
-        time.sleep(4.0)
-        end = time.time_ns()
-        with profile.open("a") as stream:
-            stream.write(f"{end} 100\n")
-        time.sleep(0.3)
+        begin = time.time_ns() + 1_000_000_000
+        end = begin + 3_000_000_000
+        with profile.open("a") as stream:  # ahead: a step that is written when its time has come comes late
+            stream.write(f"{begin} 50\n{end} 100\n")
+        time.sleep((end - time.time_ns()) / 1e9 + 0.5)
     (found,), _ = records(read(tmp_path / "telemetry.jsonl"), begin, end, Work(samples=1))
-    assert found.average_w == pytest.approx(50.0, rel=0.01)
+    assert abs(found.joules - 150.0) < max(found.edge_j, 1.5), "the edge is 2 J if no sample is late"
 
 
 @pytest.mark.slow
@@ -144,7 +141,9 @@ def test_the_window_alone_counts(tmp_path: Path) -> None:
     ],
     ids=["hello", "period", "error", "gone", "no samples", "garbled", "negative", "nan", "late", "escapes", "clock"],
 )
-def test_a_meter_that_cannot_be_used_says_why_before_the_run(tmp_path: Path, body: str, sentence: str) -> None:
+def test_a_meter_that_cannot_be_used_says_why_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, sentence: str) -> None:
+    if sentence.startswith("is silent"):
+        monkeypatch.setattr(meters, "ANSWER_S", 3.0)  # the one that is waited for
     with pytest.raises(MeterError, match=sentence):
         Meter(script(tmp_path, body)).close()
     assert isinstance(open_meter(script(tmp_path, "say('no')")), Absent)
@@ -161,9 +160,9 @@ def test_a_meter_that_never_answers_says_so_before_the_run(tmp_path: Path, monke
 @pytest.mark.parametrize(
     ("after", "sentence"),
     [
-        ("[(say(f'sample {time.time_ns()} 50'), time.sleep(0.02)) for _ in range(20)]; sys.exit()", "closed the connection"),
-        ("[(say(f'sample {time.time_ns()} 50'), time.sleep(0.02)) for _ in range(20)]; say('error burnt'); time.sleep(9)", "says: burnt"),
-        ("[(say(f'sample {time.time_ns()} 50'), time.sleep(0.02)) for _ in range(20)]; say('?'); time.sleep(9)", "talks garbage: '\\?'"),
+        ("[(say(f'sample {time.time_ns()} 50'), time.sleep(0.02)) for _ in range(3)]; sys.exit()", "closed the connection"),
+        ("[(say(f'sample {time.time_ns()} 50'), time.sleep(0.02)) for _ in range(3)]; say('error burnt'); time.sleep(9)", "says: burnt"),
+        ("[(say(f'sample {time.time_ns()} 50'), time.sleep(0.02)) for _ in range(3)]; say('?'); time.sleep(9)", "talks garbage: '\\?'"),
     ],
     ids=["closes", "error", "garbage"],
 )
@@ -261,7 +260,7 @@ def threaded(folder: Path, between: str = "pass", count: str = "SENT[0]", clock:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("between", ["SENT[0] == 20 and say('error overload')", "SENT[0] == 20 and say('?!')"], ids=["error", "garbage"])
+@pytest.mark.parametrize("between", ["SENT[0] == 3 and say('error overload')", "SENT[0] == 3 and say('?!')"], ids=["error", "garbage"])
 def test_an_error_in_the_middle_costs_the_energy_though_samples_go_on(tmp_path: Path, between: str) -> None:
     """The reason and the joules stood beside each other."""
     watts, reasons = energy_of(tmp_path, threaded(tmp_path, between), 1.2)
@@ -288,7 +287,7 @@ def test_samples_by_another_clock_than_the_answers_are_none_of_the_run(tmp_path:
 @pytest.mark.slow
 def test_a_clock_that_is_set_during_the_run_is_seen_after_it(tmp_path: Path) -> None:
     """A run of seconds had one comparison, before it."""
-    watts, reasons = energy_of(tmp_path, threaded(tmp_path, "SKEW[0] = -300_000_000 if SENT[0] > 20 else 0"), 1.2)
+    watts, reasons = energy_of(tmp_path, threaded(tmp_path, "SKEW[0] = -300_000_000 if SENT[0] > 3 else 0"), 1.2)
     assert watts == [] and any("its clock moved by -300 ms" in reason for reason in reasons), reasons
 
 
@@ -297,7 +296,7 @@ def test_samples_that_are_dated_ahead_are_no_samples(tmp_path: Path) -> None:
     """The clock's answers stay right, and the samples jump out of the window."""
     body = threaded(tmp_path)
     text = (tmp_path / "meter.py").read_text()
-    (tmp_path / "meter.py").write_text(text.replace("SKEW[0]} 50", "300_000_000 * (SENT[0] > 20)} 50"))
+    (tmp_path / "meter.py").write_text(text.replace("SKEW[0]} 50", "300_000_000 * (SENT[0] > 3)} 50"))
     watts, reasons = energy_of(tmp_path, body, 0.8)
     assert watts == [] and any("ahead of its arrival" in reason for reason in reasons), reasons
 

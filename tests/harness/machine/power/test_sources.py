@@ -3,7 +3,6 @@
 import os
 import stat
 import sys
-import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from harness.machine.power import sysfs
 from harness.machine.power.boards import boards
 from harness.machine.power.hwmon import Hwmon
 from harness.machine.power.nvml import Nvml
@@ -61,36 +61,22 @@ def test_rapl_names_what_contains_what(tmp_path: Path) -> None:
     assert found["rapl:package0"].facts == {"domain": "package-0", "range_uj": 262_143_328_850, "limit_w": 165.0}
 
 
-@pytest.mark.slow
-def test_rapl_follows_a_known_power_through_wraps(tmp_path: Path) -> None:
-    """A thread integrates 80 W into a counter with a small range, as the kernel would."""
-    folder, range_uj, stop = zone(tmp_path, "intel-rapl:0", "package-0", energy_uj=0, range_uj=20_000_000), 20_000_000, threading.Event()
-
-    def integrate() -> None:
-        begun = time.monotonic_ns()
-        while not stop.is_set():
-            partial = folder / "new"
-            partial.write_text(f"{(time.monotonic_ns() - begun) * 80 // 1000 % range_uj}\n")
-            partial.replace(folder / "energy_uj")
-            time.sleep(0.002)
-
-    thread = threading.Thread(target=integrate)
-    thread.start()
-    try:
-        source = Rapl()
-        (channel,) = channels_of(source, tmp_path).values()
-        readings = []
-        for _ in range(12):
-            readings.append(source.read(channel))
-            time.sleep(0.05)
-    finally:
-        stop.set()
-        thread.join()
+def test_rapl_follows_a_known_power_through_wraps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """80 W are integrated into a counter with a small range, as the kernel would; by a clock of the test's own, which no stall holds up."""
+    folder, range_uj, now_ns = zone(tmp_path, "intel-rapl:0", "package-0", energy_uj=0, range_uj=20_000_000), 20_000_000, 5_000_000_000
+    monkeypatch.setattr(sysfs, "time", SimpleNamespace(monotonic_ns=lambda: now_ns))
+    source = Rapl()
+    (channel,) = channels_of(source, tmp_path).values()
+    readings = []
+    for _ in range(12):
+        write(folder, energy_uj=now_ns * 80 // 1000 % range_uj)
+        readings.append(source.read(channel))
+        now_ns += 50_000_000
     series = Series(
         times_ns=[each.t_ns for each in readings], values=[each.value for each in readings], quantity=Quantity.ENERGY, range_uj=range_uj, period_ms=100
     )
     found = energy(series, readings[0].t_ns, readings[-1].t_ns)
-    assert found.average_w == pytest.approx(80, rel=0.1)
+    assert found.joules == pytest.approx(80 * 11 * 0.05) and found.joules > 2 * range_uj / 1e6
 
 
 def test_counters_that_only_root_may_read_say_how_to_open_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,6 +251,8 @@ for n in range(200):
     print(f"RAM 1/2MB VDD_IN {{5000 + n}}mW/5000mW VDD_SOC 600mW/600mW", flush=True)
     time.sleep(0.04)
 """
+LINE_NS = 40_000_000
+"""The least time between two of its lines."""
 
 
 @pytest.mark.slow
@@ -276,6 +264,7 @@ def test_tegrastats_gives_energy(tmp_path: Path) -> None:
     program.chmod(0o755)
     options = {"name": "tegrastats", "root": str(tmp_path / "root"), "period_ms": 20, "asked": True}
     opening = Opening(function="harness.machine.power.sampled:open_source", options=options)
+    start = time.time_ns()
     with sampling(tmp_path / "telemetry.jsonl", "cpu", (opening,)):
         time.sleep(0.3)
         begin = time.time_ns()
@@ -284,9 +273,9 @@ def test_tegrastats_gives_energy(tmp_path: Path) -> None:
         time.sleep(0.3)
     found = read(tmp_path / "telemetry.jsonl")
     times = found.tracks["tegrastats:VDD_IN"].times_ns
-    assert times == sorted(set(times)) and 20 < len(times) < 70
+    assert times == sorted(set(times)) and 20 < len(times) <= (time.time_ns() - start) / LINE_NS + 1
     measured, reasons = energies(found, begin, end)
-    assert not reasons and 5.0 < measured["tegrastats:VDD_IN"].joules / 1.5 < 5.1
+    assert not reasons and 5.0 < measured["tegrastats:VDD_IN"].joules / (end - begin) * 1e9 < 5.1
 
 
 def test_tegrastats_says_why_it_is_not_used(tmp_path: Path) -> None:

@@ -7,11 +7,14 @@ import subprocess
 import sys
 import textwrap
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from podium_fakes.drive import partial, until
+from processes import is_alive
 
 from harness.machine.telemetry import host
 from harness.machine.telemetry import process as telemetry
@@ -38,7 +41,7 @@ def test_the_host_is_sampled_from_channels_to_end(tmp_path: Path):
     """First line channels and clocks, then a state a second, last line counts and clocks; shares are 0-1."""
     path = tmp_path / "telemetry.jsonl"
     with sampling(path, "cpu") as sampler:
-        time.sleep(1.2)
+        until(lambda: partial(path).exists() and b'"host":{' in partial(path).read_bytes())
     head, *states, foot = lines(path)
     assert sampler.lost == () and list(tmp_path.iterdir()) == [path]
     assert head["telemetry"] == 1 and [(each["id"], each["name"], each["kind"]) for each in head["channels"]] == [(0, "host", "state")]
@@ -251,9 +254,11 @@ def test_an_interrupted_run_goes_on_in_the_same_file(tmp_path: Path):
 def gone(pid: int) -> bool:
     """Wait some seconds for a process to end."""
     for _ in range(200):
-        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-            return True
-        time.sleep(0.1)
+        with suppress(psutil.NoSuchProcess):
+            if is_alive(psutil.Process(pid)):
+                time.sleep(0.1)
+                continue
+        return True
     return False
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from podium_fakes.audited import CHEATS
-from podium_fakes.drive import entry, options
+from podium_fakes.drive import entry, options, until_valid
 from podium_fakes.kept import keep_ceiling, keep_checkpoint
 
 from compliance.judge import Judge
@@ -46,7 +46,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 def served(results: Path, cheat: str, *scenarios: Scenario) -> Path:
     keep_checkpoint(results, 1.0, workload="audited")
-    infer.serve("audited", asked(results, cheat), scenarios=scenarios, mode="all", checkpoint=None)
+    until_valid(lambda: infer.serve("audited", asked(results, cheat), scenarios=scenarios, mode="all", checkpoint=None))
     return results
 
 

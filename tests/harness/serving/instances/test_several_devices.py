@@ -24,7 +24,7 @@ from suite.files.layout import RUN_RECORD
 from suite.loadgen.scenario import Scenario
 
 GPU = Gpu(name="NVIDIA H200", memory_bytes=141 * 2**30, driver="999.1", clock_mhz=None)
-SHORT = ("loadgen.min_duration_ms=20", "server.target_qps=500")
+SHORT = ("loadgen.min_duration_ms=20", "server.qps_share=0.02")
 CORES = {0, 1, 2, 3}
 EXPECTED = {"loadgen.minimums", "loadgen.duration", "entry.checkpoint"}
 """Of runs as short as a test's, of weights that nobody trained."""

@@ -77,11 +77,11 @@ def test_samples_of_like_length_share_a_batch():
 
 
 def test_the_window_waits_for_a_full_batch_and_no_longer():
-    """A window of a second must not hold a batch that is full already."""
-    found = gatherer(max_batch=2, window_us=5_000_000)
+    """A window of a minute must not hold a batch that is full already."""
+    found = gatherer(max_batch=2, window_us=60_000_000)
     threading.Timer(0.05, issue, (found, 1, 1)).start()
     start = time.monotonic()
-    assert contents(found.take()) == ([1000, 1001], [0, 1]) and time.monotonic() - start < 2
+    assert contents(found.take()) == ([1000, 1001], [0, 1]) and time.monotonic() - start < 30
 
 
 def test_the_window_ends():
@@ -89,17 +89,17 @@ def test_the_window_ends():
     found = gatherer(max_batch=2, window_us=50_000)
     issue(found, 1)
     start = time.monotonic()
-    assert contents(found.take()) == ([1000], [0]) and 0.04 < time.monotonic() - start < 2
+    assert contents(found.take()) == ([1000], [0]) and 0.04 < time.monotonic() - start < 30
 
 
 def test_closing_ends_every_worker_and_no_window_holds_it():
     """A worker that waits for more would keep the process alive."""
-    found = gatherer(max_batch=8, window_us=10_000_000)
+    found = gatherer(max_batch=8, window_us=60_000_000)
     issue(found, 1)
     found.close()
     start = time.monotonic()
     assert contents(found.take()) == ([1000], [0])
-    assert found.take() is None and found.take() is None and time.monotonic() - start < 2
+    assert found.take() is None and found.take() is None and time.monotonic() - start < 30
 
 
 @dataclass
@@ -178,7 +178,7 @@ def test_a_wrong_number_of_answers_is_a_cause_to_end():
     workers, source, found, abort = crew(missing=1, workers=1)
     workers.start()
     issue(source, 3)
-    workers.threads[0].join(10)
+    workers.threads[0].join(60)
     assert [str(cause) for cause in abort.causes] == ["the system under test gave 2 answers to 3 samples"] and not found
     assert isinstance(abort.causes[0], JudgedError)
 
@@ -194,7 +194,7 @@ def test_two_workers_share_a_queue(window_us: int):
     expected = issue(found, *[1] * 50)
     found.close()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert sorted(index for _, indexes, *_ in taken for index in indexes) == expected
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from podium_fakes.certificates import Certificates
+from podium_fakes.drive import listed
 from podium_fakes.remote import Served, measure, served
 
 from harness.serving.network.access import Guard
@@ -25,7 +26,7 @@ from suite.errors import JudgedError, MissingError, RequestError
 from suite.loadgen.scenario import Scenario
 
 LONG = ("loadgen.min_duration_ms=60000", "server.target_qps=50")
-SOON_S = 10.0
+SOON_S = 30.0
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +161,7 @@ def once_running(results: Path, act: Callable[[], object]) -> Iterator[list[floa
     when: list[float] = []
 
     def wait() -> None:
-        while not (found := [*results.rglob("performance/*.partial/mlperf_log_detail.txt")]):
+        while not (found := listed(results, "performance/*.partial/mlperf_log_detail.txt")):
             time.sleep(0.01)
         while found[0].stat().st_size == 0:
             time.sleep(0.01)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from podium_fakes.drive import entry, options
+from podium_fakes.drive import entry, options, until_valid
 from podium_fakes.kept import keep_checkpoint, run_record
 from podium_fakes.remote import SHORT, Served, measure, served
 
@@ -26,9 +26,10 @@ def server(folder: Path) -> Iterator[Served]:
 @pytest.fixture(scope="module")
 def remote(folder: Path, server: Served) -> Path:
     """Offline and Server over the network, and in this process, once; the system's folder of the first."""
-    measure(folder / "results", server.url, scenarios=(Scenario.OFFLINE, Scenario.SERVER), system="far")
+    both = (Scenario.OFFLINE, Scenario.SERVER)
+    until_valid(lambda: measure(folder / "results", server.url, scenarios=both, system="far"))
     near = options(folder / "results", *SHORT, system="near")
-    infer.serve("fake", near, scenarios=(Scenario.OFFLINE, Scenario.SERVER), mode="all", checkpoint=None)
+    until_valid(lambda: infer.serve("fake", near, scenarios=both, mode="all", checkpoint=None))
     return entry(folder / "results").benchmark("fake").parents[1] / "far" / "fake"
 
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from podium_fakes.drive import entry, options
+from podium_fakes.drive import entry, options, until_valid
 from podium_fakes.kept import run_record
 from podium_fakes.remote import SHORT, measure, served
 
@@ -46,7 +46,7 @@ def test_triton_gives_the_same_answers(folder: Path):
     """Offline and Server, byte for byte; the record names what answered."""
     results = folder / "results"
     with served(results, "--server", "triton", listen=f"127.0.0.1:{free_port()}", python=PYTHON) as server:
-        measure(results, server.url, scenarios=(Scenario.OFFLINE, Scenario.SERVER), system="triton")
+        until_valid(lambda: measure(results, server.url, scenarios=(Scenario.OFFLINE, Scenario.SERVER), system="triton"))
     infer.serve("fake", options(results, *SHORT, system="near"), scenarios=(Scenario.OFFLINE,), mode="accuracy", checkpoint=None)
     systems = entry(results).benchmark("fake").parents[1]
     near = dict(read_answers(systems / "near/fake/Offline/accuracy"))

@@ -49,6 +49,15 @@ def hosts() -> Iterator[Hosts]:
             subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
 
 
+def measured(command: list[str]) -> "subprocess.CompletedProcess[str]":
+    """Run the command; again where a machine that stalled made its run INVALID."""
+    for _ in range(5):
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        if "Server performance: INVALID" not in ended.stdout:
+            break
+    return ended
+
+
 def test_a_run_between_two_hosts(hosts: Hosts, folder: Path):
     """The server is not on loopback, and is still on the same machine: the result may not claim the Network Division."""
     results, log = folder / "results", folder / "far.log"
@@ -60,7 +69,7 @@ def test_a_run_between_two_hosts(hosts: Hosts, folder: Path):
             url = ready(server, log).url
             infer = ["infer", *common, "--endpoint", url, "--system", "hosts", "--set", "server.target_qps=200", "--set", "loadgen.min_duration_ms=20"]
             inside = ["ip", "netns", "exec", hosts.near, sys.executable, "-m", "harness", *infer]
-            ended = subprocess.run(inside, capture_output=True, text=True, timeout=300, check=False)
+            ended = measured(inside)
         finally:
             os.killpg(server.pid, signal.SIGKILL)
             server.wait()

@@ -17,7 +17,7 @@ from harness.machine.power import sysfs
 from harness.machine.power.meter import Meter, MeterError
 from harness.machine.power.meters import ipmi, server
 from harness.machine.power.meters.fake import Profile
-from harness.machine.power.sampled import Absent, open_meter
+from harness.machine.power.sampled import Absent, MeterChannels, open_meter
 from harness.machine.power.selection import choose, names_of, period_of
 from harness.machine.telemetry.process import sampling
 from suite.errors import MissingError, RequestError
@@ -305,6 +305,22 @@ def test_samples_that_are_dated_ahead_are_no_samples(tmp_path: Path) -> None:
 def test_a_meter_that_counts_right_keeps_its_energy(tmp_path: Path) -> None:
     """The same meter as in the tests around this one, without a fault."""
     assert energy_of(tmp_path, threaded(tmp_path), 0.6) == ([pytest.approx(50.0, rel=1e-6)], ())
+
+
+@pytest.mark.slow
+def test_a_sample_that_comes_while_the_meter_is_stopped_is_of_the_run(tmp_path: Path) -> None:
+    """It was counted and never written: a meter that was held up for a moment behind the run cost the run its energy."""
+    meter = Meter(threaded(tmp_path))
+    channels = MeterChannels(meter)
+    try:
+        next(iter(channels.read()))
+        behind_ns = time.monotonic_ns()
+        time.sleep(0.2)
+        found = list(channels.finish())
+    finally:
+        channels.close()
+    assert {reading.channel for reading in found} == {0} and found[-1].t_ns > behind_ns
+    assert [reading.value for reading in found] == [50_000_000] * len(found)
 
 
 @pytest.mark.slow

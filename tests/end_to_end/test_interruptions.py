@@ -14,7 +14,11 @@ from typing import Any
 
 import psutil
 import pytest
+from podium_fakes import STEP_MS
+from podium_fakes.drive import until
 from processes import is_alive
+
+from suite.loadgen.scenario import Scenario
 
 Podium = Callable[..., "subprocess.CompletedProcess[str]"]
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -36,7 +40,7 @@ def start(environment: dict[str, str], tmp_path: Path) -> Iterator[Start]:
         output = (tmp_path / "output.txt").open("w")
         command = [sys.executable, "-u", "-m", "suite.cli", *map(str, words)]
         pipes: dict[str, Any] = {"stdout": output, "stderr": subprocess.STDOUT, "text": True, "start_new_session": True}
-        begun.append(subprocess.Popen(command, env=environment | {"PODIUM_FAKE_STEP_MS": str(step_ms)}, **pipes))
+        begun.append(subprocess.Popen(command, env=environment | {STEP_MS: str(step_ms)}, **pipes))
         output.close()
         return begun[-1]
 
@@ -45,13 +49,6 @@ def start(environment: dict[str, str], tmp_path: Path) -> Iterator[Start]:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-
-
-def until(condition: Callable[[], object], limit_s: float = 240) -> None:
-    end = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < end, "it never happened"
-        time.sleep(0.02)
 
 
 def family(process: "subprocess.Popen[str]") -> list[psutil.Process]:
@@ -200,7 +197,7 @@ def test_a_new_campaign_that_is_stopped_leaves_the_finished_one_valid(
     bundle = next(results.glob("bundles/*.tar.zst")).read_bytes()
     made = results / ".podium" / "fake" / "campaign"
     words = ("run", "fake", "--results", results, "--seed", 7, *fake, *LONG, "--set", "loadgen.min_duration_ms=1000")
-    scenarios = (in_loadgen(made, name) for name in ("SingleStream", "MultiStream", "Server", "Offline"))
+    scenarios = (in_loadgen(made, scenario.folder) for scenario in Scenario)
     for step_ms, place in ((STOPPED_MS, in_training(made)), *((0, each) for each in scenarios)):
         process = start(*words, step_ms=step_ms)
         until(place)

@@ -15,6 +15,7 @@ import pytest
 
 from suite.ledger.history import standing, unended
 from suite.ledger.steps import Step, StepKind, What, parse_all, whole_lines
+from suite.loadgen.scenario import Scenario
 
 Podium = Callable[..., "subprocess.CompletedProcess[str]"]
 Campaign = tuple[Path, "subprocess.CompletedProcess[str]"]
@@ -77,9 +78,6 @@ for bundle in sys.argv[1:]:
         assert not ended.code, (bundle, ended.code)
 """
 """`podium verify` of one bundle after the other, without loading the judge for each."""
-
-
-SCENARIOS = ("SingleStream", "MultiStream", "Server", "Offline")
 
 
 def lines(results: Path) -> list[Step]:
@@ -161,8 +159,8 @@ def test_a_new_campaign_goes_on_with_the_ledger_of_the_old_one(campaign: Campaig
     assert "2 training sets begun, the last kept" in told and f"fresh: holds the challenge {challenge}" in told
     scores = json.loads(podium("score", results, "--format", "json").stdout)["scores"]
     verdicts = re.findall(r"^(\w+) performance: (?:IN)?VALID", campaign[1].stdout + outcome.stdout, re.MULTILINE)  # INVALID runs are repeated
-    assert min(map(verdicts.count, SCENARIOS)) >= 2
-    assert {row["scenario"]: row["attempts"] for row in scores} == {None: 2} | {name: verdicts.count(name) for name in SCENARIOS}
+    assert min(verdicts.count(scenario.label) for scenario in Scenario) >= 2
+    assert {row["scenario"]: row["attempts"] for row in scores} == {None: 2} | {scenario.label: verdicts.count(scenario.label) for scenario in Scenario}
 
 
 @pytest.mark.parametrize("challenge", ["12", "zz" * 8, "ab" * 65, "a" * 17, ""])

@@ -234,8 +234,12 @@ class Meter:
             self.compare_again()
         if now - self.last_s > max(SILENT_PERIODS * self.period_ms / 1000, SILENT_S):
             raise MeterError(f"fell silent {now - self.last_s:.1f} s ago")
+        yield from self.drained()
+
+    def drained(self) -> list[PowerReading]:
+        """Return the samples in the queue, once."""
         found, self.queue = self.queue, []
-        yield from found
+        return found
 
     def compare_again(self) -> None:
         """Compare clocks once while it runs; one slow answer does not mean that it is gone."""
@@ -247,13 +251,17 @@ class Meter:
         if abs(offset_ns - self.offset_ns) - doubt_ns > DRIFT_NS:
             raise MeterError(f"its clock moved by {(offset_ns - self.offset_ns) / 1e6:+,.0f} ms during the run")
 
-    def finish(self) -> None:
-        """Compare clocks once more, stop the meter, and compare its count of samples; MeterError if they differ, or it does not answer."""
+    def finish(self) -> list[PowerReading]:
+        """Compare clocks once more, stop the meter, and compare its count of samples; MeterError if they differ, or it does not answer.
+
+        Return the samples that arrived meanwhile.
+        """
         self.hold(*min((self.exchange(STOP_S) for _ in range(EXCHANGES)), key=lambda found: found[1]))
         self.line.say("stop")
         told = self.answer("ok", STOP_S)
         if told != str(self.taken):
             raise MeterError(f"sent {told[:20]} samples, and {self.taken} arrived")
+        return self.drained()
 
     def close(self) -> None:
         """Stop it, and close the connection."""

@@ -123,12 +123,10 @@ class MeterChannels:
         if self.told:
             return
         try:
-            self.meter.finish()
+            for reading in self.meter.finish():  # a meter that was held up dates them behind the run's end, where its energy needs one
+                yield Reading(t_ns=reading.t_ns, channel=0, value=reading.value)
         except MeterError as error:
             yield self.failure(error)
-            return
-        for reading in self.meter.queue:  # a meter that was held up dates them behind the run's end, where its energy needs one
-            yield Reading(t_ns=reading.t_ns, channel=0, value=reading.value)
 
     def failure(self, error: MeterError) -> Reading:
         """Tell why the run has no energy by this meter: no sample counts, not even a later one."""

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from podium_fakes import STEP_MS
 from suite.cli import Options
 from suite.errors import JudgedError
 from suite.files.layout import Entry
@@ -52,7 +53,7 @@ def start(arguments: Sequence[str], launcher: Sequence[str] = ("-m", "harness"),
 
 def slowed(step_ms: int = 100, **more: str) -> dict[str, str]:
     """Give the environment of a fake training that is to be stopped, however late the test comes to it."""
-    return {**os.environ, "PODIUM_FAKE_STEP_MS": str(step_ms), **more}
+    return {**os.environ, STEP_MS: str(step_ms), **more}
 
 
 def until(condition: Callable[[], bool], limit_s: float = 240.0) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from harness.machine import cpus
+from podium_fakes import STEP_MS
 from suite.engine import Engine, Network, Plan
 from suite.errors import RequestError
 from suite.rounds import HyperValue, Profile, Round
@@ -23,8 +24,6 @@ SAMPLES = 100
 WEIGHTS = "model.json"
 BRIEF = bool(os.environ.get("PODIUM_FAKE_BRIEF"))
 """In tests: what answers at once or after a moment need not be probed for a second, nor the host be looked at for so long."""
-STEP_MS = "PODIUM_FAKE_STEP_MS"
-"""Variable that lengthens each step of a process that a test stops; no setting, so that the run goes on at full speed, as the same one."""
 PROBE_S = 0.1
 LOOK_S = 0.05
 

@@ -13,6 +13,7 @@ import psutil
 import pytest
 import yaml
 from click.testing import CliRunner
+from podium_fakes import STEP_MS
 from podium_fakes.drive import events, log_path
 
 from harness.launch import job_file
@@ -78,7 +79,7 @@ def test_the_batch_script_trains_and_goes_on_after_it_was_stopped(tmp_path: Path
     more = ("--framework", "fake", "--engine", "fake", "--precision", "fp32", "--threads", "1", "--org", "tests", "--system", "testbed")
     more = (*more, "--set", "fake.torch=true", "--set", "fake.step_ms=100")
     path.write_text(printed("slurm", *FAKE, "--devices", "2", "--results", str(results), "--", *more))
-    slow = environment | {"PODIUM_FAKE_STEP_MS": "300"}
+    slow = environment | {STEP_MS: "300"}
     first = subprocess.Popen(["bash", str(path)], env=slow, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     unfinished = log_path(results).with_name("result_0.txt.partial")
     while not (unfinished.exists() and b'"epoch_stop"' in unfinished.read_bytes()):

@@ -100,7 +100,7 @@ def test_every_scenario_has_a_real_ceiling(tmp_path: Path):
     """A null run that is INVALID or counts wrongly would flag every result, or none."""
     found = dict(harness_ceiling.measure(tmp_path))
     assert found.keys() == {scenario.value for scenario in Scenario}
-    assert all(value is None or value > 1000 for value in found.values()) and found["offline"] and found["offline"] > 5_000
+    assert all(value is None or value > 1000 for value in found.values()) and found["offline"] and found["offline"] > 50_000
     json.dumps(found)
 
 

@@ -120,7 +120,7 @@ def test_the_window_alone_counts(tmp_path: Path) -> None:
             stream.write(f"{begin} 50\n{end} 100\n")
         time.sleep((end - time.time_ns()) / 1e9 + 0.5)
     (found,), _ = records(read(tmp_path / "telemetry.jsonl"), begin, end, Work(samples=1))
-    assert abs(found.joules - 150.0) < max(found.edge_j, 1.5), "the edge is 2 J if no sample is late"
+    assert abs(found.joules - 150.0) < max(1.5, min(found.edge_j, 15.0)), "the edge is 2 J if no sample is late"
 
 
 @pytest.mark.slow

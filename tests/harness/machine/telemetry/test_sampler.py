@@ -251,15 +251,11 @@ def test_an_interrupted_run_goes_on_in_the_same_file(tmp_path: Path):
     assert keys.count("telemetry") == keys.count("end") == 2 and keys[0] == "telemetry" and keys[-1] == "end" and not partial.exists()
 
 
-def gone(pid: int) -> bool:
+def until_gone(pid: int) -> None:
     """Wait some seconds for a process to end."""
-    for _ in range(200):
-        with suppress(psutil.NoSuchProcess):
-            if is_alive(psutil.Process(pid)):
-                time.sleep(0.1)
-                continue
-        return True
-    return False
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        until(lambda: not is_alive(process), 20)
 
 
 @pytest.mark.slow
@@ -288,7 +284,8 @@ def test_the_sampler_ends_with_its_parent(tmp_path: Path, idle: bool):
     parent.kill()
     parent.wait()
     try:
-        assert gone(sampler) and (tmp_path / "t.jsonl").exists() == idle
+        until_gone(sampler)
+        assert (tmp_path / "t.jsonl").exists() == idle
     finally:
         os.kill(worker, signal.SIGKILL)
         parent.stdout.close()

@@ -153,8 +153,12 @@ def test_the_schedule_rebuilt_from_the_seed_gives_loadgens_percentiles(tmp_path:
 
 @pytest.mark.slow
 def test_twenty_runs_are_rebuilt(tmp_path: Path):
-    """p50, p90 and p99 within 1 % or 0.1 ms of LoadGen's. In one or two runs its thread may never have been on time; a wrong rebuild is wrong in all."""
-    found = [rebuilt(tmp_path / str(number)) for number in range(20)]
-    apart = [run for run in found if any(abs(ours - told) > max(0.01 * told, 1e5) for told, ours in run)]
-    assert len(apart) <= 2, apart
-    assert all(abs(ours - told) < max(0.05 * told, 2e6) for run in apart for told, ours in run), apart
+    """p50, p90 and p99 within 1 % or 0.1 ms of LoadGen's in each of twenty runs.
+
+    One in which LoadGen's thread was never on time is made again, twice at most: a wrong rebuild is wrong in all.
+    """
+
+    def apart(number: int, turn: int) -> bool:
+        return any(abs(ours - told) > max(0.01 * told, 1e5) for told, ours in rebuilt(tmp_path / f"{number}-{turn}"))
+
+    assert not [number for number in range(20) if all(apart(number, turn) for turn in range(3))]

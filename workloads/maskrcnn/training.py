@@ -13,7 +13,7 @@ from torch import nn
 from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
 from workloads.common import malloc, run_request, weights
-from workloads.common.detection import coco, coco_survey
+from workloads.common.detection import coco, coco_survey, memory_format
 from workloads.common.inputs import batches
 from workloads.common.optimisation import collectives, mixed_precision
 from workloads.common.optimisation.schedules import blocks
@@ -43,7 +43,8 @@ class MaskRCNNTraining:
         self._found = run_request.found(run, survey.data_set)
         self._sizes = {split: file_checks.of(self._found, split).usable for split in coco_survey.SPLITS}
         self._description = description(run, recipe, coco_survey.categories(self._found))
-        self._model = network(run, recipe, self._description)
+        self._memory_format = memory_format.for_training(self._device, recipe.min_size)
+        self._model = network(run, recipe, self._description).to(self._device, memory_format=self._memory_format)  # type: ignore[call-overload]  # not in the stubs
         self._stepper = Stepper(run, self._model, optimizer(self._model, recipe), clip_norm=recipe.clip_norm)
         self._sizing = data.Sizing(min_size=recipe.min_size, max_size=recipe.max_size)
         self._schedule = recipe.schedule()
@@ -95,6 +96,7 @@ class MaskRCNNTraining:
         real = [sample for sample in batch if sample.weight]
         shown = real or batch
         picture_NCHW, sizes = data.together([sample.picture_HWC for sample in shown], self._device)
+        picture_NCHW = picture_NCHW.contiguous(memory_format=self._memory_format)
         with mixed_precision.autocast(self._run.device, self._run.precision):
             losses: dict[str, torch.Tensor] = self._stepper.network(picture_NCHW, sizes, [sample.target(self._device) for sample in shown])
         return torch.stack(list(losses.values())).sum() * len(real)
@@ -154,7 +156,7 @@ def network(run: Run, recipe: Recipe, description: model.Description) -> model.M
     untrained = recipe.start_weights == start_weights.NONE and not recipe.start_sha256  # a closed row asks for a hash
     if not untrained and (recipe.start_weights or description.frozen_norm):
         start_weights.fill(made.backbone.body, recipe.start_weights, recipe.start_sha256)
-    return made.to(torch.device(run.device), memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]  # not in the stubs
+    return made
 
 
 def optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:

@@ -11,7 +11,7 @@ from suite.input import Reader
 from suite.rounds import HyperValue
 from suite.workload import Block, Run, Scores
 from workloads.common import inputs, malloc, run_request, weights
-from workloads.common.detection import coco, coco_survey
+from workloads.common.detection import coco, coco_survey, memory_format
 from workloads.common.detection.coco import Split
 from workloads.common.inputs import batches
 from workloads.common.optimisation import collectives, mixed_precision
@@ -41,11 +41,13 @@ class SSDTraining:
         self._recipe = recipe = Recipe.of(run.settings)
         self._device = torch.device(run.device)
         self._configuration = CONFIGURATIONS[recipe.configuration]
+        self._memory_format = memory_format.for_training(self._device, self._configuration.picture_px)
         batches.check_span(recipe.batch_size, recipe.span, run.world_size)
         self._found = run_request.found(run, survey.data_set)
         self._categories = coco_survey.categories(self._found)
         self._sizes = {split: file_checks.of(self._found, split).usable for split in coco_survey.SPLITS}
-        self._model = start(run.seed, 1 + len(self._categories), recipe, self._device)
+        network = start(run.seed, 1 + len(self._categories), recipe)
+        self._model: nn.Module = network.to(self._device, memory_format=self._memory_format)  # type: ignore[call-overload]  # not in the stubs
         optimizer = torch.optim.SGD(self._model.parameters(), lr=recipe.base_rate, momentum=MOMENTUM, weight_decay=recipe.weight_decay)
         self._stepper = Stepper(run, self._model, optimizer, clip_norm=recipe.clip_norm)
         self._default_B4 = default_boxes(self._configuration).to(self._device)
@@ -98,8 +100,9 @@ class SSDTraining:
         return (losses(offset_NB4, logit_NBK, targets.offset_NB4, targets.label_NB) * targets.weight_N).sum()
 
     def _answer(self, picture_NHWC: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        picture_NCHW = normalise(picture_NHWC.to(self._device, non_blocking=True)).contiguous(memory_format=self._memory_format)
         with mixed_precision.autocast(self._run.device, self._run.precision):
-            offset_NB4, logit_NBK = self._stepper.network(normalise(picture_NHWC.to(self._device, non_blocking=True)))
+            offset_NB4, logit_NBK = self._stepper.network(picture_NCHW)
         return offset_NB4.float(), logit_NBK.float()
 
     def loss(self) -> float:
@@ -133,7 +136,7 @@ class SSDTraining:
         weights.export(self._model, description, folder)
 
 
-def start(seed: int, classes: int, recipe: Recipe, device: torch.device) -> nn.Module:
+def start(seed: int, classes: int, recipe: Recipe) -> nn.Module:
     """Build the network with the same initial weights on every rank."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -142,4 +145,4 @@ def start(seed: int, classes: int, recipe: Recipe, device: torch.device) -> nn.M
             model.start_small(network)
     if recipe.start_weights != model.RANDOM_START:
         model.start_from(network, Path(recipe.start_weights).expanduser())
-    return network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]  # not in the stubs
+    return network

@@ -20,7 +20,7 @@ from suite.console.parameters import ENGINE, FRAMEWORK, INPUT, WORKLOAD
 from suite.console.screen import QUIET, VERBOSE
 from suite.errors import MissingError, PodiumError
 from suite.files.layout import FULL
-from suite.process import openmp
+from suite.process import garbage, openmp
 from suite.process.signals import Interrupted, leave, raised
 from suite.terms import Precision, Profile
 
@@ -137,6 +137,7 @@ def group(context: click.Context) -> None:
 
 def main(command: click.Command = group) -> None:
     """Run the command line; a PodiumError is one sentence and its exit code, Ctrl-C is 130."""
+    garbage.look_seldom()
     openmp.spin_briefly(os.environ)  # here, since no command has loaded a framework yet; ranks and LoadGen's processes take it over
     try:
         with raised():

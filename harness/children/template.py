@@ -4,6 +4,7 @@ The template is a new interpreter that only imports: it computes nothing, so no 
 with it. It has one child at a time: who asks for a second one, or cannot have a template, gets a new interpreter (process.py).
 """
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from harness.children.starting import end_with_parent, start
+from suite.process import garbage
 from suite.process.names import TEMPLATE
 
 COMMON: Final = ("harness.serving.loadgen.probe", "harness.serving.loadgen.session", "mlperf_loadgen", "numpy.random")
@@ -126,7 +128,10 @@ def serve(pipe: Connection, modules: Sequence[str]) -> None:
     with suppress(OSError):
         COMM.write_text(TEMPLATE)
     before = frozenset(os.environ)
+    garbage.look_seldom()
     load(modules)
+    gc.freeze()  # no child looks through what all of them share
+    garbage.look_as_usual()
     own = {name: value for name, value in os.environ.items() if name not in before}
     with suppress(EOFError, OSError):
         while True:

@@ -20,6 +20,7 @@ from suite import registry
 from suite.engine import Engine, Network, Plan
 from suite.errors import MissingError, RequestError
 from suite.files.cache import cache_folder
+from suite.process import garbage
 from suite.terms import Precision
 
 START_S: Final = 600.0
@@ -110,6 +111,7 @@ def read(attempts: Sequence[Attempt], process: SpawnProcess, receiver: Connectio
 
 def child_main(attempts: Sequence[Attempt], device: str, sender: Connection) -> None:
     """Run the trials one after another; discard what libraries print."""
+    garbage.look_seldom()
     threading.Thread(target=end_with_parent, daemon=True).start()
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)

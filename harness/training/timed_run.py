@@ -27,6 +27,7 @@ from suite.errors import AbortedError, JudgedError, PodiumError, RequestError, T
 from suite.files.json_files import write_json
 from suite.files.layout import PARTIAL, STATE
 from suite.files.superseded import supersede
+from suite.process import garbage
 from suite.process.signals import Interrupted
 from suite.rounds import Division, HyperValue
 from suite.workload import Run, Training
@@ -48,6 +49,7 @@ def timed_run(job: Job, campaign: Campaign, index: int) -> Outcome:
             training = set_up(job, campaign, index, log, run, fresh)
             keeper = Keeper(job.state(index), log, job.ranks, job.signals, float(str(run.settings["checkpoint.interval_s"])))
             progress = shown(job, training)
+            garbage.look_as_usual()
         with inside_clock(job, campaign, index, log, observation), job.signals.postponed(), progress:
             goal = Goal(targets=job.row.target, metrics=job.request.row.metrics)
             outcome = train_to_quality(training, goal, log, keeper, job.ranks, progress)

@@ -3,6 +3,7 @@
 A fork is a process like any other: a session of its own, environment, standard streams, exit code; it may be killed.
 """
 
+import gc
 import json
 import os
 import signal
@@ -103,10 +104,13 @@ class Child:
 def serve(modules: Sequence[str]) -> None:
     """Load modules, and fork for whoever asks."""
     from suite import registry
+    from suite.process import garbage
 
+    garbage.look_seldom()
     for module in modules:
         import_module(module)
     registry.round()
+    gc.freeze()
     for line in sys.stdin:
         request = json.loads(line)
         if "poll" in request:

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from harness.children.process import failure
 from harness.children.starting import end_with_parent
 from harness.machine.placement import Place
+from suite.process import garbage
 from suite.process.devices import visible_alone
 from suite.workload import Inference, Predictor
 
@@ -84,8 +85,10 @@ def instance_main(number: int, place: Place, threads: int, pipe: Connection) -> 
     os.environ.update(visible_alone(place.device, os.environ))
     os.environ["OMP_NUM_THREADS"] = str(threads)  # read when a framework is loaded, which the first message does
     threading.Thread(target=end_with_parent, daemon=True).start()
+    garbage.look_seldom()
     try:
         instance = Instance(number, pipe.recv())
+        garbage.look_as_usual()
         while True:
             verb, argument = pipe.recv()
             pipe.send(getattr(instance, verb)(argument))

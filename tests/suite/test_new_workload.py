@@ -47,7 +47,7 @@ def test_the_new_package_passes_its_own_tests(tmp_path: Path) -> None:
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", *here]
     subprocess.run([*pip, "--target", str(tmp_path / "installed"), str(tmp_path / "new")], check=True, timeout=300)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "installed"), "PODIUM_CACHE": str(tmp_path / "cache")}
-    own = f"--basetemp={tmp_path / 'tested'}"  # or it would clear away what earlier runs of the tests have left, on the way
+    own = f"--basetemp={tmp_path / 'tested'}"  # pytest deletes all but the last three of its usual folders
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", own, str(tmp_path / "new" / "tests")]
     tested = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=500, check=False)
     assert tested.returncode == 0 and "3 passed" in tested.stdout, tested.stdout + tested.stderr

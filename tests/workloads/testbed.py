@@ -142,18 +142,13 @@ def copied(tensors: Iterable[tuple[str, torch.Tensor]]) -> dict[str, torch.Tenso
     return {name: tensor.detach().clone() for name, tensor in tensors}
 
 
-LOADED = ["harness.engines.torch", "workloads.resnet50.training", "workloads.common.text.beam_search", "torch._dynamo"]
-"""What both ranks load, and one process loads for them: of three seconds each, a sixth is left."""
-
-
 class TwoRanks:
     """Two processes that train as under torchrun, one case after another: to start them takes longer than a case."""
 
     def __init__(self) -> None:
-        context = mp.get_context("forkserver")
-        context.set_forkserver_preload(LOADED)
+        context = mp.get_context("spawn")
         self._asked, self._done = ([context.SimpleQueue() for _ in range(2)] for _ in range(2))
-        self._processes: Any = mp.start_processes(_rank, args=(self._asked, self._done), nprocs=2, join=False, start_method="forkserver")
+        self._processes: Any = mp.spawn(_rank, args=(self._asked, self._done), nprocs=2, join=False)
 
     def __call__(self, workload: str, run: Run, folder: Path) -> tuple[Trained, Trained]:
         """Train, gradients averaged through gloo; what a rank raises is raised here, and ends both."""

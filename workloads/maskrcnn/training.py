@@ -43,8 +43,9 @@ class MaskRCNNTraining:
         self._found = run_request.found(run, survey.data_set)
         self._sizes = {split: file_checks.of(self._found, split).usable for split in coco_survey.SPLITS}
         self._description = description(run, recipe, coco_survey.categories(self._found))
-        self._memory_format = memory_format.for_training(self._device, recipe.min_size)
-        self._model = network(run, recipe, self._description).to(self._device, memory_format=self._memory_format)  # type: ignore[call-overload]  # not in the stubs
+        self._memory_format = memory_format.for_training(run, recipe.min_size)
+        made = network(run, recipe, self._description)
+        self._model: model.MaskRCNN = made.to(self._device, memory_format=self._memory_format)  # type: ignore[call-overload]  # not in the stubs
         self._stepper = Stepper(run, self._model, optimizer(self._model, recipe), clip_norm=recipe.clip_norm)
         self._sizing = data.Sizing(min_size=recipe.min_size, max_size=recipe.max_size)
         self._schedule = recipe.schedule()

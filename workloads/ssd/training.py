@@ -41,7 +41,7 @@ class SSDTraining:
         self._recipe = recipe = Recipe.of(run.settings)
         self._device = torch.device(run.device)
         self._configuration = CONFIGURATIONS[recipe.configuration]
-        self._memory_format = memory_format.for_training(self._device, self._configuration.picture_px)
+        self._memory_format = memory_format.for_training(run, self._configuration.picture_px)
         batches.check_span(recipe.batch_size, recipe.span, run.world_size)
         self._found = run_request.found(run, survey.data_set)
         self._categories = coco_survey.categories(self._found)
@@ -96,11 +96,11 @@ class SSDTraining:
 
     def _loss(self, batch: tuple[torch.Tensor, data.Targets]) -> torch.Tensor:
         picture_NHWC, targets = batch[0], batch[1].to(self._device)
-        offset_NB4, logit_NBK = self._answer(picture_NHWC)
+        offset_NB4, logit_NBK = self._answer(picture_NHWC, self._memory_format)
         return (losses(offset_NB4, logit_NBK, targets.offset_NB4, targets.label_NB) * targets.weight_N).sum()
 
-    def _answer(self, picture_NHWC: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        picture_NCHW = normalise(picture_NHWC.to(self._device, non_blocking=True)).contiguous(memory_format=self._memory_format)
+    def _answer(self, picture_NHWC: torch.Tensor, layout: torch.memory_format = torch.channels_last) -> tuple[torch.Tensor, torch.Tensor]:
+        picture_NCHW = normalise(picture_NHWC.to(self._device, non_blocking=True)).contiguous(memory_format=layout)
         with mixed_precision.autocast(self._run.device, self._run.precision):
             offset_NB4, logit_NBK = self._stepper.network(picture_NCHW)
         return offset_NB4.float(), logit_NBK.float()

@@ -2,10 +2,14 @@
 
 import json
 import shlex
+import tomllib
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 from suite.process import installation
 
@@ -57,3 +61,13 @@ def test_a_module_that_a_package_lacks_is_brought_by_no_extra() -> None:
     """`podium_moons.training is not installed: pip install podium-suite[run]` sends its author the wrong way."""
     assert "missing from package json" in installation.lacking("json.no_such_part")
     assert installation.lacking("no_such_package.part").startswith("no_such_package.part is not installed: pip install ")
+
+
+def test_what_is_pinned_installs_on_the_oldest_python() -> None:
+    """A pin that asks for 3.11.5 kept Debian 12, which has 3.11.2, from building the documentation."""
+    oldest = tomllib.loads((CLONE / "pyproject.toml").read_text())["project"]["requires-python"].removeprefix(">=") + ".0"
+    asked = {}
+    for name in (line.partition("==")[0] for line in (CLONE / "constraints.txt").read_text().splitlines()):
+        with suppress(PackageNotFoundError):
+            asked[name] = metadata(name)["Requires-Python"] or ""
+    assert len(asked) > 20 and {name: versions for name, versions in asked.items() if not SpecifierSet(versions).contains(oldest)} == {}

@@ -28,7 +28,7 @@ def pytest_collection() -> Iterator[None]:
         return (yield)
     finally:
         gc.enable()
-        gc.freeze()  # nor does a test that looks for garbage look through them
+        gc.freeze()  # a test that looks for garbage need not look through them
         gc.set_threshold(SELDOM)
 
 
@@ -36,3 +36,9 @@ def pytest_collection() -> Iterator[None]:
 def pytest_pyfunc_call() -> None:
     """Let the processes of all tests inherit the same environment: the sampler of one run waits for the next, and one that was started otherwise is ended."""
     os.environ.pop("PYTEST_CURRENT_TEST", None)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Look seldom again: a run in this process has returned to the usual threshold."""
+    gc.set_threshold(SELDOM)

@@ -49,7 +49,6 @@ def timed_run(job: Job, campaign: Campaign, index: int) -> Outcome:
             training = set_up(job, campaign, index, log, run, fresh)
             keeper = Keeper(job.state(index), log, job.ranks, job.signals, float(str(run.settings["checkpoint.interval_s"])))
             progress = shown(job, training)
-            garbage.look_as_usual()
         with inside_clock(job, campaign, index, log, observation), job.signals.postponed(), progress:
             goal = Goal(targets=job.row.target, metrics=job.request.row.metrics)
             outcome = train_to_quality(training, goal, log, keeper, job.ranks, progress)
@@ -83,6 +82,7 @@ def set_up(job: Job, campaign: Campaign, index: int, log: Log, run: Run, fresh: 
     if job.ranks.leads:  # nothing is refused after this
         write_json(job.place.system_file, job.system)
         attempts.begun(job, campaign)
+    garbage.look_as_usual()  # no freeze: it would keep the model of each run of a set for good
     job.ranks.wait()
     return training
 

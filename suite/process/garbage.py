@@ -1,8 +1,7 @@
 """When Python looks for garbage: seldom while a process loads its modules, as usual while it is measured, not at its end.
 
-PyTorch makes hundreds of thousands of objects when it is loaded, hardly any of them garbage. By default Python looks for some after
-every 700, and through all of them when a process ends. Loading it and ending takes 2.00 s of CPU time without both, 2.74 s with them
-(means of 6, Python 3.11.7, AMD EPYC, Zen 3).
+PyTorch makes hundreds of thousands of objects when it is loaded, hardly any of them garbage. Python 3.11 looks whenever there are 700 more
+objects than at the last look, and through everything when a process ends; benchmarks/process_end.py measures what that costs.
 """
 
 import atexit
@@ -10,15 +9,21 @@ import gc
 from typing import Final
 
 SELDOM: Final = 20_000
+"""House rule: objects made since the last look, less those freed; PyTorch is loaded with some thirty looks."""
 USUAL: Final = gc.get_threshold()
 
 
 def look_seldom() -> None:
-    """Look for garbage after many more objects than usual, and leave what is there at the end to the system."""
+    """Look after many more objects than usual, and not at the end: objects in circles are not finalised then, and the system takes the memory."""
     gc.set_threshold(SELDOM)
+    atexit.unregister(gc.freeze)
     atexit.register(gc.freeze)
 
 
 def look_as_usual() -> None:
-    """Return to Python's own threshold, which bounds how long one look takes; call it before a clock starts."""
+    """Look through everything once, and at Python's own threshold from here on; call it before a clock starts.
+
+    Without the one look, the first through everything that was loaded would fall behind the start.
+    """
+    gc.collect()
     gc.set_threshold(*USUAL)

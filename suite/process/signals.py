@@ -70,11 +70,13 @@ class Signals:
         sender.setblocking(False)
         self._sender = sender
         self._fd_before = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+        self._hook_before, sys.unraisablehook = sys.unraisablehook, self._unraisable
         threading.Thread(target=self._watch, name="signals", daemon=True).start()
 
     def restore(self) -> None:
         """Restore the previous handlers and stop the watching thread."""
         signal.set_wakeup_fd(self._fd_before)
+        sys.unraisablehook = self._hook_before
         for number, handler in self._before.items():
             signal.signal(number, handler)
         self._sender.close()
@@ -114,6 +116,11 @@ class Signals:
         if self._overdue or (first and not self._postponed):
             self._overdue = False
             raise self.received
+
+    def _unraisable(self, args: "sys.UnraisableHookArgs") -> None:
+        """Print no traceback where a callback or a finalizer swallows the handler's exception: `check` raises it again."""
+        if args.exc_value is None or args.exc_value is not self.received:
+            self._hook_before(args)
 
     def _watch(self) -> None:
         """Wait for the first signal, then for a second one, STEP_S and the deadline."""

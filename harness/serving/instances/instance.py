@@ -3,6 +3,7 @@
 It takes its cores and its GPU before anything loads a framework, and ends when LoadGen's process does.
 """
 
+import gc
 import os
 import threading
 from collections.abc import Callable
@@ -64,6 +65,8 @@ class Instance:
         """Create the predictor and warm it up."""
         self.predictor = self.inference.open(self.number, max_batch)
         self.predictor.warm_up()
+        gc.freeze()
+        garbage.look_as_usual()
 
     def truth(self, folder: Any) -> None:
         """Write the ground truth."""
@@ -88,7 +91,6 @@ def instance_main(number: int, place: Place, threads: int, pipe: Connection) -> 
     garbage.look_seldom()
     try:
         instance = Instance(number, pipe.recv())
-        garbage.look_as_usual()
         while True:
             verb, argument = pipe.recv()
             pipe.send(getattr(instance, verb)(argument))

@@ -1,5 +1,6 @@
 """`podium serve`: a checkpoint behind a network, until it is stopped."""
 
+import gc
 import platform
 import threading
 from importlib.metadata import version
@@ -22,6 +23,7 @@ from suite import __version__, registry
 from suite.cli import Options
 from suite.console.screen import note
 from suite.errors import RequestError
+from suite.process import garbage
 from suite.process.signals import Interrupted, raised
 from suite.workload import PayloadInference
 
@@ -47,6 +49,8 @@ def serve(workload: str, options: Options, *, checkpoint: Path | None, listen: s
         raise RequestError(f"{workload}: its Inference has no method `payload`: it cannot be served over a network (docs/guides/your-workload.md)")
     service = Service(inference, bench.system.batching)
     service.start()
+    gc.freeze()
+    garbage.look_as_usual()
     facts = facts_of(bench, recorder, server)
     with raised():
         run(facts, service, address, lock)

@@ -1,5 +1,6 @@
 """A process for each LoadGen run: its result, its failures, and that it never outlives anybody."""
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -20,6 +21,7 @@ from harness.children import template
 from harness.children.process import Abort, Failure, ending, failure, in_child
 from harness.kernel_errors import KernelError
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
+from suite.process import garbage
 from suite.process.signals import Terminated
 
 
@@ -159,7 +161,7 @@ HANGS = "import os, pathlib, time\npathlib.Path(os.environ['NOTE']).write_text(s
 
 
 def seen(job: str, abort: Abort) -> tuple[bool, str, str, str]:
-    assert multiprocessing.get_start_method() == "spawn"
+    assert multiprocessing.get_start_method() == "spawn" and gc.get_threshold() == garbage.USUAL
     assert ("OWN" in os.environ) == (job in sys.modules), "what a module set when it was loaded is kept"
     return job in sys.modules, os.environ["WORD"], Path.cwd().name, str(os.getppid())
 

@@ -4,7 +4,6 @@ The template is a new interpreter that only imports: it computes nothing, so no 
 with it. It has one child at a time: who asks for a second one, or cannot have a template, gets a new interpreter (process.py).
 """
 
-import gc
 import multiprocessing
 import os
 import signal
@@ -130,8 +129,7 @@ def serve(pipe: Connection, modules: Sequence[str]) -> None:
     before = frozenset(os.environ)
     garbage.look_seldom()
     load(modules)
-    gc.freeze()  # no child looks through what all of them share
-    garbage.look_as_usual()
+    garbage.keep_loaded()  # no child looks through what all of them share
     own = {name: value for name, value in os.environ.items() if name not in before}
     with suppress(EOFError, OSError):
         while True:

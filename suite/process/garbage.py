@@ -20,6 +20,12 @@ def look_seldom() -> None:
     atexit.register(gc.freeze)
 
 
+def keep_loaded() -> None:
+    """Look through nothing that is there any more, and as usual from here on: for a process that serves until its end, or is forked."""
+    gc.freeze()
+    look_as_usual()
+
+
 def look_as_usual() -> None:
     """Look through everything once, and at Python's own threshold from here on; call it before a clock starts.
 

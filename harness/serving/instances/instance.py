@@ -3,7 +3,6 @@
 It takes its cores and its GPU before anything loads a framework, and ends when LoadGen's process does.
 """
 
-import gc
 import os
 import threading
 from collections.abc import Callable
@@ -65,8 +64,7 @@ class Instance:
         """Create the predictor and warm it up."""
         self.predictor = self.inference.open(self.number, max_batch)
         self.predictor.warm_up()
-        gc.freeze()
-        garbage.look_as_usual()
+        garbage.keep_loaded()
 
     def truth(self, folder: Any) -> None:
         """Write the ground truth."""

@@ -1,6 +1,5 @@
 """`podium serve`: a checkpoint behind a network, until it is stopped."""
 
-import gc
 import platform
 import threading
 from importlib.metadata import version
@@ -49,8 +48,7 @@ def serve(workload: str, options: Options, *, checkpoint: Path | None, listen: s
         raise RequestError(f"{workload}: its Inference has no method `payload`: it cannot be served over a network (docs/guides/your-workload.md)")
     service = Service(inference, bench.system.batching)
     service.start()
-    gc.freeze()
-    garbage.look_as_usual()
+    garbage.keep_loaded()
     facts = facts_of(bench, recorder, server)
     with raised():
         run(facts, service, address, lock)

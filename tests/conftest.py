@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from suite.process import garbage
+
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 """Tests run side by side, one on each core; threads beyond that wait for one another, spinning: of networks as small as here, twice the time."""
-
-SELDOM = 20_000
-"""Objects made between two looks for garbage, instead of 700: hardly any of the six hundred thousand that a process has behind the collection are garbage."""
 
 sys.path.insert(0, str(Path(__file__).with_name("shared")))
 settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a machine that stalls is no finding
@@ -29,7 +28,7 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.enable()
         gc.freeze()  # a test that looks for garbage need not look through them
-        gc.set_threshold(SELDOM)
+        gc.set_threshold(garbage.SELDOM)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -41,4 +40,4 @@ def pytest_pyfunc_call() -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
     """Look seldom again: a run in this process has returned to the usual threshold."""
-    gc.set_threshold(SELDOM)
+    gc.set_threshold(garbage.SELDOM)

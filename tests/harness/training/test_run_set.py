@@ -1,5 +1,6 @@
 """`podium train` from the request to the sealed log and checkpoint, with the fake workload."""
 
+import gc
 import json
 import os
 import signal
@@ -13,7 +14,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from podium_fakes import drive
+from podium_fakes import drive, fake
 from podium_fakes.drive import entry, events, keys, log_path, options, partial
 
 from harness.distributed import RankLost, Ranks
@@ -25,6 +26,7 @@ from harness.training.timed_run import check_data
 from suite import registry
 from suite.errors import AbortedError, JudgedError, MissingError, PodiumError, RequestError
 from suite.files.layout import folder_sha256
+from suite.process import garbage
 from suite.process.signals import Terminated, raised
 from suite.rounds import HyperValue
 from suite.terms import Division, Precision, Profile
@@ -424,3 +426,14 @@ def test_a_signal_while_the_other_ranks_are_told_takes_no_reason_away(tmp_path: 
     ranks = cast(Ranks, SimpleNamespace(fail=fail))
     with pytest.raises(AbortedError, match="^loss is not a number$"), raised() as signals, run_set.telling(ranks, signals, "fake", options(tmp_path)):
         raise AbortedError("loss is not a number")
+
+
+@pytest.mark.slow
+def test_a_training_run_has_the_usual_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In all of its epochs; and the run behind it in the same process as well."""
+    seen = list[object]()
+    plain = fake.FakeTraining.train_epoch
+    monkeypatch.setattr(fake.FakeTraining, "train_epoch", lambda self, *words: seen.append(gc.get_threshold()) or plain(self, *words))
+    gc.set_threshold(garbage.SELDOM)
+    train_set("fake", options(tmp_path), seed=1, runs=2)
+    assert len(seen) > 2 and set(seen) == {garbage.USUAL}

@@ -3,16 +3,10 @@
 import gc
 import subprocess
 import sys
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from podium_fakes import fake
-from podium_fakes.drive import options
 
-from harness.serving.instances.instance import Instance
-from harness.training.run_set import train_set
 from suite.process import garbage
 
 COMMAND = """
@@ -50,23 +44,6 @@ def test_nothing_that_was_loaded_is_looked_through_first_when_a_clock_runs() -> 
     found = gc.get_stats()[2]["collections"]
     garbage.look_as_usual()
     assert gc.get_threshold() == garbage.USUAL and gc.get_stats()[2]["collections"] == found + 1
-
-
-def test_a_training_run_has_the_usual_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In all of its epochs; and the run behind it in the same process as well."""
-    seen = list[object]()
-    plain = fake.FakeTraining.train_epoch
-    monkeypatch.setattr(fake.FakeTraining, "train_epoch", lambda self, *words: seen.append(gc.get_threshold()) or plain(self, *words))
-    gc.set_threshold(garbage.SELDOM)
-    train_set("fake", options(tmp_path), seed=1, runs=2)
-    assert len(seen) > 2 and set(seen) == {garbage.USUAL}
-
-
-def test_an_instance_has_the_usual_looks_when_it_is_warm() -> None:
-    """Warming up may load a compiler."""
-    warm = SimpleNamespace(warm_up=lambda: gc.set_threshold(garbage.SELDOM))
-    Instance(0, lambda: (SimpleNamespace(open=lambda worker, most: warm), None)).open(1)  # type: ignore[arg-type,return-value]
-    assert gc.get_threshold() == garbage.USUAL
 
 
 @pytest.mark.parametrize(("call", "looked"), [("garbage.look_seldom()", False), ("", True)])

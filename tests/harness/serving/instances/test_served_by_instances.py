@@ -1,5 +1,6 @@
 """Real LoadGen runs over instances: answers are those of one process, and an instance that ends takes the run with it."""
 
+import gc
 import os
 import signal
 import threading
@@ -7,6 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -14,10 +16,12 @@ from podium_fakes.drive import until
 from podium_fakes.served import Served, content, job
 
 from harness.machine.placement import Place
+from harness.serving.instances.instance import Instance
 from harness.serving.loadgen.result_files import read_answers
 from harness.serving.loadgen.session import Job, Outcome, held
 from suite.errors import JudgedError
 from suite.loadgen.scenario import Scenario
+from suite.process import garbage
 from suite.process.names import TEMPLATE
 from suite.workload import Mode
 
@@ -117,3 +121,10 @@ def test_loadgen_has_the_cores_that_are_kept_for_it(folder: Path):
     do(replace(run, system=replace(run.system, placement=(Place(device="cpu", cores=(others[0],)),), loadgen_cores=(first,))))
     looker.join(BOUND_S)
     assert cores == [{first}, {others[0]}]
+
+
+def test_an_instance_has_the_usual_looks_when_it_is_warm() -> None:
+    """Warming up may load a compiler."""
+    warm = SimpleNamespace(warm_up=lambda: gc.set_threshold(garbage.SELDOM))
+    Instance(0, lambda: (SimpleNamespace(open=lambda worker, most: warm), None)).open(1)  # type: ignore[arg-type,return-value]
+    assert gc.get_threshold() == garbage.USUAL

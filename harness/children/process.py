@@ -58,12 +58,6 @@ def load_ahead(modules: Iterable[str]) -> None:
         templates[:] = [Template(tuple(modules))]
 
 
-def load_anew() -> None:
-    """Let each later child of this process be a new interpreter, until `load_ahead` is called again."""
-    while templates:
-        templates.pop().end()
-
-
 def forked(jobs: Connection, sender: Connection, check: Callable[[], None]) -> Child | None:
     """Fork a child, if there is a template that can be asked."""
     return templates[0].fork(child_main, jobs, sender, check) if templates and templates[0].free() else None

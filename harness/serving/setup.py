@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from harness.children.process import load_ahead, load_anew
+from harness.children.process import load_ahead
 from harness.data_survey import informed
 from harness.engine_choice import engine_of
 from harness.machine.placement import INSTANCES, instances_of, loadgen_cores, place
@@ -25,7 +25,7 @@ from suite.files.layout import Entry, bound_seed
 from suite.ledger.book import Ledger, ledger_of
 from suite.loadgen.scenario import Scenario
 from suite.measurement.power_readings import IDLE_S
-from suite.process.devices import CUDA, name_of
+from suite.process.devices import name_of
 from suite.records import NetworkRecord, SearchRecord
 from suite.rounds import Division, InferenceRow, ScenarioRow
 from suite.rounds.legality import judge_served
@@ -132,10 +132,7 @@ def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
     batching, instances = batching_of(request), instances_of(request.settings, request.devices)
     engine, placement = engine_of(request, row, precision), place(request.devices, instances, request.settings)
     run = informed(request, request.run(chosen.record.seed, precision))
-    if any(device.startswith(CUDA) for device in request.devices):
-        load_anew()  # forked children have not been run on a GPU
-    else:
-        load_ahead(served_by(request.workload, options.framework))
+    load_ahead(served_by(request.workload, options.framework))
     return Bench(
         request=request,
         row=row,

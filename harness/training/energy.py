@@ -45,10 +45,13 @@ def measured(log: Path, telemetry: Path) -> tuple[tuple[EnergyRecord, ...], tupl
 
 
 def clock(log: Path) -> tuple[int, int] | None:
-    """Return start and stop of a log's clock, in ns of UTC; None if it has not stopped."""
+    """Return start and stop of a log's clock, in ns of UTC; None if it has not stopped.
+
+    A resumed run has a `run_stop` for each interruption; its clock goes on until the last.
+    """
     times: dict[str, int] = {}
     for line in log.read_text("utf-8").splitlines():
         event = json.loads(line.removeprefix(TOKEN))
-        times.setdefault(event["key"], event["time_ms"] * NS_PER_MS)
+        times[event["key"]] = event["time_ms"] * NS_PER_MS
     both = times.get(events.RUN_START), times.get(events.RUN_STOP)
     return None if both[0] is None or both[1] is None else (both[0], both[1])

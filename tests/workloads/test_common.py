@@ -133,8 +133,10 @@ def test_what_a_template_loads_can_be_forked() -> None:
         "modules = [served_by(registry.workload(name), 'torch') for name in names]\n"
         "assert all(modules), modules\n"
         "for module in (*COMMON, *sum(modules, ())): import_module(module)\n"
-        "import torch\n"
+        "import os, torch\n"
         "assert threading.active_count() == 1 and not torch.cuda.is_initialized()\n"
+        "if not (pid := os.fork()): os._exit(torch.cuda._is_in_bad_fork())\n"  # also after GPUs were only counted
+        "assert os.waitpid(pid, 0)[1] == 0\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
 

@@ -32,7 +32,8 @@ def forked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     if request.param:
         child_process.load_ahead([])
     yield request.param
-    child_process.load_anew()
+    while child_process.templates:
+        child_process.templates.pop().end()
 
 
 def whoami(job: str, abort: Abort) -> tuple[str, int, bool, bool]:
@@ -250,15 +251,6 @@ def test_a_process_of_multiprocessing_ends_although_it_has_a_template():
 
 def parent_of(job: str, abort: Abort) -> int:
     return os.getppid()
-
-
-def test_later_children_are_new_interpreters(forked: bool):
-    """On a GPU, after something was served on a CPU; and forks again on a CPU."""
-    assert (in_child(parent_of, "") == os.getpid()) is not forked
-    child_process.load_anew()
-    assert in_child(parent_of, "") == os.getpid()
-    child_process.load_ahead([])
-    assert in_child(parent_of, "") != os.getpid()
 
 
 def test_a_template_that_cannot_start_means_new_interpreters(monkeypatch: pytest.MonkeyPatch):

@@ -44,7 +44,7 @@ def values(path: Path) -> dict[str, object]:
 @pytest.mark.slow
 def test_a_run_leaves_log_checkpoint_and_system(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """The whole way: what infer, check and pack build on."""
-    train_set("fake", options(tmp_path), seed=1)
+    train_set("fake", options(tmp_path, power="off"), seed=1)
     found, kept = values(log_path(tmp_path)), record(tmp_path)
     folder = tmp_path / "checkpoints" / "fake" / str(kept["sha256"])
     assert folder_sha256(folder) == kept["sha256"] == found["checkpoint_sha256"]
@@ -62,7 +62,7 @@ def test_a_run_leaves_log_checkpoint_and_system(tmp_path: Path, capsys: pytest.C
 @pytest.mark.slow
 def test_the_log_says_what_was_run(tmp_path: Path):
     """The judge compares these stamps with the path, the round and the bundle."""
-    train_set("fake", options(tmp_path, "global_batch_size=4"), seed=9)
+    train_set("fake", options(tmp_path, "global_batch_size=4", power="off"), seed=9)
     found, order = values(log_path(tmp_path)), keys(log_path(tmp_path))
     assert (found["submission_benchmark"], found["submission_org"], found["submission_platform"]) == ("resnet", "tests", drive.SYSTEM)
     assert (found["submission_division"], found["submission_status"], found["podium_profile"]) == ("open", "research", "smoke")
@@ -169,10 +169,10 @@ def test_a_checkpoint_that_cannot_be_scored_can_be_scored_later(tmp_path: Path, 
 
     with monkeypatch.context() as patch, pytest.raises(JudgedError, match="could not be scored: OSError: no memory"):
         patch.setattr(fake.Fake, "inference", broken)
-        train_set("fake", options(tmp_path), seed=1)
+        train_set("fake", options(tmp_path, power="off"), seed=1)
     assert partial(log_path(tmp_path)).exists() and not log_path(tmp_path).exists()
     before = keys(partial(log_path(tmp_path)))
-    train_set("fake", options(tmp_path), resume=True)
+    train_set("fake", options(tmp_path, power="off"), resume=True)
     assert keys(log_path(tmp_path)) == [*before, "checkpoint_sha256", "reference_accuracy"] and record(tmp_path)["target_reached"]
 
 

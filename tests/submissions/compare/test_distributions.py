@@ -2,9 +2,9 @@
 
 import random
 from math import log1p
+from typing import Any
 
 import pytest
-from scipy import stats
 
 from submissions.compare import mann_whitney
 from submissions.compare.intervals import Spread, difference, p_value, runs_for, shows
@@ -13,8 +13,16 @@ from suite.measurement import student
 CASES = 1_000
 
 
+@pytest.fixture(scope="module")
+def stats() -> Any:
+    """Load scipy's in the process that runs these tests alone: it takes a second."""
+    from scipy import stats
+
+    return stats
+
+
 @pytest.mark.slow
-def test_quantiles_are_scipys() -> None:
+def test_quantiles_are_scipys(stats: Any) -> None:
     """From one degree of freedom up, whole or not, as Welch's are."""
     draw = random.Random(1)
     for _ in range(CASES):
@@ -22,7 +30,7 @@ def test_quantiles_are_scipys() -> None:
         assert student.quantile(share, dof) == pytest.approx(stats.t.ppf(share, dof), rel=1e-9, abs=1e-9)
 
 
-def test_tails_are_scipys() -> None:
+def test_tails_are_scipys(stats: Any) -> None:
     """Also far out, where 1 - P has no digits left."""
     draw = random.Random(2)
     for _ in range(CASES):
@@ -38,7 +46,7 @@ def test_what_no_distribution_has_is_refused(share: float, dof: float) -> None:
 
 
 @pytest.mark.slow
-def test_exact_ranks_are_scipys() -> None:
+def test_exact_ranks_are_scipys(stats: Any) -> None:
     """Of up to 12 runs a side, none equal to another."""
     draw = random.Random(3)
     for _ in range(CASES):
@@ -46,7 +54,7 @@ def test_exact_ranks_are_scipys() -> None:
         assert mann_whitney.p_value(first, other) == pytest.approx(stats.mannwhitneyu(first, other, method="exact").pvalue, rel=1e-9)
 
 
-def test_equal_ranks_are_dealt_as_scipy_deals_them() -> None:
+def test_equal_ranks_are_dealt_as_scipy_deals_them(stats: Any) -> None:
     """Two runs that missed are equally slow; scipy tries all permutations."""
     draw = random.Random(4)
     for _ in range(40):
@@ -55,7 +63,7 @@ def test_equal_ranks_are_dealt_as_scipy_deals_them() -> None:
         assert mann_whitney.p_value(first, other) == pytest.approx(every, rel=1e-9)
 
 
-def test_many_runs_are_scipys_approximation() -> None:
+def test_many_runs_are_scipys_approximation(stats: Any) -> None:
     """Ways are counted up to EXACT_UP_TO runs."""
     draw = random.Random(5)
     first, other = ([draw.choice([draw.gauss(shift, 1), 9.0]) for _ in range(40)] for shift in (0, 0.5))
@@ -63,7 +71,7 @@ def test_many_runs_are_scipys_approximation() -> None:
     assert mann_whitney.p_value([1.0] * 40, [1.0] * 40) == 1.0
 
 
-def test_welch_is_scipys() -> None:
+def test_welch_is_scipys(stats: Any) -> None:
     """On the logarithms, each side with its own spread."""
     draw = random.Random(6)
     for _ in range(100):
@@ -74,7 +82,7 @@ def test_welch_is_scipys() -> None:
 
 
 @pytest.mark.parametrize(("cv", "runs", "shown", "needed"), [(0.022, 5, 0.045, 5), (0.032, 5, 0.067, 8), (0.1, 10, 0.142, 67)])
-def test_what_runs_can_show(cv: float, runs: int, shown: float, needed: int) -> None:
+def test_what_runs_can_show(stats: Any, cv: float, runs: int, shown: float, needed: int) -> None:
     """The spreads of ResNet-50, SSD and GNMT: 5 % take 5, 8 and 67 runs. The power is that of the noncentral t within 2 %."""
     side = Spread(mean=0.0, variance=cv**2, runs=runs)
     found = difference(side, side, True)

@@ -183,7 +183,7 @@ class Workload(Protocol):
     A class may list the frameworks of its networks as `frameworks: ClassVar[frozenset[str]]`; doctor then skips other engines.
     It may list the modules that serve its networks, `served_by: ClassVar[Mapping[str, tuple[str, ...]]]`, by framework. They are imported once, in a process
     that LoadGen's are forked from, and not in each of those. A module that starts threads or asks for GPUs when it is imported does not belong there: a fork
-    of a process that has counted GPUs cannot use any.
+    of a process that has counted GPUs cannot use any, and LoadGen's processes are then new interpreters.
     One whose training kernels are large may say `trains_large_kernels: ClassVar[bool] = True`: beside other programs it then trains on all cores.
     It may have a method `trial(self, framework: str, device: str) -> Trial`: doctor then tries each number format before reporting it ready.
     Its Inference and Predictor may be a PayloadInference and a PayloadPredictor too: podium serve and podium infer --endpoint then put a network between.

@@ -29,6 +29,9 @@ COMMON: Final = ("harness.serving.loadgen.probe", "harness.serving.loadgen.sessi
 WATCH_S: Final = 0.1
 """Between two looks for signals while a template loads."""
 COMM: Final = Path("/proc/self/comm")
+DESCRIPTORS: Final = Path("/proc/self/fd")
+GPUS: Final = "/dev/nvidia"
+"""Beginning of the names of device files that CUDA and NVML keep open."""
 Main: TypeAlias = Callable[[Connection, Connection, int], None]
 """What a child is: it has a pipe for its jobs, one for its answer, and a descriptor that ends with its parent."""
 
@@ -142,7 +145,8 @@ def serve(pipe: Connection, modules: Sequence[str]) -> None:
 def load(modules: Sequence[str]) -> None:
     """Import modules; end with the parent meanwhile, since an import may hang.
 
-    End too if one cannot be imported: an extension cannot be tried again in a fork, and a new interpreter says what is wrong with it.
+    End too if one cannot be imported: an extension cannot be tried again in a fork, and a new interpreter says what is wrong with it. And end if a fork
+    would not be as good as a new interpreter.
     """
     loading, loaded = multiprocessing.get_context("spawn").Pipe(duplex=False)
     watcher = threading.Thread(target=end_with_parent, args=(None, [loading]))
@@ -155,6 +159,17 @@ def load(modules: Sequence[str]) -> None:
     loaded.close()
     watcher.join()  # no thread but this one in a fork
     loading.close()
+    if not forkable():
+        os._exit(1)
+
+
+def forkable(descriptors: Path = DESCRIPTORS) -> bool:
+    """Tell whether a fork of this process can compute: it has no other thread, which the fork would lack, and has asked for no GPU, which it could not use."""
+    names = []
+    for each in descriptors.glob("*"):  # nothing on a system without /proc
+        with suppress(OSError):  # the listing's own descriptor, closed since
+            names.append(str(each.readlink()))
+    return threading.active_count() == 1 and not any(name.startswith(GPUS) for name in names)
 
 
 def answer(pipe: Connection, asked: Asked) -> None:

@@ -1,4 +1,4 @@
-"""Energy of a training run from run_start to run_stop, from this node's sampler readings."""
+"""Energy of a training run from run_start to its last run_stop, from this node's sampler readings."""
 
 import json
 from collections.abc import Iterator
@@ -49,9 +49,6 @@ def clock(log: Path) -> tuple[int, int] | None:
 
     A resumed run has a `run_stop` for each interruption; its clock goes on until the last.
     """
-    times: dict[str, int] = {}
-    for line in log.read_text("utf-8").splitlines():
-        event = json.loads(line.removeprefix(TOKEN))
-        times[event["key"]] = event["time_ms"] * NS_PER_MS
-    both = times.get(events.RUN_START), times.get(events.RUN_STOP)
-    return None if both[0] is None or both[1] is None else (both[0], both[1])
+    found = [json.loads(line.removeprefix(TOKEN)) for line in log.read_text("utf-8").splitlines()]
+    starts, stops = ([event["time_ms"] * NS_PER_MS for event in found if event["key"] == key] for key in (events.RUN_START, events.RUN_STOP))
+    return (starts[0], stops[-1]) if starts and stops else None

@@ -158,6 +158,7 @@ if __name__ == "__main__":
     print("ahead" in sys.modules)
 """
 DEADLY = ("raise RuntimeError", "import sys; sys.exit(3)", "raise KeyboardInterrupt", *(f"import os; os.kill(os.getpid(), {number})" for number in (4, 9)))
+THREADED = "import threading, time; threading.Thread(target=time.sleep, args=(100,), daemon=True).start()"
 HANGS = "import os, pathlib, time\npathlib.Path(os.environ['NOTE']).write_text(str(os.getpid()))\ntime.sleep(100)\n"
 
 
@@ -192,13 +193,22 @@ def test_what_children_have_in_common_is_loaded_once(tmp_path: Path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", DEADLY)
+@pytest.mark.parametrize("text", [*DEADLY, THREADED])
 def test_a_template_that_dies_means_new_interpreters(tmp_path: Path, text: str):
-    """What kills it may do a child no harm; and one that it harms says so itself."""
+    """What kills it may do a child no harm, and one that it harms says so itself; a fork would lack a template's thread."""
     ran = with_modules(tmp_path, "deadly", deadly=text)
     out, err = ran.communicate()
     first, second, _ = out.splitlines()
     assert (first.split()[:2], second.split()[:2]) == (["False", "first"], ["False", "second"]) and first.split()[3] == second.split()[3] == str(ran.pid)
+
+
+def test_a_process_that_has_asked_for_a_gpu_is_not_forked(tmp_path: Path):
+    """CUDA keeps its device files open, and does not work in a fork."""
+    assert template.forkable() and template.forkable(tmp_path / "nothing")
+    (tmp_path / "5").symlink_to("/dev/null")
+    assert template.forkable(tmp_path)
+    (tmp_path / "6").symlink_to("/dev/nvidiactl")
+    assert not template.forkable(tmp_path)
 
 
 @pytest.mark.slow

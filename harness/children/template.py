@@ -163,13 +163,18 @@ def load(modules: Sequence[str]) -> None:
         os._exit(1)
 
 
-def forkable(descriptors: Path = DESCRIPTORS) -> bool:
+def forkable() -> bool:
     """Tell whether a fork of this process can compute: it has no other thread, which the fork would lack, and has asked for no GPU, which it could not use."""
-    names = []
-    for each in descriptors.glob("*"):  # nothing on a system without /proc
+    return threading.active_count() == 1 and not holds_gpu()
+
+
+def holds_gpu(descriptors: Path = DESCRIPTORS) -> bool:
+    """Tell whether this process has a GPU's device file open; false on a system without /proc."""
+    for each in descriptors.glob("*"):
         with suppress(OSError):  # the listing's own descriptor, closed since
-            names.append(str(each.readlink()))
-    return threading.active_count() == 1 and not any(name.startswith(GPUS) for name in names)
+            if str(each.readlink()).startswith(GPUS):
+                return True
+    return False
 
 
 def answer(pipe: Connection, asked: Asked) -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from podium_fakes import STEP_MS
 from suite.cli import Options
@@ -17,6 +17,7 @@ from suite.files.layout import Entry
 from suite.terms import Division, Precision, Profile
 
 SYSTEM = "testbed"
+T = TypeVar("T")
 
 
 def options(results: Path, *assignments: str, **changes: Any) -> Options:
@@ -64,16 +65,15 @@ def until(condition: Callable[[], bool], limit_s: float = 240.0) -> None:
         time.sleep(0.01)
 
 
-def until_valid(serve: Callable[[], object], tries: int = 5) -> None:
-    """Serve; again where a machine that stalled made a run INVALID, which podium does not repeat at a rate that was asked for."""
-    for left in range(tries - 1, -1, -1):
+def until_valid(serve: Callable[[], T], tries: int = 5, stalled: str = "INVALID") -> T:
+    """Serve; again where a machine that stalled made a run INVALID, which podium does not repeat at a rate that was asked for, or made it say `stalled`."""
+    for _ in range(tries - 1):
         try:
-            serve()
+            return serve()
         except JudgedError as error:
-            if not left or "INVALID" not in str(error):
+            if stalled not in str(error):
                 raise
-        else:
-            return
+    return serve()
 
 
 def listed(folder: Path, pattern: str) -> list[Path]:

@@ -202,13 +202,12 @@ def test_a_template_that_dies_means_new_interpreters(tmp_path: Path, text: str):
     assert (first.split()[:2], second.split()[:2]) == (["False", "first"], ["False", "second"]) and first.split()[3] == second.split()[3] == str(ran.pid)
 
 
-def test_a_process_that_has_asked_for_a_gpu_is_not_forked(tmp_path: Path):
+def test_a_process_that_has_asked_for_a_gpu_is_known(tmp_path: Path):
     """CUDA keeps its device files open, and does not work in a fork."""
-    assert template.forkable() and template.forkable(tmp_path / "nothing")
     (tmp_path / "5").symlink_to("/dev/null")
-    assert template.forkable(tmp_path)
+    assert not template.holds_gpu(tmp_path) and not template.holds_gpu(tmp_path / "nothing")
     (tmp_path / "6").symlink_to("/dev/nvidiactl")
-    assert not template.forkable(tmp_path)
+    assert template.holds_gpu(tmp_path)
 
 
 @pytest.mark.slow

@@ -1,12 +1,12 @@
 """`podium peak`: every probe and run kept and judged, an interrupted search goes on, and a request without sense is refused at once."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from podium_fakes.drive import until_valid
 from podium_fakes.kept import keep_ceiling, keep_checkpoint
 
 from compliance.judge import Judge
@@ -42,16 +42,6 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def invoked(results: Path, *arguments: str) -> Result:
     return CliRunner().invoke(peak, ["fake", *COMMON, "--results", str(results / "r"), *arguments], catch_exceptions=False)
-
-
-def seen_without_a_stall(search: Callable[[], str], tries: int = 5) -> str:
-    """Search; again where the machine stalled in the moment that it looked at one sample, which podium takes for the system's latency."""
-    for _ in range(tries - 1):
-        try:
-            return search()
-        except JudgedError as error:
-            assert "one sample alone takes" in str(error)
-    return search()
 
 
 def study(results: Path) -> Path:
@@ -185,7 +175,7 @@ def test_the_next_command_has_the_options_of_this_one(tmp_path: Path, monkeypatc
 def test_multi_stream_searches_samples_per_query(tmp_path: Path) -> None:
     """One batch of eight takes what one of one does: with batches of one sample, 4 ms hold about nine."""
     asked = ("--scenario", "multi-stream", "--within-ms", "4", "--percentile", "50", "--tolerance", "0.2", "--budget-s", "60")
-    told = seen_without_a_stall(lambda: invoked(tmp_path, *asked, "--set", "fake.sleep_ms=0.4").stdout)
+    told = until_valid(lambda: invoked(tmp_path, *asked, "--set", "fake.sleep_ms=0.4").stdout, stalled="one sample alone takes")
     found = json.loads((study(tmp_path) / STUDY).read_text())
     assert "samples per query (house rule: no MLPerf metric)" in told and 1 <= found["answer"]["valid"] <= 10 and errors(study(tmp_path)) == []
 

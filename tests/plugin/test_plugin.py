@@ -32,7 +32,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def podium(environment: dict[str, str]) -> Iterator[Podium]:
     """Run `podium ...` with it, forked from an interpreter that has loaded PyTorch; the test over a network starts a server as users do."""
-    warm = Warm(*COMMANDS, *TORCH_RUN, env=environment)
+    warm = Warm(*COMMANDS, *TORCH_RUN, "torch._dynamo", env=environment)  # what the first optimizer of a process loads
 
     def run(*words: object, launcher: str = "") -> "subprocess.CompletedProcess[str]":
         return warm.run(words, environment, launcher)
@@ -92,14 +92,15 @@ def test_it_is_served_over_a_network(podium: Podium, environment: dict[str, str]
     """What an Inference and a Predictor need for it is in the example: the answers are those in process."""
     pytest.importorskip("tritonclient", reason="the extra `remote` is not installed")
     serve = [sys.executable, "-m", "suite.cli", "serve", "rings", "--results", str(trained), "--device", "cpu", "--listen", "127.0.0.1:0"]
+    words = ["infer", "rings", "--results", trained, "--mode", "accuracy", "--scenario", "offline"]
     with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True, env=environment) as server:
         try:
             assert server.stdout is not None
             url = next(match[1] for line in server.stdout if (match := re.search(r"on (grpc://\S+);", line)))
-            told = done(podium("infer", "rings", "--results", trained, "--endpoint", url, "--mode", "accuracy", "--scenario", "offline", "--system", "far"))
+            told = done(podium(*words, "--endpoint", url, "--system", "far", launcher="forked"))
         finally:
             server.kill()
-    near = done(podium("infer", "rings", "--results", trained, "--mode", "accuracy", "--scenario", "offline", "--device", "cpu", "--system", "near"))
+    near = done(podium(*words, "--device", "cpu", "--system", "near", launcher="forked"))
     assert accuracy(told) == accuracy(near) and accuracy(told)
 
 

@@ -2,8 +2,10 @@
 
 import os
 import socket
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -143,12 +145,18 @@ def copied(tensors: Iterable[tuple[str, torch.Tensor]]) -> dict[str, torch.Tenso
 
 
 class TwoRanks:
-    """Two processes that train as under torchrun, one case after another: to start them takes longer than a case."""
+    """Two processes that train as under torchrun, one case after another: to start them takes longer than a case.
+
+    They are forks, which need not import PyTorch; not beside a GPU, for which autograd keeps threads that a fork lacks.
+    """
 
     def __init__(self) -> None:
-        context = mp.get_context("spawn")
+        import_module("torch._dynamo")  # the first optimizer of each would
+        method = "spawn" if torch.cuda.is_available() else "fork"
+        context = mp.get_context(method)
         self._asked, self._done = ([context.SimpleQueue() for _ in range(2)] for _ in range(2))
-        self._processes: Any = mp.spawn(_rank, args=(self._asked, self._done), nprocs=2, join=False)
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # from Python 3.12 on, of xdist's thread
+            self._processes: Any = mp.start_processes(_rank, (self._asked, self._done), nprocs=2, join=False, start_method=method)
 
     def __call__(self, workload: str, run: Run, folder: Path) -> tuple[Trained, Trained]:
         """Train, gradients averaged through gloo; what a rank raises is raised here, and ends both."""

@@ -3,23 +3,30 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from boards import SMALL
+from testbed import a_run
 
 from suite.dataset import StaleError
 from suite.errors import RequestError
 from suite.files.layout import folder_sha256
-from suite.workload import Run
+from suite.workload import Run, Scores
 from workloads.common import weights
 from workloads.minigo import model
 from workloads.minigo.survey import MiniGoSet
 from workloads.minigo.training import MiniGoTraining
 
 MakeRun = Callable[..., Run]
+Trained = tuple[MiniGoTraining, list[list[int]]]
+"""With the samples of each epoch's steps."""
+Ended = tuple[dict[str, torch.Tensor], Scores]
+"""What a run comes to: weights, and an evaluation."""
 
 
 def state(training: MiniGoTraining) -> dict[str, torch.Tensor]:
@@ -30,31 +37,58 @@ def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
     return all(torch.equal(tensor, other[name]) for name, tensor in one.items())
 
 
-def trained(run: Run, epochs: int = 2) -> tuple[MiniGoTraining, list[list[int]]]:
+def trained(run: Run, epochs: int = 2) -> Trained:
     training = MiniGoTraining(run)
     return training, [list(training.train_epoch(epoch)) for epoch in range(1, epochs + 1)]
 
 
+def ended(training: MiniGoTraining) -> Ended:
+    return state(training), training.evaluate()
+
+
+@pytest.fixture(scope="module")
+def make(tmp_path_factory: pytest.TempPathFactory) -> MakeRun:
+    """Make runs of what several tests look at."""
+    return partial(a_run, "minigo", None, tmp_path_factory.mktemp("shared"), SMALL)
+
+
+@pytest.fixture(scope="module")
+def once(make: MakeRun) -> Trained:
+    """One epoch, which tests read only."""
+    return trained(make(), 1)
+
+
+@pytest.fixture(scope="module")
+def whole(make: MakeRun) -> Ended:
+    """Two epochs in one go, played by this process."""
+    return ended(trained(make())[0])
+
+
+@pytest.fixture(scope="module")
+def others(make: MakeRun) -> MiniGoTraining:
+    """The same, played by two others."""
+    return trained(make(data__workers=2))[0]
+
+
 @pytest.mark.slow
-def test_an_epoch_is_groups_of_games_and_then_steps(make_run: MakeRun) -> None:
+def test_an_epoch_is_groups_of_games_and_then_steps(once: Trained) -> None:
     """Groups are steps without samples; the last step takes what is left, and the samples add up to the fact that is logged."""
-    training, steps = trained(make_run(), 1)
+    training, steps = once
     assert steps == [[0, 0, 16, 16, 8]] and training.facts()["train_samples"] == 40
     assert math.isfinite(training.loss()) and training.facts()["eval_samples"] == 8
 
 
 @pytest.mark.slow
-def test_workers_change_nothing(make_run: MakeRun) -> None:
+def test_workers_change_nothing(whole: Ended, others: MiniGoTraining) -> None:
     """Games of other processes are the same games, and so is what is learnt and won."""
-    alone, _ = trained(make_run())
-    others, _ = trained(make_run(data__workers=2))
-    assert same(state(alone), state(others)) and alone.evaluate() == others.evaluate()
+    network, scores = ended(others)
+    assert same(whole[0], network) and whole[1] == scores
 
 
 @pytest.mark.slow
-def test_processes_that_play_compute_in_the_run_s_format(make_run: MakeRun) -> None:
+def test_processes_that_play_compute_in_the_run_s_format(others: MiniGoTraining) -> None:
     """On a GPU, cuDNN takes TF32 unless it is told not to: the same games would be others there."""
-    pool = MiniGoTraining(make_run(data__workers=1))._workers._pool
+    pool = others._workers._pool
     assert pool
     told = [pool.submit(eval, f"__import__('torch').backends.{name}.allow_tf32").result() for name in ("cudnn", "cuda.matmul")]
     assert told == [False, False]
@@ -62,9 +96,8 @@ def test_processes_that_play_compute_in_the_run_s_format(make_run: MakeRun) -> N
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stop", [1, 2, 3])
-def test_a_resumed_run_is_the_same_run(make_run: MakeRun, tmp_path: Path, stop: int) -> None:
+def test_a_resumed_run_is_the_same_run(make_run: MakeRun, whole: Ended, tmp_path: Path, stop: int) -> None:
     """Killed after a group, after all groups, or after a step: bit for bit, the window and the finished groups too."""
-    whole, _ = trained(make_run())
     first = MiniGoTraining(make_run())
     list(first.train_epoch(1))
     steps = first.train_epoch(2)
@@ -75,20 +108,21 @@ def test_a_resumed_run_is_the_same_run(make_run: MakeRun, tmp_path: Path, stop: 
     second = MiniGoTraining(make_run())
     second.restore(tmp_path)
     list(second.train_epoch(2, stop))
-    assert same(state(whole), state(second)) and whole.evaluate() == second.evaluate()
+    network, scores = ended(second)
+    assert same(whole[0], network) and whole[1] == scores
 
 
 @pytest.mark.slow
-def test_another_seed_is_another_run(make_run: MakeRun) -> None:
+def test_another_seed_is_another_run(make_run: MakeRun, once: Trained) -> None:
     """The control of the tests above."""
-    assert not same(state(trained(make_run(), 1)[0]), state(trained(make_run(seed=8), 1)[0]))
+    assert not same(state(once[0]), state(trained(make_run(seed=8), 1)[0]))
 
 
 @pytest.mark.slow
-def test_shuffled_labels_are_those_of_other_positions(make_run: MakeRun) -> None:
+def test_shuffled_labels_are_those_of_other_positions(make_run: MakeRun, once: Trained) -> None:
     """The same games, the same draws, other moves and results; the planes stay."""
-    plain, shuffled = (trained(make_run(data__shuffle_labels=value), 1)[0] for value in (False, True))
-    one, other = (training._window.batch(1, 0, 16) for training in (plain, shuffled))
+    shuffled, _ = trained(make_run(data__shuffle_labels=True), 1)
+    one, other = (training._window.batch(1, 0, 16) for training in (once[0], shuffled))
     assert (one[0] == other[0]).all() and not (one[1] == other[1]).all()
     assert np.allclose(other[1].sum(axis=1), 1)
 
@@ -104,9 +138,9 @@ def test_a_network_without_numbers_ends_the_run(make_run: MakeRun) -> None:
 
 
 @pytest.mark.slow
-def test_a_match_without_a_loss_is_logged_below_one(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_match_without_a_loss_is_logged_below_one(once: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
     """eval_accuracy has to be below 1."""
-    training, _ = trained(make_run(), 1)
+    training, _ = once
 
     class Won:
         points_N = np.ones(8)
@@ -228,10 +262,9 @@ def test_findings_of_an_earlier_podium_are_stale(make_run: MakeRun) -> None:
 
 
 @pytest.mark.slow
-def test_a_damaged_window_is_refused(make_run: MakeRun, tmp_path: Path) -> None:
+def test_a_damaged_window_is_refused(make_run: MakeRun, once: Trained, tmp_path: Path) -> None:
     """A checkpoint that was cut off is no reason for a traceback."""
-    training, _ = trained(make_run(), 1)
-    training.save(tmp_path)
+    once[0].save(tmp_path)
     (tmp_path / "window.npz").write_bytes((tmp_path / "window.npz").read_bytes()[:200])
     with pytest.raises(RequestError, match="the positions of the checkpoint are unreadable"):
         MiniGoTraining(make_run()).restore(tmp_path)

@@ -41,7 +41,8 @@ def weights(results: Path) -> dict[str, bytes]:
 
 
 def words(results: Path, workers: int, *more: str) -> list[str]:
-    settings = {**SMALL, "data.workers": workers, "checkpoint.interval_s": 0.01, "eval_games": 2, "eval.games_per_group": 2, "eval.opponent_readouts": 1}
+    evaluation = {"eval_games": 2, "eval.games_per_group": 2, "eval.opponent_readouts": 1}
+    settings = {**SMALL, **evaluation, "data.workers": workers, "checkpoint.interval_s": 0.01, "game.move_limit": 6}
     asked = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
     return ["train", "minigo", "--device", "cpu", "--threads", "1", "--results", str(results), *asked, *more]
 
@@ -65,10 +66,21 @@ def in_its_games(results: Path) -> bool:
 
 @pytest.mark.slow
 def test_a_run_that_is_killed_in_a_generation_goes_on_to_the_same_weights(warm: Warm, tmp_path: Path) -> None:
-    """With a process that plays, which must end too; the run that is left alone plays in its own."""
+    """First its process that plays, as the kernel does when memory is short: temporary; then the run, with which that process must end.
+
+    The run that is left alone plays in its own process.
+    """
     child = warm.start(words(tmp_path / "killed", 1, "--seed", "3"))
     until(lambda: in_its_games(tmp_path / "killed"), 120)
+    (player,) = [each for each in psutil.Process(child.pid).children() if any("spawn_main" in word for word in each.cmdline())]
+    player.kill()
+    _, told = child.communicate(timeout=60)
+    assert child.returncode == 75 and "a process that plays games was killed" in told and "--resume" in told
+    lost = position(tmp_path / "killed")
+    child = warm.start(words(tmp_path / "killed", 1, "--resume"))
+    until(lambda: in_its_games(tmp_path / "killed") and position(tmp_path / "killed") != lost, 120)
     players = psutil.Process(child.pid).children(recursive=True)
+    assert players
     child.send_signal(signal.SIGKILL)
     child.communicate()
     assert not (tmp_path / "killed" / "checkpoints").exists() and not list((tmp_path / "killed").rglob("result_0.txt")), "nothing may read as valid"
@@ -93,17 +105,3 @@ def test_a_signal_to_the_whole_group_saves_the_generation(warm: Warm, tmp_path: 
     os.killpg(child.pid, number)
     _, told = child.communicate(timeout=60)
     assert child.returncode == 128 + number and re.search("saved (in|after) epoch", told) and "Traceback" not in told
-
-
-@pytest.mark.slow
-def test_a_process_that_plays_and_is_killed_does_not_end_the_run_for_good(warm: Warm, tmp_path: Path) -> None:
-    """As the kernel does when memory is short: temporary, and the run goes on."""
-    child = warm.start(words(tmp_path, 1, "--seed", "3"))
-    until(lambda: in_its_games(tmp_path), 120)
-    (player,) = [each for each in psutil.Process(child.pid).children() if any("spawn_main" in word for word in each.cmdline())]
-    player.kill()
-    _, told = child.communicate(timeout=60)
-    assert child.returncode == 75 and "a process that plays games was killed" in told and "--resume" in told
-    again = warm.start(words(tmp_path, 1, "--resume"))
-    again.communicate(timeout=300)
-    assert again.returncode in (0, 1) and len(weights(tmp_path)) == 1

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,14 +51,20 @@ def corpora() -> tuple[Corpus, Corpus]:
     return synthetic_language.corpora(SMALL)
 
 
-@pytest.fixture
-def make_run(small: Path, tmp_path: Path) -> Callable[..., Run]:
-    """Make a run of the smoke profile on the little text; settings by keyword with `__` for a dot."""
+@pytest.fixture(scope="session")
+def make_with(small: Path) -> Callable[..., Run]:
+    """Make a run of the smoke profile on the little text, with a cache; settings by keyword with `__` for a dot."""
 
-    def make(data: Path | None = small, **asked: Any) -> Run:
-        return a_run("transformer", data, tmp_path / "cache", TINY, **asked)
+    def make(cache: Path, data: Path | None = small, **asked: Any) -> Run:
+        return a_run("transformer", data, cache, TINY, **asked)
 
     return make
+
+
+@pytest.fixture
+def make_run(make_with: Callable[..., Run], tmp_path: Path) -> Callable[..., Run]:
+    """Make one with a cache of its own."""
+    return partial(make_with, tmp_path / "cache")
 
 
 @pytest.fixture

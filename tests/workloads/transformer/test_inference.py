@@ -23,9 +23,11 @@ from workloads.transformer.translation.beam_search import Beams
 MakeRun = Callable[..., Run]
 
 
-@pytest.fixture
-def trained(make_run: MakeRun) -> TransformerTraining:
-    training = TransformerTraining(make_run(opt_learning_rate_warmup_steps=5, opt_base_learning_rate=0.3))
+@pytest.fixture(scope="module")
+def trained(make_with: MakeRun, tmp_path_factory: pytest.TempPathFactory) -> TransformerTraining:
+    """A training that tests export or evaluate, and leave alone."""
+    run = make_with(tmp_path_factory.mktemp("cache"), opt_learning_rate_warmup_steps=5, opt_base_learning_rate=0.3)
+    training = TransformerTraining(run)
     for epoch in range(1, 5):
         list(training.train_epoch(epoch))
     return training

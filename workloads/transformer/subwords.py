@@ -172,19 +172,21 @@ def subtokens_of(text: Text, least: int) -> list[str]:
     return subtokens
 
 
-def _candidates(tokens: Iterable[tuple[str, int]], known: Collection[str], longest: int) -> Counter[str]:
+def _candidates(tokens: Iterable[tuple[str, int]], known: Collection[str], longest: int) -> dict[str, int]:
     """Count every substring that starts where a subtoken starts."""
-    found: Counter[str] = Counter()
+    found: dict[str, int] = {}  # a Counter calls Python for each new one
+    so_far = found.get
     for escaped, count in tokens:
         start = 0
         for subtoken in cut(escaped, known, longest):
             for stop in range(start + 1, len(escaped) + 1):
-                found[escaped[start:stop]] += count
+                part = escaped[start:stop]
+                found[part] = so_far(part, 0) + count
             start += len(subtoken)
     return found
 
 
-def _kept(counts: Counter[str], alphabet: Collection[str], least: int) -> tuple[list[str], int]:
+def _kept(counts: dict[str, int], alphabet: Collection[str], least: int) -> tuple[list[str], int]:
     """Keep frequent substrings, longest first, each subtracting its count from its prefixes; also return the length of the longest."""
     frequent = sorted((subtoken for subtoken, count in counts.items() if count >= least), key=len, reverse=True)
     kept: list[tuple[int, str]] = []

@@ -54,8 +54,8 @@ def coverage(points_PD: Floats, size: tuple[int, int]) -> Floats:
     height, width = size
     canvas = Image.new("L", (width * OVERSAMPLING, height * OVERSAMPLING))
     ImageDraw.Draw(canvas).polygon((points_PD * OVERSAMPLING).ravel().tolist(), fill=255)
-    found: Floats = np.asarray(canvas.reduce(OVERSAMPLING), dtype=np.float64)
-    return found / 255
+    found: Floats = np.asarray(canvas.reduce(OVERSAMPLING)) / 255.0
+    return found
 
 
 def inside(points_PD: Floats, size: tuple[int, int]) -> Flags:
@@ -63,10 +63,21 @@ def inside(points_PD: Floats, size: tuple[int, int]) -> Flags:
 
     Uses the even-odd rule, in arithmetic that is the same everywhere: annotations must not depend on a library's rasteriser.
     """
-    down_H1, across_W1 = (np.arange(side)[:, None] + 0.5 for side in size)
+    down, across = window(points_PD, size)
+    down_H1, across_W1 = (np.arange(part.start, part.stop)[:, None] + 0.5 for part in (down, across))
     (x_P, y_P), (next_x_P, next_y_P) = points_PD.T, np.roll(points_PD, -1, axis=0).T
     crossed_HP = (y_P > down_H1) != (next_y_P > down_H1)
     rise_P = np.where(next_y_P == y_P, 1.0, next_y_P - y_P)
     at_HP = np.where(crossed_HP, x_P + (down_H1 - y_P) * (next_x_P - x_P) / rise_P, -1.0)
-    found: Flags = (at_HP[:, None, :] > across_W1).sum(axis=2) % 2 == 1
+    most = int(crossed_HP.sum(axis=1).max(initial=0))  # a row crosses few of an outline's edges
+    found: Flags = np.zeros(size, dtype=bool)
+    found[down, across] = np.logical_xor.reduce(np.sort(at_HP, axis=1)[:, None, -most:] > across_W1, axis=2)
     return found
+
+
+def window(points_PD: Floats, size: tuple[int, int]) -> tuple[slice, slice]:
+    """Return the rows and columns around an outline, in a picture of that height and width; none outside it."""
+    (left, top), (right, bottom) = points_PD.min(axis=0).tolist(), points_PD.max(axis=0).tolist()
+    edges = zip((top, left), (bottom, right), size, strict=True)
+    down, across = (slice(min(max(math.floor(low), 0), side), min(max(math.ceil(high), 0), side)) for low, high, side in edges)
+    return down, across

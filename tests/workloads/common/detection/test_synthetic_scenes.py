@@ -116,6 +116,15 @@ def test_runs_are_the_reference_s() -> None:
     assert mask_outlines.runs(np.zeros((2, 2), dtype=bool)) == [4]
 
 
+@pytest.mark.parametrize("at", [(0.25, 0.5), (60.0, 20.5), (25.0, 50.0), (-40.0, 20.0), (90.0, 90.0)])
+@pytest.mark.parametrize("name", sorted(shapes.OUTLINES_PD))
+def test_an_outline_across_the_edge_is_the_part_of_a_whole_one(name: str, at: tuple[float, float]) -> None:
+    """Only the pixels around an outline are looked at: cut wrongly, they would lie beside it."""
+    points_PD, margin = shapes.OUTLINES_PD[name] * 17 + np.array(at), 64
+    whole_HW = shapes.inside(points_PD + margin, (50 + 2 * margin, 60 + 2 * margin))
+    assert np.array_equal(shapes.inside(points_PD, (50, 60)), whole_HW[margin : margin + 50, margin : margin + 60])
+
+
 @pytest.mark.parametrize("name", sorted(shapes.OUTLINES_PD))
 def test_annotated_pixels_are_the_painted_ones(name: str) -> None:
     """Two ways of filling an outline: one for the eye, one that is the same on every machine; they differ at edges alone."""

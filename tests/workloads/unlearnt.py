@@ -4,7 +4,8 @@ They get every advantage: several ways of separating figure from ground, two thr
 pictures, and of all these rules the score of the one that does best on the very pictures that are scored.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, reduce
 from typing import Any, Final, TypeAlias
 
@@ -23,6 +24,8 @@ from workloads.common.pictures import cloth
 Floats: TypeAlias = npt.NDArray[np.float64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Labels: TypeAlias = npt.NDArray[np.int64]
+Part: TypeAlias = tuple[tuple[slice, slice], Flags]
+"""A window, and what belongs to a piece in it."""
 NEIGHBOURS: Final = 5
 PIECE_PX: Final = 16
 ORIENTATIONS: Final = 8
@@ -231,31 +234,60 @@ def nearest(train_NF: Floats, label_N: Labels, asked_NF: Floats, classes: int) -
     return found
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
     """A connected part of a picture: its position and its features."""
 
-    def __init__(self, picture_HWC: Floats, part_HW: Flags) -> None:
-        ys, xs = np.nonzero(part_HW)
-        self.box_4 = np.array([xs.min(), ys.min(), xs.max() + 1, ys.max() + 1], dtype=np.float64)
-        self.mask_HW = part_HW
-        left, top, right, bottom = self.box_4.astype(int)
-        window_HWC, piece_HW = picture_HWC[top:bottom, left:right], part_HW[top:bottom, left:right]
-        shape_HW, inner_HW = (cropped(level_HW[None], np.ones_like(piece_HW)[None]) for level_HW in (piece_HW, window_HWC @ GREY_C))
-        colour_3 = window_HWC[piece_HW].mean(axis=0) / 255
-        size_2 = (self.box_4[2:] - self.box_4[:2]) / min(part_HW.shape)
-        edges = [found.ravel() for found in gradients(inner_HW, 2, 1)]
-        self.feature_F = np.concatenate([shape_HW.ravel() / PIECE_PX, *edges, colour_3, size_2])
+    box_4: Floats
+    mask_HW: Flags
+    feature_F: Floats
 
 
-def pieces(picture_HWC: Floats, level_HW: Floats, least_px: int, share: float) -> Iterator[Piece]:
-    """Cut a map into connected parts of an object's size, their holes filled."""
-    part_HW, count = ndimage.label(masks(level_HW[None], (share,))[0])
-    areas = np.bincount(part_HW.ravel(), minlength=1)[1:]
-    for number, window in zip(range(count), ndimage.find_objects(part_HW), strict=True):
+def pieces(picture_HWC: Floats, level_MHW: Floats, least_px: int, shares: tuple[float, ...]) -> Iterator[tuple[int, Piece]]:
+    """Cut maps into connected parts of an object's size, their holes filled; each with the number of its mask, which `masks` counts."""
+    found = [(number, part) for number, mask_HW in enumerate(masks(level_MHW, shares)) for part in parts(mask_HW, least_px)]
+    for (number, (window, filled_HW)), feature_F in zip(found, described(picture_HWC, [part for _, part in found]), strict=True):
+        (top, bottom), (left, right) = ((side.start, side.stop) for side in window)
+        mask_HW = np.zeros(picture_HWC.shape[:2], dtype=bool)
+        mask_HW[window] = filled_HW
+        yield number, Piece(box_4=np.array([left, top, right, bottom], dtype=np.float64), mask_HW=mask_HW, feature_F=feature_F)
+
+
+def parts(mask_HW: Flags, least_px: int) -> Iterator[Part]:
+    """Give the connected parts of a mask that may be objects, each in its window."""
+    part_HW, _ = ndimage.label(mask_HW)
+    areas = np.bincount(part_HW.ravel())
+    for number, window in enumerate(ndimage.find_objects(part_HW), 1):
         if least_px <= areas[number] < 0.6 * part_HW.size:
-            filled_HW = np.zeros(part_HW.shape, dtype=bool)
-            filled_HW[window] = ndimage.binary_fill_holes(part_HW[window] == number + 1)
-            yield Piece(picture_HWC, filled_HW)
+            yield window, filled(part_HW[window] == number)
+
+
+def filled(part_HW: Flags) -> Flags:
+    """Fill what cannot be reached from outside."""
+    height, width = part_HW.shape
+    around_HW = np.ones((height + 2, width + 2), dtype=bool)
+    around_HW[1:-1, 1:-1] = ~part_HW
+    found: Flags = ndimage.label(around_HW)[0][1:-1, 1:-1] != 1  # parts are numbered from the first corner, which is outside
+    return found
+
+
+def described(picture_HWC: Floats, found: Sequence[Part]) -> Floats:
+    """Describe pieces; a row for each."""
+    if not found:
+        return np.zeros((0, 0))
+    grey_HW = picture_HWC @ GREY_C
+    shape_NPP = np.stack([resized(part_HW) for _, part_HW in found])
+    inner_NPP = np.stack([resized(grey_HW[window]) for window, _ in found])
+    colour_N3 = np.stack([picture_HWC[window][part_HW].mean(axis=0) for window, part_HW in found]) / 255
+    size_N2 = np.array([part_HW.shape[::-1] for _, part_HW in found]) / min(grey_HW.shape)
+    return np.concatenate([shape_NPP.reshape(len(found), -1) / PIECE_PX, *gradients(inner_NPP, 2, 1), colour_N3, size_N2], axis=1)
+
+
+def resized(level_HW: npt.NDArray[Any]) -> Floats:
+    """Bring a map to PIECE_PX by averages."""
+    height, width = level_HW.shape
+    found: Floats = shrunk(0, height, height) @ level_HW.astype(np.float64) @ shrunk(0, width, width).T
+    return found
 
 
 def overlaps(box_4: Floats, box_N4: Floats) -> Floats:

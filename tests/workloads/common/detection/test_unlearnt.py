@@ -19,15 +19,16 @@ from workloads.ssd.scenes import SCENERY
 
 # Legend: N pieces, D detections, O objects, F features.
 LEAST_PX = 40  # of a piece that may be an object
+SHARES = (0.0, 0.5)  # of a map's spread, by which a threshold is higher
 
 
 def found(split: Split) -> Iterator[tuple[str, int, Piece]]:
     """Yield the pieces of each picture, by each map and threshold."""
     for index in range(len(split)):
         picture_HWC = np.asarray(decode(split.path(index)), dtype=np.float64)
-        for name, level_HW in {**unlearnt.maps(picture_HWC), **unlearnt.woven(picture_HWC)}.items():
-            for share in (0.0, 0.5):
-                yield from ((f"{name}, {share}", index, piece) for piece in unlearnt.pieces(picture_HWC, level_HW, LEAST_PX, share))
+        level_HW = {**unlearnt.maps(picture_HWC), **unlearnt.woven(picture_HWC)}
+        cuts = [f"{name}, {share}" for share in SHARES for name in level_HW]
+        yield from ((cuts[cut], index, piece) for cut, piece in unlearnt.pieces(picture_HWC, np.stack([*level_HW.values()]), LEAST_PX, SHARES))
 
 
 def grouped(split: Split) -> Mapping[str, list[tuple[int, Piece]]]:

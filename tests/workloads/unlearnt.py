@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pytest
+import torch
 from PIL import Image
 from scipy import ndimage
 
@@ -27,6 +28,8 @@ Labels: TypeAlias = npt.NDArray[np.int64]
 Part: TypeAlias = tuple[tuple[slice, slice], Flags]
 """A window, and what belongs to a piece in it."""
 NEIGHBOURS: Final = 5
+AT_ONCE: Final = 64
+"""Pictures or pieces whose distances to all others fit into a core's cache."""
 PIECE_PX: Final = 16
 ORIENTATIONS: Final = 8
 BINS: Final = 64
@@ -169,11 +172,9 @@ def within(flag_ML: Flags) -> Floats:
     return np.stack([shrunk(first, end, length) for first, end in zip(first_M.tolist(), end_M.tolist(), strict=True)])
 
 
-def cropped(level_MHW: npt.NDArray[Any], mask_MHW: Flags) -> Floats:
-    """Cut each map to where its mask is, and bring it to one size."""
-    down_MPH, across_MPW = within(mask_MHW.any(axis=2)), within(mask_MHW.any(axis=1))
-    found: Floats = down_MPH @ level_MHW.astype(np.float64) @ across_MPW.swapaxes(1, 2)
-    return found
+def windows(mask_MHW: Flags) -> tuple[Floats, Floats]:
+    """Return the matrices that cut each map to where its mask is, and bring it to one size: from the left, down, and from the right, across."""
+    return within(mask_MHW.any(axis=2)), within(mask_MHW.any(axis=1)).swapaxes(1, 2)
 
 
 def gradients(level_MHW: Floats, *grids: int) -> list[Floats]:
@@ -209,7 +210,7 @@ def features(picture_NHWC: Floats) -> Mapping[str, Floats]:
     grey_NHW, pictures = picture_NHWC @ GREY_C, len(picture_NHWC)
     edge_NF, anywhere_NF = gradients(grey_NHW, 4, 1)
     found: dict[str, Floats] = {
-        "pixels": cropped(grey_NHW, np.ones(grey_NHW.shape, dtype=bool)).reshape(pictures, -1),
+        "pixels": np.stack([resized(grey_HW) for grey_HW in grey_NHW]).reshape(pictures, -1),
         "colours": colours(picture_NHWC),
         "edges": edge_NF,
         "edges, anywhere": anywhere_NF,
@@ -217,8 +218,10 @@ def features(picture_NHWC: Floats) -> Mapping[str, Floats]:
     }
     seen = maps(picture_NHWC)
     figure_MHW = largest(masks(np.concatenate([*seen.values()]), (0.0, 0.5)))
-    outline_MF = cropped(figure_MHW, figure_MHW).reshape(len(figure_MHW), -1)
-    edge_MF, anywhere_MF = gradients(cropped(np.concatenate([grey_NHW] * (2 * len(seen))), figure_MHW), 4, 1)
+    down_MPH, across_MWP = windows(figure_MHW)
+    outline_MF = (down_MPH @ figure_MHW.astype(np.float64) @ across_MWP).reshape(len(figure_MHW), -1)
+    cut_MPW = (down_MPH.reshape(-1, pictures, *down_MPH.shape[1:]) @ grey_NHW).reshape(len(figure_MHW), PIECE_PX, -1)
+    edge_MF, anywhere_MF = gradients(cut_MPW @ across_MWP, 4, 1)
     both_MF = np.concatenate([outline_MF / PIECE_PX, edge_MF, anywhere_MF], axis=1)
     for number, name in enumerate(f"{name}{cut}" for cut in ("", ", higher") for name in seen):
         rows = slice(number * pictures, (number + 1) * pictures)
@@ -228,8 +231,11 @@ def features(picture_NHWC: Floats) -> Mapping[str, Floats]:
 
 def nearest(train_NF: Floats, label_N: Labels, asked_NF: Floats, classes: int) -> Floats:
     """Give each class's share of the nearest neighbours."""
-    distance_NN = (asked_NF**2).sum(axis=1)[:, None] - 2 * asked_NF @ train_NF.T + (train_NF**2).sum(axis=1)
-    near_NK = np.argpartition(distance_NN, NEIGHBOURS, axis=1)[:, :NEIGHBOURS]
+    own_N, near = (train_NF**2).sum(axis=1), []
+    for part_NF in np.array_split(asked_NF, 1 + len(asked_NF) // AT_ONCE):
+        distance_NN = (part_NF**2).sum(axis=1)[:, None] - 2 * part_NF @ train_NF.T + own_N
+        near.append(torch.from_numpy(distance_NN).topk(NEIGHBOURS, largest=False, sorted=False).indices.numpy())
+    near_NK = np.concatenate(near)
     found: Floats = np.eye(classes)[label_N[near_NK]].mean(axis=1)
     return found
 

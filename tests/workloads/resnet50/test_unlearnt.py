@@ -15,7 +15,7 @@ from workloads.common.pictures.decoding import decode
 from workloads.resnet50.images import embedded, imagenet
 
 # Legend: N pictures, K classes.
-TOGETHER = 24  # pictures whose maps fit into a core's cache
+TOGETHER = 12  # pictures whose maps fit into a core's cache
 SEEN_PX = 40  # what the pictures are looked at in: a little finer than the network has them
 Described: TypeAlias = tuple[Mapping[str, Floats], Labels]
 

@@ -3,20 +3,25 @@
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
+from functools import cache
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from testbed import a_run
 
 from suite.errors import RequestError
 from suite.rounds import Profile
-from suite.workload import Precision, Run
+from suite.workload import Precision, Run, Scores
 from workloads.resnet50 import ResNet50, model
 from workloads.resnet50.training import ResNet50Training
 
 MakeRun = Callable[..., Run]
+InOneGo = Callable[[Precision], tuple[dict[str, torch.Tensor], Scores]]
+WHOLE = {"model_bn_span": 8}  # a step in one part, which takes less time than two; the run with LARS has two
 
 
 def weights(training: ResNet50Training, folder: Path) -> dict[str, torch.Tensor]:
@@ -28,6 +33,30 @@ def weights(training: ResNet50Training, folder: Path) -> dict[str, torch.Tensor]
 
 def equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+@pytest.fixture(scope="module")
+def make_run(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> MakeRun:
+    """Make a run of the smoke profile on the tiny folder, which is looked over once for all of them."""
+    cache = tmp_path_factory.mktemp("cache")
+
+    def make(data: Path | None = tiny, **asked: Any) -> Run:
+        return a_run("resnet50", data, cache, {"global_batch_size": 8, "model_bn_span": 4, "data.workers": 0}, **asked)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def in_one_go(make_run: MakeRun, tmp_path_factory: pytest.TempPathFactory) -> InOneGo:
+    """Train epoch 2 without a pause; the weights and the score."""
+
+    @cache
+    def trained(precision: Precision) -> tuple[dict[str, torch.Tensor], Scores]:
+        training = ResNet50Training(make_run(precision=precision, **WHOLE))
+        list(training.train_epoch(2))
+        return weights(training, tmp_path_factory.mktemp("whole") / "weights"), training.evaluate()
+
+    return trained
 
 
 @pytest.mark.slow
@@ -65,7 +94,7 @@ def test_a_seed_is_a_run(make_run: MakeRun, tmp_path: Path) -> None:
     found = []
     for number, seed in enumerate((3, 3, 4)):
         torch.manual_seed(number)
-        training = ResNet50Training(make_run(seed=seed, global_batch_size=12))
+        training = ResNet50Training(make_run(seed=seed, global_batch_size=12, model_bn_span=12))
         assert list(training.train_epoch(1)) == [12, 12]
         found.append(weights(training, tmp_path / str(number)))
     assert equal(found[0], found[1])
@@ -74,20 +103,18 @@ def test_a_seed_is_a_run(make_run: MakeRun, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", [Precision.FP32, Precision.BF16])
-def test_resume_in_an_epoch_is_exact(make_run: MakeRun, tmp_path: Path, precision: Precision) -> None:
+def test_resume_in_an_epoch_is_exact(make_run: MakeRun, in_one_go: InOneGo, tmp_path: Path, precision: Precision) -> None:
     """Saved after the first step of epoch 2 and taken up by a fresh process: the same weights and score as without."""
-    whole = ResNet50Training(make_run(precision=precision))
-    list(whole.train_epoch(2))
-    cut = ResNet50Training(make_run(precision=precision))
+    whole, scores = in_one_go(precision)
+    cut, resumed = (ResNet50Training(make_run(precision=precision, **WHOLE)) for _ in range(2))
     with closing(cut.train_epoch(2)) as steps:
         assert list(islice(steps, 1)) == [8]
     (tmp_path / "state").mkdir()
     cut.save(tmp_path / "state")
-    resumed = ResNet50Training(make_run(precision=precision))
     resumed.restore(tmp_path / "state")
     assert list(resumed.train_epoch(2, first_step=1)) == [8, 8]
-    assert equal(weights(whole, tmp_path / "whole"), weights(resumed, tmp_path / "resumed"))
-    assert whole.evaluate() == resumed.evaluate()
+    assert equal(whole, weights(resumed, tmp_path / "resumed"))
+    assert scores == resumed.evaluate()
 
 
 @pytest.mark.slow
@@ -108,14 +135,13 @@ def test_resume_with_lars_is_exact(make_run: MakeRun, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_saving_changes_nothing(make_run: MakeRun, tmp_path: Path) -> None:
+def test_saving_changes_nothing(make_run: MakeRun, in_one_go: InOneGo, tmp_path: Path) -> None:
     """Checkpoints come by the clock; a run must not depend on when they came."""
-    quiet, saving = (ResNet50Training(make_run()) for _ in range(2))
-    list(quiet.train_epoch(1))
-    for number, _ in enumerate(saving.train_epoch(1)):
+    saving = ResNet50Training(make_run(**WHOLE))
+    for number, _ in enumerate(saving.train_epoch(2)):
         (tmp_path / str(number)).mkdir()
         saving.save(tmp_path / str(number))
-    assert equal(weights(quiet, tmp_path / "quiet"), weights(saving, tmp_path / "saving"))
+    assert equal(in_one_go(Precision.FP32)[0], weights(saving, tmp_path / "saving"))
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """Tiny scenes in COCO's layout, and runs on them."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,14 +47,15 @@ def described() -> model.Description:
 
 @pytest.fixture(scope="session")
 def make_network(described: model.Description) -> Callable[[], model.MaskRCNN]:
-    """Make a network of full width and depth, its box scores spread so that something is detected."""
+    """Make a network of full width and depth, its box scores spread so that something is detected; weights are drawn once, which takes longest."""
+    torch.manual_seed(3)
+    made = model.MaskRCNN(described, FEW)
+    predictor: Any = made.roi_heads.box_predictor
+    torch.nn.init.normal_(predictor.cls_score.weight, std=0.5)
 
     def make() -> model.MaskRCNN:
         torch.manual_seed(3)
-        made = model.MaskRCNN(described, FEW)
-        predictor: Any = made.roi_heads.box_predictor
-        torch.nn.init.normal_(predictor.cls_score.weight, std=0.5)
-        return made
+        return deepcopy(made)
 
     return make
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from workloads.common import weights
 from workloads.common.detection.ops import torchvision
 from workloads.maskrcnn import model
 from workloads.maskrcnn.detector import geometry, inference_pipeline
@@ -16,13 +17,14 @@ SIZE = 64
 
 def theirs(counts: model.Counts, ours: model.MaskRCNN, classes: int) -> Any:
     """torchvision's Mask R-CNN with the same settings and weights, the strides where ours are."""
-    made = torchvision.models.detection.MaskRCNN(
-        model.backbone(frozen_norm=False), classes, min_size=SIZE, max_size=SIZE, image_mean=[0.0] * 3, image_std=[1.0] * 3,
-        rpn_anchor_generator=anchors(),
-        rpn_pre_nms_top_n_train=counts.before_train, rpn_pre_nms_top_n_test=counts.before_test, rpn_post_nms_top_n_train=counts.after_train,
-        rpn_post_nms_top_n_test=counts.after_test, rpn_batch_size_per_image=counts.anchors, box_batch_size_per_image=counts.regions,
-        box_detections_per_img=counts.detections,
-    )  # fmt: skip
+    with weights.Undrawn():
+        made = torchvision.models.detection.MaskRCNN(
+            model.backbone(frozen_norm=False), classes, min_size=SIZE, max_size=SIZE, image_mean=[0.0] * 3, image_std=[1.0] * 3,
+            rpn_anchor_generator=anchors(),
+            rpn_pre_nms_top_n_train=counts.before_train, rpn_pre_nms_top_n_test=counts.before_test, rpn_post_nms_top_n_train=counts.after_train,
+            rpn_post_nms_top_n_test=counts.after_test, rpn_batch_size_per_image=counts.anchors, box_batch_size_per_image=counts.regions,
+            box_detections_per_img=counts.detections,
+        )  # fmt: skip
     made.load_state_dict(ours.state_dict())
     return made
 
@@ -132,7 +134,8 @@ def test_strides_lie_in_the_first_convolution(network: model.MaskRCNN) -> None:
 
 def test_frozen_layers_are_frozen() -> None:
     """conv1, res2 and all batch-norm stay as they were loaded; everything else learns; epsilon is 0."""
-    body: Any = model.backbone(frozen_norm=True).body
+    with torch.device("meta"):
+        body: Any = model.backbone(frozen_norm=True).body
     trained = {name.split(".")[0] for name, parameter in body.named_parameters() if parameter.requires_grad}
     assert trained == {"layer2", "layer3", "layer4"}
     assert body.bn1.eps == 0.0 and not any("bn" in name for name, _ in body.named_parameters())
@@ -155,7 +158,8 @@ def test_a_batch_keeps_so_many_proposals(network: model.MaskRCNN) -> None:
 def test_anchors_outside_teach_nothing(described: model.Description, few: model.Counts) -> None:
     """With the reference's rule their label is torchvision's `ignored`."""
     for inside_only in (True, False):
-        rpn = model.MaskRCNN(described, replace(few, inside_only=inside_only)).rpn
+        with weights.Undrawn():
+            rpn = model.MaskRCNN(described, replace(few, inside_only=inside_only)).rpn
         anchors = [torch.tensor([[-20.0, -20.0, -10.0, -10.0], [6.0, 8.0, 30.0, 40.0]])]
         labels, _ = rpn.assign_targets_to_anchors(anchors, [{"boxes": targets(1)[0]["boxes"][:1], "size": torch.tensor([SIZE, SIZE])}])
         assert labels[0].tolist() == [-1.0 if inside_only else 0.0, 1.0]

@@ -51,8 +51,10 @@ def test_the_trunk_is_torchvision_s() -> None:
 @pytest.mark.slow
 def test_it_has_its_full_width() -> None:
     """8.2 million parameters in the trunk, as ResNet-34 has without its last stage: nothing is narrowed."""
-    assert sum(each.numel() for each in model.build("128", 4).trunk.parameters()) == 8_170_304
-    assert sum(each.numel() for each in model.build("300", 81).parameters()) == sum(each.numel() for each in model.build("1200", 81).parameters())
+    with torch.device("meta"):
+        networks = [model.build(*each) for each in (("128", 4), ("300", 81), ("1200", 81))]
+    assert sum(each.numel() for each in networks[0].trunk.parameters()) == 8_170_304
+    assert sum(each.numel() for each in networks[1].parameters()) == sum(each.numel() for each in networks[2].parameters())
 
 
 def test_boxes_and_channels_are_in_one_order() -> None:
@@ -99,10 +101,12 @@ def test_other_start_weights_are_refused(tmp_path: Path) -> None:
     """By their hash, before anything of them is read."""
     path = tmp_path / "resnet34.pth"
     path.write_bytes(b"something else")
+    with weights.Undrawn():
+        network = model.build("128", 4)
     with pytest.raises(RequestError, match="SHA-256 begins with .*, not with 333f7ec4"):
-        model.start_from(model.build("128", 4), path)
+        model.start_from(network, path)
     with pytest.raises(RequestError, match="model.start_weights .*No such file"):
-        model.start_from(model.build("128", 4), tmp_path / "nowhere.pth")
+        model.start_from(network, tmp_path / "nowhere.pth")
 
 
 @pytest.mark.parametrize("content", [{}, {"conv1.weight": torch.zeros(2, 2)}, [1, 2], None])
@@ -111,8 +115,10 @@ def test_start_weights_that_lack_a_layer_are_refused(content: object, tmp_path: 
     path = tmp_path / "resnet34.pth"
     torch.save(content, path) if content is not None else path.write_bytes(b"no pickle")
     monkeypatch.setattr(model, "START_SHA256", hashlib.sha256(path.read_bytes()).hexdigest()[:8])
+    with weights.Undrawn():
+        network = model.build("128", 4)
     with pytest.raises(RequestError, match="not weights of a ResNet-34"):
-        model.start_from(model.build("128", 4), path)
+        model.start_from(network, path)
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 def test_it_is_v1_5() -> None:
     """The stride lies in the 3x3 convolution; v1 has it in the 1x1 before and is faster and worse."""
-    with torch.device("meta"):
+    with weights.Undrawn():
         block = model.build(3).layer3[0]
     assert block.conv1.stride == (1, 1)
     assert block.conv2.stride == (2, 2)
@@ -33,7 +33,7 @@ def test_it_is_v1_5() -> None:
 
 def test_it_has_its_full_width() -> None:
     """25,557,032 parameters with ImageNet's classes (torchvision's table of models): nothing is narrowed."""
-    with torch.device("meta"):
+    with weights.Undrawn():
         network = model.build(1000)
     assert sum(p.numel() for p in network.parameters()) == 25_557_032
 
@@ -73,7 +73,7 @@ def test_the_reference_s_start() -> None:
 
 def test_groups() -> None:
     """All parameters once; biases and batch-norm apart from what is decayed."""
-    with torch.device("meta"):
+    with weights.Undrawn():
         network = model.build(3)
     decayed, plain = model.parameter_groups(network)
     assert len(decayed) + len(plain) == len(list(network.parameters()))
@@ -98,7 +98,7 @@ def test_names_are_canonical(exported: Path) -> None:
     """Anybody's ResNet-50 loads them: no wrapper's prefix."""
     from safetensors.torch import load_file
 
-    with torch.device("meta"):
+    with weights.Undrawn():
         network = model.build(3)
     assert set(load_file(exported / weights.WEIGHTS)) == set(network.state_dict())
 

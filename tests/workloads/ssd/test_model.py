@@ -51,7 +51,7 @@ def test_the_trunk_is_torchvision_s() -> None:
 @pytest.mark.slow
 def test_it_has_its_full_width() -> None:
     """8.2 million parameters in the trunk, as ResNet-34 has without its last stage: nothing is narrowed."""
-    with torch.device("meta"):
+    with weights.Undrawn():
         networks = [model.build(*each) for each in (("128", 4), ("300", 81), ("1200", 81))]
     assert sum(each.numel() for each in networks[0].trunk.parameters()) == 8_170_304
     assert sum(each.numel() for each in networks[1].parameters()) == sum(each.numel() for each in networks[2].parameters())

@@ -123,9 +123,16 @@ def too_long(number: int, frame: object) -> None:
     raise HangError("processor time" if number == signal.SIGPROF else "time")
 
 
+def put(path: Path, content: bytes) -> None:
+    """Write a file over what it held. One that is emptied first, ext4 writes to the disk as it is closed: 0.19 ms of processor time, against 0.01 ms."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o666), "wb") as file:  # noqa: PTH123 - of a descriptor
+        file.write(content)
+        file.truncate()
+
+
 def attempt(reader: Reader, content: bytes, guard: Guard) -> BaseException | None:
     """Let a reader read an input; what went wrong. The file is put back, for the other readers of its folder."""
-    reader.file.write_bytes(content)
+    put(reader.file, content)
     try:
         with guard.watching():
             reader.read(reader.file)
@@ -134,7 +141,7 @@ def attempt(reader: Reader, content: bytes, guard: Guard) -> BaseException | Non
     except (Exception, SystemExit, HangError, EscapeError) as error:
         return error
     finally:
-        reader.file.write_bytes(reader.seeds[0])
+        put(reader.file, reader.seeds[0])
     return None
 
 

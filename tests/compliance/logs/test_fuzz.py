@@ -14,6 +14,7 @@ from dialects import ANSWERS, DETAIL, NEW, OLD, SUMMARY, TEXT
 from examples import EXAMPLES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from rewriting import rewrite
 
 from compliance.cli import FORMATS
 from compliance.judge import Judge
@@ -100,7 +101,7 @@ PARSERS: Final = {
 
 def parse(name: str, path: Path, content: bytes) -> SourceFile:
     """Read a file to its end."""
-    path.write_bytes(content)
+    rewrite(path, content)
     found = SourceFile(path)
     read = PARSERS[name][0].read(found)  # type: ignore[attr-defined]
     for _ in read if isinstance(read, Iterator) else ():
@@ -144,7 +145,7 @@ def test_a_parser_notes_no_more_than_it_can_hold(tmp_path: Path, name: str) -> N
 @given(content=st.one_of(st.binary(max_size=300), spoilt(NEW.encode()), spoilt(OLD.encode()), spoilt(DETAIL.encode())))
 def test_the_round_of_any_file_is_one_that_there_is_or_none(tmp_path: Path, content: bytes) -> None:
     for name in ("result_0.txt", "mlperf_log_detail.txt", "mlperf_log_summary.txt", "system.json", "run.json"):
-        (tmp_path / name).write_bytes(content)
+        rewrite(tmp_path / name, content)
         found = recognised(recognise(tmp_path / name))
         assert found is None or found.round in (None, *registry.round_names())
 
@@ -180,11 +181,11 @@ def test_a_result_with_a_spoilt_file_is_judged(base: Path, data: st.DataObject) 
     path = data.draw(st.sampled_from(files_of(base)))
     content = path.read_bytes()
     try:
-        path.write_bytes(data.draw(st.one_of(st.binary(max_size=200), spoilt(content[:20_000]))))
+        rewrite(path, data.draw(st.one_of(st.binary(max_size=200), spoilt(content[:20_000]))))
         sound(Judge().result(str(base)))
         sound(Judge().result(str(path)))
     finally:
-        path.write_bytes(content)
+        rewrite(path, content)
 
 
 @pytest.mark.parametrize("round_name", registry.round_names())

@@ -11,6 +11,7 @@ from typing import Any
 import numpy
 import pytest
 from kinds.records import recorded
+from rewriting import rewrite
 
 from compliance.judge import Judge
 from compliance.verdict import Verdict
@@ -68,7 +69,7 @@ def test_each_bit_of_the_header_counts(good: Path):
     whole = (good / QUERIES).read_bytes()
     end = whole.index(b"}")
     for at in [*range(8), *range(10, end + 1)]:
-        (good / QUERIES).write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        rewrite(good / QUERIES, whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
         assert told(good), at
 
 
@@ -88,10 +89,10 @@ def test_no_line_of_telemetry_can_be_taken_out_doubled_or_exchanged(good: Path):
     lines = text.splitlines(keepends=True)
     for place in range(len(lines)):
         for changed in ((), (lines[place], lines[place]), ("\n",), (lines[place][:-2] + "\n",)):
-            (good / TELEMETRY).write_text(with_line(text, place, *changed))
+            rewrite(good / TELEMETRY, with_line(text, place, *changed))
             assert told(good), (place, changed)
     for place in range(1, len(lines) - 3):  # two lines on: the same channel's next reading
-        (good / TELEMETRY).write_text(with_line(with_line(text, place, lines[place + 2]), place + 2, lines[place]))
+        rewrite(good / TELEMETRY, with_line(with_line(text, place, lines[place + 2]), place + 2, lines[place]))
         assert told(good), place
 
 
@@ -110,7 +111,7 @@ def test_no_field_of_telemetry_can_be_emptied_or_renamed(good: Path):
                     before = dict(table)
                     table.pop(field)
                     table |= {} if value is ... else {field: value}
-                    (good / TELEMETRY).write_text(with_line(text, place, json.dumps(document) + "\n"))
+                    rewrite(good / TELEMETRY, with_line(text, place, json.dumps(document) + "\n"))
                     assert told(good), (place, field, value)
                     table.clear()
                     table |= before

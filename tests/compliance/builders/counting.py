@@ -9,8 +9,9 @@ import pytest
 
 from compliance.documents.inference import reader
 from compliance.documents.inference.top1 import Top1
-from compliance.logs.loadgen import accuracy_counts, sample_lists
+from compliance.logs.loadgen import accuracy_counts, accuracy_log, sample_lists
 from compliance.logs.loadgen.accuracy_counts import Tally
+from compliance.logs.loadgen.accuracy_log import Answers
 from compliance.logs.source_file import SourceFile
 
 
@@ -21,6 +22,8 @@ class Counts:
         self.count, self.right, self.marked = accuracy_counts.read, reader.count, cache(sample_lists.marked)
         self.kept: dict[bytes, Tally] = {}
         self.found: dict[tuple[str, int], Top1 | None] = {}
+        self.index = accuracy_log.read
+        self.indexed: dict[bytes, tuple[Answers, int]] = {}
 
     def read(self, source: SourceFile) -> Tally:
         """Count an accuracy log, once for all that are the same to the last byte."""
@@ -33,6 +36,17 @@ class Counts:
             self.kept[content] = tally
         return tally
 
+    def answers(self, source: SourceFile) -> Answers:
+        """Index the accuracy log of a podium run, once for all that are the same to the last byte."""
+        content = sha256(source.path.read_bytes()).digest() if source.path.is_file() else b""
+        if content in self.indexed:
+            answers, source.lines = self.indexed[content]
+            return replace(answers, path=source.path)
+        answers = self.index(source)
+        if content and not source.counts:
+            self.indexed[content] = answers, source.lines
+        return answers
+
     def top1(self, tally: Tally, truth: Sequence[int]) -> Top1 | None:
         """Count right answers once."""
         key = tally.sha256, id(truth)  # the judge keeps one list of labels
@@ -43,5 +57,6 @@ class Counts:
     def put_in(self, patch: pytest.MonkeyPatch) -> None:
         """Let the judge count through here."""
         patch.setattr(accuracy_counts, "read", self.read)
+        patch.setattr(accuracy_log, "read", self.answers)
         patch.setattr(reader, "count", self.top1)
         patch.setattr(sample_lists, "marked", self.marked)

@@ -23,6 +23,7 @@ SINGLE, MULTI, SERVER, OFFLINE = Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, 
 TOKEN = ":::MLLOG "
 BOTH = pytest.mark.parametrize("mode", ["performance", "accuracy"])
 EACH = pytest.mark.parametrize("scenario", list(Scenario))
+pytestmark = pytest.mark.usefixtures("counted_once")
 
 
 def made(folder: Path, scenario: Scenario, mode: str) -> Path:

@@ -1,6 +1,7 @@
 """The system description: read from the machine, null where it cannot be, and corrected by the user."""
 
 import json
+import subprocess
 import sys
 from importlib.metadata import distributions
 from pathlib import Path
@@ -168,6 +169,35 @@ def test_git_is_asked_only_in_a_checkout(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.undo()
     monkeypatch.setenv("PATH", "")
     assert system_description.git("rev-parse", "HEAD") is None
+
+
+@pytest.mark.parametrize(
+    ("told", "found"),
+    [
+        (None, (None, None)),
+        ("# branch.oid (initial)\n# branch.head main", (None, False)),
+        ("# branch.oid c0ffee\n# branch.head main\n1 .M N... 100644 100644 100644 a b suite/cli.py", ("c0ffee", True)),
+    ],
+)
+def test_the_source_is_a_commit_and_what_was_changed_since(monkeypatch: pytest.MonkeyPatch, told: str | None, found: tuple[str | None, bool | None]):
+    monkeypatch.setattr(system_description, "git", lambda *_: told)
+    assert system_description.source() == found
+
+
+def test_changed_tests_are_no_changed_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """No result depends on them; a changed module of podium is told."""
+    for name in ("harness/machine/system_description.py", "tests/test_it.py"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+    git = ("git", "-C", str(tmp_path), "-c", "user.name=nobody", "-c", "user.email=nobody@localhost")
+    for words in (("init", "--quiet"), ("add", "."), ("commit", "--quiet", "--message", "made")):
+        subprocess.run([*git, *words], check=True)
+    monkeypatch.setattr(system_description, "__file__", str(tmp_path / "harness/machine/system_description.py"))
+    (tmp_path / "tests/test_it.py").write_text("changed")
+    commit, dirty = system_description.source()
+    assert commit is not None and len(commit) == 40 and dirty is False
+    (tmp_path / "harness/machine/system_description.py").write_text("changed")
+    assert system_description.source() == (commit, True)
 
 
 @pytest.mark.parametrize("text", ["²", "two", "-1", "", "9" * 5000])

@@ -1,7 +1,5 @@
 """A process for each LoadGen run: its result, its failures, and that it never outlives anybody."""
 
-import gc
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -14,14 +12,14 @@ from typing import Any
 
 import psutil
 import pytest
+from podium_fakes.children import abort_elsewhere, end, fail, note_and_sleep, parent_of, whoami
 from podium_fakes.drive import until
 
 from harness.children import process as child_process
 from harness.children import template
-from harness.children.process import Abort, Failure, ending, failure, in_child
+from harness.children.process import Failure, ending, failure, in_child
 from harness.kernel_errors import KernelError
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
-from suite.process import garbage
 from suite.process.signals import Terminated
 
 
@@ -34,34 +32,6 @@ def forked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     yield request.param
     while child_process.templates:
         child_process.templates.pop().end()
-
-
-def whoami(job: str, abort: Abort) -> tuple[str, int, bool, bool]:
-    blocked = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, set())
-    return job, os.getpid(), threading.current_thread() is threading.main_thread(), blocked
-
-
-def fail(job: str, abort: Abort) -> None:
-    raise {"judged": JudgedError, "request": RequestError, "missing": MissingError}.get(job, KeyError)(f"{job} on purpose")
-
-
-def abort_elsewhere(job: str, abort: Abort) -> None:
-    """A worker's thread fails while LoadGen would wait for ever."""
-    for number in range(3):
-        threading.Thread(target=abort, args=(JudgedError(f"worker {number}"),), daemon=True).start()
-    time.sleep(60)
-
-
-def end(job: str, abort: Abort) -> None:
-    if job == "exit":
-        os._exit(5)
-    os.kill(os.getpid(), getattr(signal, job))
-    time.sleep(60)
-
-
-def note_and_sleep(job: str, abort: Abort) -> None:
-    Path(job).write_text(str(os.getpid()))
-    time.sleep(60)
 
 
 def test_a_result_comes_from_another_process_and_its_second_thread():
@@ -123,103 +93,28 @@ def test_a_signal_to_the_parent_ends_the_child(tmp_path: Path):
 
 PARENT = """
 import sys
-from harness.children.process import in_child
-from test_child_process import note_and_sleep
+from harness.children.process import in_child, load_ahead
+from podium_fakes.children import note_and_sleep
 
 if __name__ == "__main__":
+    if sys.argv[2:]:
+        load_ahead([])
     in_child(note_and_sleep, sys.argv[1])
 """
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_a_child_ends_with_its_parent(tmp_path: Path, number: signal.Signals):
+def test_a_child_ends_with_its_parent(tmp_path: Path, forked: bool, number: signal.Signals):
     """kill -9 lets the parent do nothing more; the child has to see it by itself."""
     note, script = tmp_path / "pid", tmp_path / "parent.py"
     script.write_text(PARENT)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
-    parent: subprocess.Popen[Any] = subprocess.Popen([sys.executable, str(script), str(note)], env=environment, stderr=subprocess.DEVNULL)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, str(script), str(note), *["forked"] * forked]
+    parent: subprocess.Popen[Any] = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
     until(lambda: note.exists() and note.read_text() != "")
     parent.send_signal(number)
     assert parent.wait(50) != 0
-    until(lambda: not psutil.pid_exists(int(note.read_text())), limit_s=40)
-
-
-AHEAD = """
-import os, sys
-from harness.children.process import in_child, load_ahead
-from test_child_process import seen
-
-if __name__ == "__main__":
-    load_ahead(sys.argv[1:])
-    for word in ("first", "second"):
-        os.environ["WORD"] = word
-        print(*in_child(seen, "ahead"), flush=True)
-    print("ahead" in sys.modules)
-"""
-DEADLY = ("raise RuntimeError", "import sys; sys.exit(3)", "raise KeyboardInterrupt", *(f"import os; os.kill(os.getpid(), {number})" for number in (4, 9)))
-THREADED = "import threading, time; threading.Thread(target=time.sleep, args=(100,), daemon=True).start()"
-HANGS = "import os, pathlib, time\npathlib.Path(os.environ['NOTE']).write_text(str(os.getpid()))\ntime.sleep(100)\n"
-
-
-def seen(job: str, abort: Abort) -> tuple[bool, str, str, str]:
-    assert multiprocessing.get_start_method() == "spawn" and gc.get_threshold() == garbage.USUAL
-    assert ("OWN" in os.environ) == (job in sys.modules), "what a module set when it was loaded is kept"
-    return job in sys.modules, os.environ["WORD"], Path.cwd().name, str(os.getppid())
-
-
-def with_modules(folder: Path, *names: str, **modules: str) -> "subprocess.Popen[str]":
-    """Start a program whose children shall have modules loaded ahead, in a folder with these modules beside it."""
-    script = folder / "parent.py"
-    script.write_text(AHEAD)
-    for name, text in modules.items():
-        (folder / f"{name}.py").write_text(text)
-    imports = os.pathsep.join([str(folder), str(Path(__file__).parent), *sys.path])
-    environment = {**os.environ, "PYTHONPATH": imports, "NOTE": str(folder / "note")}
-    return subprocess.Popen(
-        [sys.executable, str(script), *names], env=environment, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-
-
-@pytest.mark.slow
-def test_what_children_have_in_common_is_loaded_once(tmp_path: Path):
-    """In the template, and not in its parent. Each child has its parent's present environment."""
-    noting = "import os, pathlib\nos.environ['OWN'] = 'kept'\npathlib.Path(os.environ['NOTE']).open('a').write(f'{os.getpid()}\\n')\nprint('once', end='')\n"
-    out, err = with_modules(tmp_path, "ahead", ahead=noting).communicate()
-    first, second, parent = out.removeprefix("once").splitlines()
-    assert parent == "False" and err == "" and out.count("once") == 1
-    assert first.split()[:3] == ["True", "first", tmp_path.name] and second.split()[:3] == ["True", "second", tmp_path.name]
-    assert {first.split()[3], second.split()[3]} == set((tmp_path / "note").read_text().split()), "one template loaded it, and both are its children"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("text", [*DEADLY, THREADED])
-def test_a_template_that_dies_means_new_interpreters(tmp_path: Path, text: str):
-    """What kills it may do a child no harm, and one that it harms says so itself; a fork would lack a template's thread."""
-    ran = with_modules(tmp_path, "deadly", deadly=text)
-    out, err = ran.communicate()
-    first, second, _ = out.splitlines()
-    assert (first.split()[:2], second.split()[:2]) == (["False", "first"], ["False", "second"]) and first.split()[3] == second.split()[3] == str(ran.pid)
-
-
-def test_a_process_that_has_asked_for_a_gpu_is_known(tmp_path: Path):
-    """CUDA keeps its device files open, and does not work in a fork."""
-    (tmp_path / "5").symlink_to("/dev/null")
-    assert not template.holds_gpu(tmp_path) and not template.holds_gpu(tmp_path / "nothing")
-    (tmp_path / "6").symlink_to("/dev/nvidiactl")
-    assert template.holds_gpu(tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-def test_a_signal_need_not_wait_for_a_template_that_loads(tmp_path: Path, number: signal.Signals):
-    """An import may hang, on a network's file system."""
-    ran, note = with_modules(tmp_path, "hangs", hangs=HANGS), tmp_path / "note"
-    until(lambda: note.exists() and note.read_text() != "")
-    began = time.monotonic()
-    ran.send_signal(number)
-    ran.communicate()
-    assert ran.returncode != 0 and time.monotonic() - began < 50
     until(lambda: not psutil.pid_exists(int(note.read_text())), limit_s=40)
 
 
@@ -239,27 +134,6 @@ def test_a_template_that_is_killed_takes_its_child_along(tmp_path: Path, forked:
         in_child(note_and_sleep, str(note))
     until(lambda: not psutil.pid_exists(int(note.read_text())), limit_s=40)
     assert in_child(whoami, "again")[0] == "again"
-
-
-def in_a_process(answer: Any) -> None:
-    child_process.load_ahead([])
-    answer.send(in_child(whoami, "inside")[0])
-
-
-@pytest.mark.slow
-def test_a_process_of_multiprocessing_ends_although_it_has_a_template():
-    """It waits for its children, and the template for its end."""
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=in_a_process, args=(sender,))
-    process.start()
-    assert receiver.recv() == "inside"
-    process.join(120)
-    assert process.exitcode == 0
-
-
-def parent_of(job: str, abort: Abort) -> int:
-    return os.getppid()
 
 
 def test_a_template_that_cannot_start_means_new_interpreters(monkeypatch: pytest.MonkeyPatch):

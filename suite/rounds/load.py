@@ -7,18 +7,26 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from types import UnionType
-from typing import Any, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
 
 from suite.errors import RequestError
 from suite.rounds import Benchmark, LoadGenRules, NoiseRules, Round, RoundKind, Setting, TrainingRules
 
 ROUND_TABLES = frozenset({"round", "loadgen", "training", "settings", "noise"})
+KEPT: Final = 8
+"""Rounds that are remembered at a time."""
 
 
 def load(name: str, texts: Iterable[str]) -> Round:
     """Merge the files of one runnable round; RequestError names the path of an invalid value."""
+    return built(name, tuple(texts))
+
+
+@lru_cache(maxsize=KEPT)
+def built(name: str, texts: tuple[str, ...]) -> Round:
+    """Build a round, cached: a file of another package is tried with the others before they are loaded."""
     merged, sources = merge(name, texts)
     rows = build(Mapping[str, Benchmark], {key: table for key, table in merged.items() if key not in ROUND_TABLES}, "")
     return Round(
@@ -40,6 +48,13 @@ def check(name: str, texts: Sequence[str]) -> None:
 
 def merge(name: str, texts: Iterable[str]) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the tables of a round's files without their sources, and the sources by dotted path."""
+    merged, sources = merged_texts(name, tuple(texts))
+    return {**merged}, {**sources}  # published rounds add their rows
+
+
+@lru_cache(maxsize=KEPT)
+def merged_texts(name: str, texts: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Merge them, cached: a round's kind is needed before its rules."""
     merged: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for text in texts:
@@ -54,7 +69,7 @@ def merge(name: str, texts: Iterable[str]) -> tuple[dict[str, Any], dict[str, st
 
 @cache
 def parsed(text: str) -> Mapping[str, Any]:
-    """Parse a TOML text, cached: a round's kind is needed before its rules."""
+    """Parse a TOML text, cached: a round is merged with and without another package's file."""
     return tomllib.loads(text)
 
 

@@ -1,6 +1,10 @@
 """Processes of others, which may end at any moment while a test looks at them."""
 
+from contextlib import suppress
+
 import psutil
+
+from harness.machine.telemetry.host import LISTED, children
 
 
 def is_alive(process: psutil.Process) -> bool:
@@ -9,3 +13,22 @@ def is_alive(process: psutil.Process) -> bool:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
+
+
+def children_of(pid: int) -> list[psutil.Process]:
+    """Find the children of a process; where the kernel lists them, without a look at all processes, which tests that wait take a hundred times a second."""
+    if not LISTED.exists():
+        return list(psutil.Process(pid).children())
+    found = []
+    for child in children(pid):
+        with suppress(psutil.NoSuchProcess):
+            found.append(psutil.Process(child))
+    return found
+
+
+def rank_of(process: psutil.Process) -> str:
+    """Read a rank's number: a fork's from its name, of others, which have words and an environment of their own, from that; empty of what is no rank."""
+    name, _, rank = process.name().partition(" ")
+    if name == "rank":
+        return rank
+    return str(process.environ().get("RANK", "")) if "harness" in process.cmdline() else ""

@@ -57,12 +57,12 @@ def slowed(step_ms: int = 100, **more: str) -> dict[str, str]:
     return {**os.environ, STEP_MS: str(step_ms), **more}
 
 
-def until(condition: Callable[[], bool], limit_s: float = 240.0) -> None:
-    """Wait for something to become true."""
+def until(condition: Callable[[], bool], limit_s: float = 240.0, every_s: float = 0.01) -> None:
+    """Wait for something to become true; what costs much to look at is looked at less often."""
     end = time.monotonic() + limit_s
     while not condition():
         assert time.monotonic() < end, "it never happened"
-        time.sleep(0.01)
+        time.sleep(every_s)
 
 
 def until_valid(serve: Callable[[], T], tries: int = 5, stalled: str = "INVALID") -> T:

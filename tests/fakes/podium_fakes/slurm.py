@@ -10,13 +10,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import psutil
+from processes import rank_of
 
 NODES: Final = ("n1", "n2")
 GPUS: Final = 8
@@ -24,6 +25,8 @@ GPUS: Final = 8
 PROGRAMS: Final = ("slurmctld", "slurmd", "sbatch", "munged", "setpriv", "unshare", "nsenter", "ip")
 SPACES: Final = ("--mount", "--pid", "--net", "--uts")
 START_S: Final = 30.0
+ASKED_S: Final = 0.5
+"""Between two questions to Slurm, each of which is two programs."""
 
 CONFIG: Final = """\
 ClusterName=tests
@@ -100,12 +103,17 @@ class Cluster:
         end = time.monotonic() + limit_s
         while (found := self.job(number))["JobState"] not in states:
             assert time.monotonic() < end, f"the job is {found}; {self.told()}"
-            time.sleep(0.2)
+            time.sleep(ASKED_S)
         return found
 
     def ranks(self) -> Mapping[int, psutil.Process]:
         """Find the ranks that train now, by number."""
-        return {int(environment["RANK"]): process for process, words, environment in self._processes() if "harness" in words and "RANK" in environment}
+        found: dict[int, psutil.Process] = {}
+        for process, _, _ in self._processes():
+            with suppress(psutil.Error):
+                if rank := rank_of(process):
+                    found[int(rank)] = process
+        return found
 
     def on(self, node: str) -> list[psutil.Process]:
         """Find the ranks on a node, and what they started."""
@@ -113,7 +121,7 @@ class Cluster:
 
     def launchers(self) -> Mapping[str, psutil.Process]:
         """Find torchrun on each node."""
-        found = {environment.get("SLURMD_NODENAME", ""): process for process, words, environment in self._processes() if "torch.distributed.run" in words}
+        found = {environment.get("SLURMD_NODENAME", ""): process for process, words, environment in self._processes() if is_launcher(process, words)}
         return {node: process for node, process in found.items() if node in NODES}
 
     def told(self) -> str:
@@ -126,6 +134,11 @@ class Cluster:
                 yield process, process.cmdline(), process.environ()
             except psutil.Error:  # it has ended meanwhile
                 continue
+
+
+def is_launcher(process: psutil.Process, words: Sequence[str]) -> bool:
+    """Tell torchrun, or one with ranks that are forks of it, from those."""
+    return bool({"torch.distributed.run", "podium_fakes.torchrun"} & set(words)) and not rank_of(process)
 
 
 def missing() -> str:

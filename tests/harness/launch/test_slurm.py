@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from podium_fakes import slurm
 from podium_fakes.drive import log_path, marks, options, partial, until, valid_events, weights
-from podium_fakes.slurm import Cluster
+from podium_fakes.slurm import ASKED_S, Cluster
 
 from harness.launch.command import launch
 from harness.launch.job_file import REQUEUES
@@ -22,6 +22,8 @@ from suite.files.layout import staged_results
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why := slurm.missing()), reason=why)]
 
 FAKE = ("--framework", "fake", "--engine", "fake", "--precision", "fp32", "--threads", "1", "--org", "tests", "--system", "testbed", "--seed", "4")
+LOOKED_S = 0.05
+"""Between two looks at all processes."""
 SETTINGS = ("fake.torch=true", "fake.gain=0.02", "fake.step_ms=100", "checkpoint.interval_s=0.1")
 
 
@@ -83,7 +85,7 @@ def saved(place: Path) -> int:
 def lost(cluster: Cluster, place: Path, found: Callable[[], list[psutil.Process]]) -> None:
     """Wait for two new checkpoints, and end processes that get no chance to say so."""
     before = saved(place)
-    until(lambda: saved(place) >= before + 2 and len(cluster.ranks()) == 2, 90)
+    until(lambda: saved(place) >= before + 2 and len(cluster.ranks()) == 2, 90, LOOKED_S)
     for victim in found():
         with suppress(psutil.NoSuchProcess):
             victim.kill()
@@ -94,16 +96,17 @@ def test_a_job_that_loses_ranks_and_nodes_and_is_cancelled_ends_as_if_nothing_ha
     results = tmp_path / "results"
     train_set("fake", options(results), seed=1)
     place, script = staged_results(results, "fake"), training(tmp_path, results)
-    number = cluster.submit(script)
+    torchrun(tmp_path, f'exec {sys.executable} -m podium_fakes.torchrun "$@"')  # the job that nothing happens to has ranks that load PyTorch themselves
+    number = cluster.submit(script, tmp_path)
     lost(cluster, place, lambda: [cluster.ranks()[1]])
     lost(cluster, place, lambda: [cluster.launchers()["n2"], *cluster.on("n2")])
-    until(lambda: cluster.job(number)["Restarts"] == "1", 60)
+    until(lambda: cluster.job(number)["Restarts"] == "1", 60, ASKED_S)
     lost(cluster, place, list)
     cluster.run("scancel", number, cwd=tmp_path)
     cluster.wait(number, ("CANCELLED",))
-    until(lambda: not cluster.ranks(), 40)
+    until(lambda: not cluster.ranks(), 40, LOOKED_S)
     assert partial(log_path(place)).exists() and cluster.job(number)["Restarts"] == "1"
-    again = cluster.submit(script)
+    again = cluster.submit(script, tmp_path)
     finished(cluster, again, script)
     assert marks(log_path(results)) == marks(log_path(undisturbed)) and weights(results) == weights(undisturbed)
     resumed = [line for line in log_path(results).read_text().splitlines() if '"resumed"' in line]

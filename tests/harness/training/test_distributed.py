@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 from podium_fakes.drive import events, keys, log_path, partial, slowed, start, until, valid_events, weights, words
-from processes import is_alive
+from processes import children_of, is_alive, rank_of
 from warm import TORCH_RUN, Child, Warm
 
 from harness import distributed
@@ -306,19 +306,11 @@ def running(launcher: "Child | subprocess.Popen[str]", known: set[int]) -> dict[
     """Find the ranks of a launcher, without those that are known already."""
     found: dict[int, psutil.Process] = {}
     with suppress(psutil.NoSuchProcess):
-        for process in psutil.Process(launcher.pid).children():
-            with suppress(psutil.Error, KeyError):
+        for process in children_of(launcher.pid):
+            with suppress(psutil.Error):
                 if process.pid not in known and (rank := rank_of(process)):
                     found[int(rank)] = process
     return found
-
-
-def rank_of(process: psutil.Process) -> str:
-    """Read a rank's number: a fork's from its name, of others, which have words and an environment of their own, from that."""
-    name, _, rank = process.name().partition(" ")
-    if name == "rank":
-        return rank
-    return str(process.environ()["RANK"]) if "harness" in process.cmdline() else ""
 
 
 @pytest.mark.slow

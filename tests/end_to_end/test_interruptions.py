@@ -17,11 +17,13 @@ import pytest
 from podium_fakes import STEP_MS
 from podium_fakes.drive import until
 from processes import is_alive
+from warm import Child, Warm
 
 from suite.loadgen.scenario import Scenario
 
 Podium = Callable[..., "subprocess.CompletedProcess[str]"]
 Start = Callable[..., "subprocess.Popen[str]"]
+Begin = Callable[..., Child]
 
 pytestmark = pytest.mark.slow
 
@@ -51,7 +53,23 @@ def start(environment: dict[str, str], tmp_path: Path) -> Iterator[Start]:
         process.wait()
 
 
-def family(process: "subprocess.Popen[str]") -> list[psutil.Process]:
+@pytest.fixture
+def begin(warm: Warm, environment: dict[str, str]) -> Iterator[Begin]:
+    """Begin `podium ...` likewise, where neither the start of its interpreter nor what it prints is what is tested."""
+    begun: list[Child] = []
+
+    def run(*words: object, step_ms: int = 0) -> Child:
+        begun.append(warm.start(list(map(str, words)), environment | {STEP_MS: str(step_ms)}))
+        return begun[-1]
+
+    yield run
+    for process in begun:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def family(process: "subprocess.Popen[str] | Child") -> list[psutil.Process]:
     parent = psutil.Process(process.pid)
     return [parent, *parent.children(recursive=True)]
 
@@ -83,12 +101,12 @@ def in_training(results: Path) -> Callable[[], bool]:
     ],
 )
 def test_a_stopped_campaign_leaves_nothing_running_and_nothing_valid_and_is_resumed(
-    podium: Podium, forked: Podium, start: Start, tmp_path: Path, fake: Sequence[str], place: str, number: int, code: int
+    podium: Podium, forked: Podium, start: Start, begin: Begin, tmp_path: Path, fake: Sequence[str], place: str, number: int, code: int
 ) -> None:
     results = tmp_path / "results"
     long = LONG if place == "training" else ("--set", "loadgen.min_duration_ms=1000")
     words = ("run", "fake", "--results", results, "--seed", 1, *fake, *long)
-    process = start(*words, step_ms=STOPPED_MS * (place == "training"))
+    process = (start if number == signal.SIGKILL else begin)(*words, step_ms=STOPPED_MS * (place == "training"))
     until(in_training(results) if place == "training" else in_loadgen(results, "SingleStream"))
     relatives = family(process)
     process.send_signal(number)
@@ -104,10 +122,10 @@ def test_a_stopped_campaign_leaves_nothing_running_and_nothing_valid_and_is_resu
     assert podium("check", results).returncode == 0
 
 
-def test_a_killed_podium_train_is_ended_by_podium_run(forked: Podium, start: Start, tmp_path: Path, fake: Sequence[str]) -> None:
+def test_a_killed_podium_train_is_ended_by_podium_run(forked: Podium, begin: Begin, tmp_path: Path, fake: Sequence[str]) -> None:
     """Training is taken up where it stood: the same nonce, and a log that was resumed."""
     results = tmp_path / "results"
-    process = start("train", "fake", "--results", results, "--seed", 1, *fake, *LONG, step_ms=STOPPED_MS)
+    process = begin("train", "fake", "--results", results, "--seed", 1, *fake, *LONG, step_ms=STOPPED_MS)
     until(lambda: any(path.name.removeprefix("at_").isdigit() for path in (results / ".podium" / "fake" / "run_0").glob("at_*")))
     process.kill()
     process.wait(timeout=40)
@@ -117,8 +135,8 @@ def test_a_killed_podium_train_is_ended_by_podium_run(forked: Podium, start: Sta
     assert '"resumed"' in log.read_text()
 
 
-def test_another_seed_for_an_unfinished_campaign_is_refused(podium: Podium, start: Start, tmp_path: Path, fake: Sequence[str]) -> None:
-    process = start("run", "fake", "--results", tmp_path / "results", "--seed", 1, *fake, *LONG, step_ms=STOPPED_MS)
+def test_another_seed_for_an_unfinished_campaign_is_refused(podium: Podium, begin: Begin, tmp_path: Path, fake: Sequence[str]) -> None:
+    process = begin("run", "fake", "--results", tmp_path / "results", "--seed", 1, *fake, *LONG, step_ms=STOPPED_MS)
     until(in_training(tmp_path / "results"))
     process.send_signal(signal.SIGINT)
     process.wait(timeout=40)
@@ -172,11 +190,11 @@ def test_two_interrupts_end_at_once_with_one_sentence(start: Start, tmp_path: Pa
     until(lambda: not any(map(is_alive, relatives)), limit_s=60)
 
 
-def test_of_two_campaigns_in_one_folder_one_is_refused_and_the_other_ends_well(start: Start, podium: Podium, tmp_path: Path, fake: Sequence[str]) -> None:
+def test_of_two_campaigns_in_one_folder_one_is_refused_and_the_other_ends_well(begin: Begin, podium: Podium, tmp_path: Path, fake: Sequence[str]) -> None:
     """Each wrote the other's state file away: `.podium/run-fake.json: No such file or directory`."""
     results = tmp_path / "results"
     words = ("run", "fake", "--results", results, "--seed", 1, *fake, *LONG)
-    first = start(*words)
+    first = begin(*words)
     until(in_training(results))
     state = (results / ".podium" / "run-fake.json").read_bytes()
     for command in (words, ("train", "fake", "--results", results, *fake), ("run", "fake", "--results", results, "--seed", 2, *fake)):
@@ -189,7 +207,7 @@ def test_of_two_campaigns_in_one_folder_one_is_refused_and_the_other_ends_well(s
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_new_campaign_that_is_stopped_leaves_the_finished_one_valid(
-    start: Start, podium: Podium, forked: Podium, tmp_path: Path, fake: Sequence[str], campaign: Any, number: signal.Signals
+    begin: Begin, podium: Podium, forked: Podium, tmp_path: Path, fake: Sequence[str], campaign: Any, number: signal.Signals
 ) -> None:
     """The new set stood beside the old runs until the campaign went on: `check` said broken. Stopped in training, and in each scenario."""
     results = tmp_path / "results"
@@ -199,7 +217,7 @@ def test_a_new_campaign_that_is_stopped_leaves_the_finished_one_valid(
     words = ("run", "fake", "--results", results, "--seed", 7, *fake, *LONG, "--set", "loadgen.min_duration_ms=1000")
     scenarios = (in_loadgen(made, scenario.folder) for scenario in Scenario)
     for step_ms, place in ((STOPPED_MS, in_training(made)), *((0, each) for each in scenarios)):
-        process = start(*words, step_ms=step_ms)
+        process = begin(*words, step_ms=step_ms)
         until(place)
         process.send_signal(number)
         process.wait(timeout=40)

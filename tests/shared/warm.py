@@ -22,7 +22,7 @@ LIMIT_S = 540.0
 """For a command that is run to its end."""
 RUN = ("harness.cli", "harness.training.run_set", "harness.serving.infer", "harness.serving.network.cli", "harness.serving.loadgen.session")
 """What podium loads to train and to serve, of whatever workload: no framework."""
-COMMANDS = (*RUN, "compliance.commands", "submissions.campaign.run", "submissions.report.command", "forked")
+COMMANDS = (*RUN, "compliance.commands", "submissions.campaign.run", "submissions.report.command", "submissions.report.page", "forked")
 """The same of its other commands, and of processes that LoadGen runs in."""
 TORCH_RUN = (*RUN, "harness.engines.torch", "numpy.random", "torch.utils.serialization")
 """The same of a run in PyTorch."""
@@ -91,6 +91,11 @@ class Child:
             time.sleep(POLL_S)
         return self.out.read_text(), self.err.read_text()
 
+    def wait(self, timeout: float = 600.0) -> int | None:
+        """Wait for its end; its exit code."""
+        self.communicate(timeout)
+        return self.returncode
+
     def kill(self) -> None:
         """End it by force."""
         self.send_signal(signal.SIGKILL)
@@ -110,6 +115,8 @@ def serve(modules: Sequence[str]) -> None:
     for module in modules:
         import_module(module)
     registry.round()
+    if page := sys.modules.get("submissions.report.page"):
+        page.environment("submissions.report").get_template(page.TEMPLATE)  # compiled once, not by each campaign
     gc.freeze()
     for line in sys.stdin:
         request = json.loads(line)

@@ -23,6 +23,7 @@ SIZE: Final = {"width": 1180, "height": 1010}
 """Of the picture that the README shows, in pixels."""
 COLOURS: Final = (256, 128, 64)
 """Of a picture: as many as its size allows."""
+BROWSERS: Final = ("chromium-headless-shell", "chromium")
 LIMIT: Final = 200_000
 """Bytes of a picture at most: a README is opened on telephones too."""
 
@@ -36,7 +37,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--study", type=Path, action="append", default=[], help="the folder of a study; may be repeated")
     parser.add_argument("--out", type=Path, default=DOCS, help="folder of the pages and pictures")
     options = parser.parse_args(words)
-    program = shutil.which("chromium") or sys.exit("no chromium: apt-get install chromium")
+    program = next(filter(None, map(shutil.which, BROWSERS)), None) or sys.exit("no chromium: apt-get install chromium-headless-shell, or chromium")
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
         for number, bundle in enumerate(options.bundle):

@@ -1,16 +1,25 @@
 """Early stopping against scipy and LoadGen's published numbers; the real LoadGen is asked in test_loadgen_session.py."""
 
 import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import betainc
 
 from suite.loadgen.early_stopping import CONFIDENCE, beta_regularised, estimate, find_min_passing, passes, queries_needed, server_passes
 from suite.loadgen.percentiles import fraction
 
+Beta = Callable[[float, float, float], float]
 PERCENTILES = (90.0, 97.0, 99.0)
+
+
+@pytest.fixture(scope="module")
+def betainc() -> Beta:
+    """Load scipy's in the process that runs these tests alone."""
+    from scipy import special
+
+    return special.betainc
 
 
 @pytest.mark.parametrize(("percentile", "h_min", "floor"), [(90.0, 44, 64), (97.0, 152, 219), (99.0, 459, 662)])
@@ -22,13 +31,13 @@ def test_the_floors_are_loadgens(percentile: float, h_min: int, floor: int):
 
 @settings(max_examples=200)
 @given(st.floats(0.5, 0.999), st.integers(1, 5_000_000), st.integers(1, 60_000))
-def test_the_beta_function_is_scipys(x: float, a: int, b: int):
+def test_the_beta_function_is_scipys(betainc: Beta, x: float, a: int, b: int):
     """A continued fraction that stops early is wrong in the third digit, where the verdict lies."""
     assert beta_regularised(x, a, b) == pytest.approx(betainc(a, b, x), rel=1e-6, abs=1e-280)
 
 
 @pytest.mark.parametrize("percentile", PERCENTILES)
-def test_the_smallest_count_passes_and_one_less_does_not(percentile: float):
+def test_the_smallest_count_passes_and_one_less_does_not(betainc: Beta, percentile: float):
     """An off-by-one would differ from LoadGen's verdict at the edge."""
     for over in (0, 1, 2, 10, 137, 5_000):
         h = find_min_passing(over, percentile)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +28,20 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return synthetic_scenes.folder(tmp_path_factory.mktemp("tiny"), TINY)
 
 
-@pytest.fixture
-def make_run(tiny: Path, tmp_path: Path) -> Callable[..., Run]:
-    """Make a run of the smoke profile on the tiny folder; settings by keyword with `__` for a dot."""
+@pytest.fixture(scope="session")
+def make_with(tiny: Path) -> Callable[..., Run]:
+    """Make a run of the smoke profile on the tiny folder, with a cache; settings by keyword with `__` for a dot."""
 
-    def make(data: Path | None = tiny, **asked: Any) -> Run:
-        return a_run("maskrcnn", data, tmp_path / "cache", SMALL | {"roi.detections": 5}, **asked)
+    def make(cache: Path, data: Path | None = tiny, **asked: Any) -> Run:
+        return a_run("maskrcnn", data, cache, SMALL | {"roi.detections": 5}, **asked)
 
     return make
+
+
+@pytest.fixture
+def make_run(make_with: Callable[..., Run], tmp_path: Path) -> Callable[..., Run]:
+    """Make one with a cache of its own."""
+    return partial(make_with, tmp_path / "cache")
 
 
 @pytest.fixture(scope="session")

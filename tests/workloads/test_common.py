@@ -122,14 +122,14 @@ def test_schemas_are_declared_only_where_they_are_missing() -> None:
 
 @pytest.mark.slow
 def test_what_a_template_loads_can_be_forked() -> None:
-    """Each workload names what serves it; nothing of that starts a thread or asks for a GPU when it is imported."""
+    """Each workload names what serves it, a bare network is in its module; nothing of that starts a thread or asks for a GPU when it is imported."""
     program = (
         "from importlib import import_module\n"
         "from harness.children.template import COMMON, forkable\n"
         "from harness.serving.setup import served_by\n"
         "from suite import registry\n"
         "names = ('gnmt', 'maskrcnn', 'minigo', 'resnet50', 'ssd', 'transformer')\n"
-        "modules = [served_by(registry.workload(name), 'torch') for name in names]\n"
+        "modules = [served_by(registry.workload(name), 'torch') for name in names] + [(type(registry.network('alexnet')).__module__,)]\n"
         "assert all(modules), modules\n"
         "for module in (*COMMON, *sum(modules, ())): import_module(module)\n"
         "import torch\n"

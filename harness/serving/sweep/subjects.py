@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from harness.children.process import load_ahead
 from harness.machine import cpus
 from harness.machine.device import resolve
 from harness.machine.power.selection import choose as choose_power
@@ -121,6 +122,7 @@ def of_network(name: str, options: Options, weights: Path | None, seconds: float
     network, engine, precision = registry.network(name), registry.engine(options.engine), Precision(options.precision or Precision.FP32)
     check_runs(network, engine, precision, options)
     check_weights(network, weights)
+    load_ahead((type(network).__module__,))
     run = network_run(network, options, precision)
     told = file_sha256(weights) if weights else f"random, seed {RANDOM_SEED}"
     identity = identity_of(run, subject=name, weights=told, profile=None, engine=options.engine, seconds=seconds)

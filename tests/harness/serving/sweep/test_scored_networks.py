@@ -13,10 +13,12 @@ from safetensors.torch import save_file
 from compliance.judge import Judge
 from compliance.verdict import Severity
 from harness.cli import sweep
+from harness.request import reading
 from harness.serving.sweep import command as driven
-from harness.serving.sweep import idle, points
+from harness.serving.sweep import idle, points, subjects
 from suite import registry
 from suite.errors import RequestError
+from suite.rounds import Profile
 from suite.studies.documents import SAMPLES, STUDIES, STUDY, TRUTH
 from workloads.networks import classifiers
 from workloads.networks.labelled import CLASSES
@@ -128,3 +130,11 @@ def test_a_score_that_would_say_nothing_is_refused(weights: Path, data: Path, tm
         with pytest.raises(RequestError, match=words) as caught:
             invoked(tmp_path / "results", *arguments)
         assert caught.value.exit_code == 2 and not (tmp_path / "results").exists()
+
+
+def test_what_a_network_runs_in_is_loaded_once(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of LoadGen's processes would import PyTorch again."""
+    named: list[str] = []
+    monkeypatch.setattr(subjects, "load_ahead", named.extend)
+    subjects.of_network(NETWORK, reading(Profile.SMOKE, None, weights.parent, None, ()), weights, 1.0)
+    assert named == [classifiers.__name__]

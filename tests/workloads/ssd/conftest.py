@@ -1,6 +1,7 @@
 """Small scenes in COCO's layout, and runs of the smoke profile on them."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,14 +55,20 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return synthetic_scenes.folder(tmp_path_factory.mktemp("tiny"), TINY)
 
 
-@pytest.fixture
-def make_run(tiny: Path, tmp_path: Path) -> Callable[..., Run]:
-    """Make a run on the tiny folder; settings by keyword with `__` for a dot."""
+@pytest.fixture(scope="session")
+def make_with(tiny: Path) -> Callable[..., Run]:
+    """Make a run on the tiny folder, with a cache; settings by keyword with `__` for a dot."""
 
-    def make(data: Path | None = tiny, **asked: Any) -> Run:
-        return a_run("ssd", data, tmp_path / "cache", {"global_batch_size": 4, "model_bn_span": 4, "data.workers": 0}, **asked)
+    def make(cache: Path, data: Path | None = tiny, **asked: Any) -> Run:
+        return a_run("ssd", data, cache, {"global_batch_size": 4, "model_bn_span": 4, "data.workers": 0}, **asked)
 
     return make
+
+
+@pytest.fixture
+def make_run(make_with: Callable[..., Run], tmp_path: Path) -> Callable[..., Run]:
+    """Make one with a cache of its own."""
+    return partial(make_with, tmp_path / "cache")
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -37,26 +37,49 @@ def equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bo
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Whole:
+    """Two epochs that were trained without a break, which more than one test looks at."""
+
+    training: SSDTraining
+    losses: list[float]
+    """Before and behind epoch 1."""
+    states: list[dict[str, torch.Tensor]]
+    """The weights before and behind each epoch."""
+    batches: list[int]
+    """Of epoch 1."""
+
+
+@pytest.fixture(scope="module")
+def whole(make_with: MakeRun, tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    """Train them."""
+    folder = tmp_path_factory.mktemp("whole")
+    training = SSDTraining(make_with(folder / "cache"))
+    made = Whole(training=training, losses=[training.loss()], states=[weights(training, folder / "0")], batches=list(training.train_epoch(1)))
+    made.losses.append(training.loss())
+    made.states.append(weights(training, folder / "1"))
+    list(training.train_epoch(2))
+    made.states.append(weights(training, folder / "2"))
+    return made
+
+
 @pytest.mark.slow
-def test_an_epoch_yields_each_global_batch_and_moves_the_weights(make_run: MakeRun, tmp_path: Path) -> None:
+def test_an_epoch_yields_each_global_batch_and_moves_the_weights(whole: Whole) -> None:
     """The harness counts pictures by these numbers; pictures without annotations are not among them."""
-    training = SSDTraining(make_run())
-    before = weights(training, tmp_path / "before")
-    count = training.facts()["train_samples"]
-    assert isinstance(count, int) and 7 <= count <= 9 and training.facts()["eval_samples"] == 5
-    assert np.isnan(training.loss())
-    assert sum(training.train_epoch(1)) == count
-    assert training.loss() > 0
-    assert not equal(before, weights(training, tmp_path / "after"))
-    assert list(training.train_epoch(2, first_step=3)) == []
+    facts = whole.training.facts()
+    count = facts["train_samples"]
+    assert isinstance(count, int) and 7 <= count <= 9 and facts["eval_samples"] == 5
+    assert np.isnan(whole.losses[0])
+    assert sum(whole.batches) == count
+    assert whole.losses[1] > 0
+    assert not equal(whole.states[0], whole.states[1])
+    assert list(whole.training.train_epoch(2, first_step=3)) == []
 
 
 @pytest.mark.slow
-def test_a_seed_is_a_run_and_a_resumed_run_is_exact(make_run: MakeRun, tmp_path: Path) -> None:
+def test_a_seed_is_a_run_and_a_resumed_run_is_exact(make_run: MakeRun, whole: Whole, tmp_path: Path) -> None:
     """Saved after the first step of epoch 2 and taken up afresh: the same weights and score as without."""
-    whole, cut, resumed = (SSDTraining(make_run()) for _ in range(3))
-    for epoch in (1, 2):
-        list(whole.train_epoch(epoch))
+    cut, resumed = SSDTraining(make_run()), SSDTraining(make_run())
     torch.manual_seed(99)
     list(cut.train_epoch(1))
     with closing(cut.train_epoch(2)) as steps:
@@ -65,8 +88,8 @@ def test_a_seed_is_a_run_and_a_resumed_run_is_exact(make_run: MakeRun, tmp_path:
     cut.save(tmp_path / "state")
     resumed.restore(tmp_path / "state")
     list(resumed.train_epoch(2, first_step=1))
-    assert equal(weights(whole, tmp_path / "whole"), weights(resumed, tmp_path / "resumed"))
-    assert whole.evaluate() == resumed.evaluate()
+    assert equal(whole.states[2], weights(resumed, tmp_path / "resumed"))
+    assert whole.training.evaluate() == resumed.evaluate()
 
 
 @pytest.mark.slow
@@ -167,7 +190,7 @@ def test_ranks_share_the_pictures_of_an_evaluation(make_run: MakeRun, monkeypatc
 @pytest.mark.slow
 def test_quick_runs_on_any_folder(make_run: MakeRun) -> None:
     """Real data by `--data` is the only difference: 300 px, 8,732 boxes, a step and a score on the embedded scenes."""
-    training = SSDTraining(make_run(profile=Profile.QUICK, model__start_weights="random", global_batch_size=4, model_bn_span=2))
+    training = SSDTraining(make_run(profile=Profile.QUICK, model__start_weights="random", global_batch_size=2, model_bn_span=2))
     with closing(training.train_epoch(1)) as steps:
         next(steps)
     assert set(training.evaluate()) == {"box_ap"}

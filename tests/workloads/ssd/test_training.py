@@ -19,6 +19,7 @@ from workloads.common.detection import coco
 from workloads.common.inputs.batches import Key
 from workloads.common.inputs.default import DefaultReader
 from workloads.common.optimisation import collectives, gradient_exchange
+from workloads.common.weights import Undrawn
 from workloads.ssd import SSD, data, model
 from workloads.ssd.detector.default_boxes import SMALL_128
 from workloads.ssd.training import SSDTraining
@@ -123,14 +124,16 @@ def test_crowds_are_not_learnt(make_run: MakeRun) -> None:
 @pytest.mark.slow
 def test_shuffled_labels_reach_the_loss(make_run: MakeRun) -> None:
     """Only in training: what is evaluated stays as it is."""
-    honest, shuffled = (SSDTraining(make_run(data__shuffle_labels=value)) for value in (False, True))
+    with Undrawn():
+        honest, shuffled = (SSDTraining(make_run(data__shuffle_labels=value)) for value in (False, True))
     assert not np.array_equal(honest._train.first_I, shuffled._train.first_I)
     assert np.array_equal(honest._val.first_I, shuffled._val.first_I)
 
 
 def test_the_warm_up_and_the_boundaries_are_the_reference_s(make_run: MakeRun) -> None:
     """Linear from nothing over the steps, then a tenth at each boundary."""
-    training = SSDTraining(make_run(opt_learning_rate_warmup_steps=2, opt_learning_rate_decay_boundary_epochs=(2, 4), opt_base_learning_rate=0.1))
+    with Undrawn():
+        training = SSDTraining(make_run(opt_learning_rate_warmup_steps=2, opt_learning_rate_decay_boundary_epochs=(2, 4), opt_base_learning_rate=0.1))
     per_epoch = len(training._plan(1))
     rates = [training._schedule(step) for step in (0, 1, 2, 2 * per_epoch - 1, 2 * per_epoch, 4 * per_epoch)]
     assert rates == pytest.approx([0.0, 0.05, 0.1, 0.1, 0.01, 0.001])
@@ -145,7 +148,8 @@ def test_a_broken_picture_stops_the_run_before_it_starts(make_run: MakeRun, tiny
     (own / "val2017" / "000000000002.jpg").write_bytes(b"nothing")
     with pytest.raises(RequestError, match=r"1 of 5 images .*000000000002\.jpg"):
         SSDTraining(make_run(data=own))
-    assert SSDTraining(make_run(data=own, data__skip_broken=True)).facts()["eval_samples"] == 4
+    with Undrawn():
+        assert SSDTraining(make_run(data=own, data__skip_broken=True)).facts()["eval_samples"] == 4
     document = json.loads((own / "annotations" / "instances_val2017.json").read_text())
     document["categories"][0]["name"] = "hexagon"
     (own / "annotations" / "instances_val2017.json").write_text(json.dumps(document))
@@ -170,7 +174,8 @@ def test_the_workload_makes_it_and_blocks_follow_the_round(make_run: MakeRun) ->
     """Smoke evaluates after every epoch; full at the epochs that the rules name."""
     run = make_run()
     row = run.round.benchmark("ssd").training[run.profile]
-    training = SSD().training(run)
+    with Undrawn():
+        training = SSD().training(run)
     assert [list(block) for block in training.blocks()] == [[epoch] for epoch in range(1, row.max_epochs + 1)]
 
 

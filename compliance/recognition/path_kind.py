@@ -175,7 +175,7 @@ def studies_in(path: Path) -> Iterator[Path]:
 
 def is_run(path: Path) -> bool:
     """Return whether a folder has LoadGen logs."""
-    return any(is_file(path / name) for name in (SUMMARY, DETAIL))
+    return any(is_file(f"{path}/{name}") for name in (SUMMARY, DETAIL))
 
 
 def is_runs(path: Path) -> bool:

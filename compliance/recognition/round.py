@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from compliance.recognition.evidence import Witness, witness
-from compliance.recognition.path_kind import MODES, Kind, Target, is_run
+from compliance.recognition.path_kind import MODES, Kind, Target
 from compliance.recognition.training_rounds import allows, excludes, is_stray, round_of
 from compliance.recognition.tree_path import Place, filed_logs, folders, homes, is_file
 from suite import registry
@@ -173,8 +173,8 @@ def of_benchmark(folder: Path) -> Iterator[Path]:
 
 def of_runs(path: Path, depth: int = 3) -> Iterator[Path]:
     """Yield LoadGen files in a folder and below it: an audit, an entry, its performance runs, or one run."""
-    if is_run(path) or is_file(path / RUN_RECORD):
-        yield from (path / name for name in (RUN_RECORD, DETAIL, SUMMARY) if is_file(path / name))
+    if found := [name for name in (RUN_RECORD, DETAIL, SUMMARY) if is_file(f"{path}/{name}")]:
+        yield from (path / name for name in found)
         if path.name.casefold() not in MODES and not path.name.startswith("run_"):
             return
     for folder in folders(path) if depth else ():

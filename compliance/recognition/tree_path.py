@@ -8,7 +8,7 @@ Next to `results`: `systems/<system>.json`, `measurements/<system>/<benchmark>/<
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -70,7 +70,7 @@ def is_folder(path: Path | str) -> bool:
     return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises if a parent folder is not searchable
 
 
-def is_file(path: Path) -> bool:
+def is_file(path: Path | str) -> bool:
     """Return whether a path is a plain file; an inaccessible one is not."""
     return os.path.isfile(path)  # noqa: PTH113 - as above
 
@@ -143,28 +143,37 @@ def scenario_of(folder: str | None) -> Scenario | None:
 def folders(path: Path) -> Iterator[Path]:
     """Yield the subfolders of a folder, sorted; none if it cannot be read."""
     try:
-        yield from sorted(entry for entry in path.iterdir() if is_folder(entry) and not entry.name.startswith("."))
+        with os.scandir(path) as entries:  # tells plain files without asking for each
+            found = [entry.name for entry in entries if not entry.name.startswith(".") and not entry.is_file(follow_symlinks=False) and is_folder(entry.path)]
     except OSError:
         return
+    yield from (path / name for name in sorted(found))
+
+
+def listed(folder: Path) -> list[str]:
+    """Return the names in a folder; none if it cannot be read."""
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - a path for each of a thousand names takes longer than listing them
+    except OSError:
+        return []
+
+
+def numbered(names: Iterable[str]) -> list[str]:
+    """Return the names of training logs by number."""
+    found = [(int(match[1]), name) for name in names if (match := TRAINING_LOG.fullmatch(name))]
+    return [name for _, name in sorted(found)]
 
 
 def training_logs(folder: Path) -> Iterator[Path]:
     """Yield the training logs of a set by number; unfinished ones are not results."""
-    try:
-        found = [(int(match[1]), path) for path in folder.iterdir() if (match := TRAINING_LOG.fullmatch(path.name))]
-    except OSError:
-        return
-    yield from (path for _, path in sorted(found))
+    yield from (folder / name for name in numbered(listed(folder)))
 
 
 def filed_logs(folder: Path) -> Iterator[Path]:
     """Yield the training logs of a published set: those with a number by number, then the others by name."""
-    numbered = list(training_logs(folder))
-    try:
-        others = sorted(path for path in folder.iterdir() if FILED_LOG.fullmatch(path.name) and path not in numbered)
-    except OSError:
-        others = []
-    yield from (*numbered, *others)
+    filed = list(filter(FILED_LOG.fullmatch, listed(folder)))
+    first = numbered(filed)
+    yield from (folder / name for name in (*first, *sorted({*filed}.difference(first))))
 
 
 def training_telemetry(folder: Path) -> Iterator[Path]:

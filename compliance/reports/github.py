@@ -3,7 +3,8 @@
 Source: docs.github.com, Workflow commands for GitHub Actions, Setting an error message; actions/toolkit, core/src/command.ts: escaping.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
@@ -16,29 +17,30 @@ VERDICTS: Final = {Verdict.VALID: "notice", Verdict.NOT_CONVERGED: "warning", Ve
 
 def render(results: Sequence[Result]) -> str:
     """Render one command per finding, and one per PATH with its verdict."""
-    return "".join(f"{line}\n" for result in results for line in commands(result))
+    relative = cache(partial(relative_to, Path.cwd()))  # a file may have hundreds of findings
+    return "".join(f"{line}\n" for result in results for line in commands(result, relative))
 
 
-def commands(result: Result) -> Iterator[str]:
+def commands(result: Result, relative: Callable[[str], str]) -> Iterator[str]:
     """Yield the commands of a result: its findings at their locations, then the verdict."""
     listed, left_out = capped(result.findings)
     for finding in listed:
-        yield annotation(finding)
+        yield annotation(finding, relative(finding.file))
     for each in left_out:
         yield command(LEVELS[each.severity], f"and {each.more} more of this rule in this file", file=relative(each.file), title=each.rule)
     yield command(VERDICTS[result.verdict], f"{result.path}: {result.verdict} ({result.round})", title="podium check")
 
 
-def annotation(finding: Finding) -> str:
+def annotation(finding: Finding, file: str) -> str:
     """Render one finding as an annotation at its location."""
-    place = {"file": relative(finding.file)} | ({"line": str(finding.line)} if finding.line else {})
+    place = {"file": file} | ({"line": str(finding.line)} if finding.line else {})
     text = f"found {finding.found}; expected {finding.required}\n{finding.advice}\n{finding.source}"
     return command(LEVELS[finding.severity], text, **place, title=finding.rule)
 
 
-def relative(file: str) -> str:
+def relative_to(here: Path, file: str) -> str:
     """Return a file's path relative to the working folder, which is the repository root in a workflow; files elsewhere keep their path."""
-    path, here = Path(file), Path.cwd()
+    path = Path(file)
     return path.relative_to(here).as_posix() if path.is_relative_to(here) else path.as_posix()
 
 

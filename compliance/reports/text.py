@@ -32,7 +32,12 @@ def render(results: Sequence[Result]) -> str:
 
 def joined(texts: Iterator[str]) -> str:
     """Join lines, without terminal control characters."""
-    return "".join(f"{''.join(letter if letter.isprintable() or 0xD800 <= ord(letter) < 0xE000 else '?' for letter in text)}\n" for text in texts)
+    return "".join(f"{text if text.isprintable() else harmless(text)}\n" for text in texts)
+
+
+def harmless(text: str) -> str:
+    """Replace control characters; what stands for a byte of a file's name in another encoding stays."""
+    return "".join(letter if letter.isprintable() or 0xD800 <= ord(letter) < 0xE000 else "?" for letter in text)
 
 
 def summary(results: Sequence[Result], ordered: Sequence[Result]) -> Iterator[str]:

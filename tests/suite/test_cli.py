@@ -4,42 +4,44 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
 import pytest
+from warm import Warm
 
 from suite import cli, registry
 from suite.errors import JudgedError, MissingError, RequestError, unknown
 
+Podium = Callable[..., "subprocess.CompletedProcess[str]"]
 
-def podium(*arguments: str) -> subprocess.CompletedProcess[str]:
+
+@pytest.fixture(scope="module")
+def warm() -> Iterator[Warm]:
+    """Load the command line once, and nothing heavy."""
+    started = Warm("suite.cli")
+    yield started
+    started.end()
+
+
+@pytest.fixture(scope="module")
+def podium(warm: Warm) -> Podium:
     """Run the command as a user would."""
-    return subprocess.run([sys.executable, "-m", "suite.cli", *arguments], capture_output=True, text=True, check=False)
+    return lambda *arguments: warm.run(arguments)
 
 
 def test_help_lists_every_command_without_loading_one() -> None:
     """`podium --help` must answer where no framework is installed."""
-    result = podium("--help")
+    result = subprocess.run([sys.executable, "-m", "suite.cli", "--help"], capture_output=True, text=True, check=False)
     assert result.returncode == 0
     assert all(name in result.stdout for name in registry.points(registry.COMMANDS))
 
 
 @pytest.mark.parametrize("command", sorted(registry.points(registry.COMMANDS)))
-def test_help_of_a_command_has_an_example_and_loads_no_framework(command: str) -> None:
+def test_help_of_a_command_has_an_example_and_loads_no_framework(warm: Warm, command: str) -> None:
     """Start-up would cost seconds, and the light core would break."""
-    heavy = "('torch', 'numpy', 'jsonschema', 'mlperf_loadgen', 'rich')"
-    code = f"""
-import sys
-from suite.cli import main
-sys.argv = ["podium", "{command}", "--help"]
-try:
-    main()
-finally:
-    found = [name for name in {heavy} if name in sys.modules]
-    assert not found, found
-"""
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    result = warm.run([command, "--help"], launcher="light")
     assert result.returncode == 0, result.stderr
     assert f"podium {command}" in result.stdout.split("Example", 1)[1]
 
@@ -57,7 +59,9 @@ finally:
         (("infer", "resnet50", "--scenario", "ofline"), "did you mean 'offline'"),
     ],
 )
-def test_a_wrong_request_is_exit_2_with_the_nearest_name(arguments: tuple[str, ...], sentence: str, tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_request_is_exit_2_with_the_nearest_name(
+    arguments: tuple[str, ...], sentence: str, podium: Podium, tmp_path: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The user learns what was meant, without a traceback."""
     monkeypatch.chdir(str(tmp_path))
     result = podium(*arguments)
@@ -66,14 +70,14 @@ def test_a_wrong_request_is_exit_2_with_the_nearest_name(arguments: tuple[str, .
     assert "Traceback" not in result.stderr
 
 
-def test_list_as_json() -> None:
+def test_list_as_json(podium: Podium) -> None:
     """A program may read it."""
     found = json.loads(podium("list", "--format", "json").stdout)
     assert "resnet50" in found["workloads"] and "torch" in found["engines"] and "podium-v1" in found["rounds"]
 
 
 @pytest.mark.slow
-def test_list_says_what_a_workload_is_and_costs() -> None:
+def test_list_says_what_a_workload_is_and_costs(podium: Podium) -> None:
     """Four lines of names did not say which one to begin with."""
     told = podium("list").stdout
     for piece in ("ResNet-50 v1.5 image classification", "smoke top1 0.759", "val/<class>/<name>.JPEG"):
@@ -86,7 +90,7 @@ def test_list_says_what_a_workload_is_and_costs() -> None:
 
 
 @pytest.mark.slow
-def test_list_settings_gives_kind_value_and_meaning_of_each() -> None:
+def test_list_settings_gives_kind_value_and_meaning_of_each(podium: Podium) -> None:
     """The only list was the error of a wrong key."""
     told = podium("list", "settings", "gnmt").stdout
     assert "batching.max_batch = 32  (int)\n    largest batch that a worker takes" in told
@@ -97,7 +101,7 @@ def test_list_settings_gives_kind_value_and_meaning_of_each() -> None:
 
 
 @pytest.mark.slow
-def test_rules_are_listed_by_both_names() -> None:
+def test_rules_are_listed_by_both_names(podium: Podium) -> None:
     """`podium explain` asked for a rule that nobody could know."""
     told = podium("explain").stdout
     assert told == podium("list", "rules").stdout and "\ntraining.target " in told and max(map(len, told.splitlines())) <= 100
@@ -107,13 +111,13 @@ def test_rules_are_listed_by_both_names() -> None:
 
 
 @pytest.mark.slow
-def test_help_is_a_command_too() -> None:
+def test_help_is_a_command_too(podium: Podium) -> None:
     assert podium("help").stdout == podium("--help").stdout
     assert podium("help", "train").stdout.startswith("Usage: podium train [OPTIONS] WORKLOAD") and podium("help", "trian").returncode == 2
 
 
 @pytest.mark.slow
-def test_without_a_command_the_help_is_on_stdout() -> None:
+def test_without_a_command_the_help_is_on_stdout(podium: Podium) -> None:
     """It stood on stderr, behind `podium: `."""
     result = podium()
     assert (result.returncode, result.stderr) == (2, "") and result.stdout == podium("--help").stdout
@@ -131,15 +135,14 @@ def test_without_a_command_the_help_is_on_stdout() -> None:
         ("podium list", "s", {"settings"}),
     ],
 )
-def test_the_shell_completes_names(words: str, begun: str, names: set[str]) -> None:
+def test_the_shell_completes_names(warm: Warm, words: str, begun: str, names: set[str]) -> None:
     """Workloads, engines, scenarios and rules; click writes `kind,name` lines."""
     environment = {"_PODIUM_COMPLETE": "bash_complete", "COMP_WORDS": f"{words} {begun}", "COMP_CWORD": str(len(words.split()))}
-    code = "import sys; from suite.cli import group; group.main(prog_name='podium')"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env={**os.environ, **environment})
+    result = warm.run([], env={**os.environ, **environment})
     assert {line.partition(",")[2] for line in result.stdout.splitlines()} == names
 
 
-def test_help_names_the_choices() -> None:
+def test_help_names_the_choices(podium: Podium) -> None:
     told = podium("infer", "--help").stdout
     assert "onnxruntime|" in told and "server|" in told.replace("\n", "") and "[default|" in told.replace("dali|default", "default|")
 

@@ -275,11 +275,11 @@ def loaded(run: LoadGenRun, held: float | None, total: int) -> Iterator[Fault]:
 
     MultiStream's sets repeat up to a query of their samples: loadgen/loadgen.cc, GenerateLoadableSets.
     """
-    sets = [set(map(repr, record.value)) for record in run.index.get("loaded_qsl_set", ()) if isinstance(record.value, list)]
+    sets = [told_apart(record.value) for record in run.index.get("loaded_qsl_set", ()) if isinstance(record.value, list)]
     if held is None or not sets:
         return
-    known = [name for name in set().union(*sets) if name.isdecimal() and len(name) < 20 and int(name) < total]  # never as many as `total` says
-    found, wanted = len(known), held if run.performance else total
+    known = (sample for sample in set().union(*sets) if isinstance(sample, int) and 0 <= sample < total)  # never as many as `total` says
+    found, wanted = sum(1 for _ in known), held if run.performance else total
     most = max(len(each) for each in sets)
     if found != wanted or most > held:
         yield run.detail_fault("loaded_qsl_set", f"{found} different samples loaded, up to {most} at once", f"{wanted:g}, up to {held:g} at once")
@@ -293,4 +293,9 @@ def loaded(run: LoadGenRun, held: float | None, total: int) -> Iterator[Fault]:
 def is_padded(samples: Sequence[object], padding: int) -> bool:
     """Tell whether a loaded set has each sample once, and then, for MultiStream, its first ones over again."""
     own = samples[: max(len(samples) - padding, 0)]
-    return len(set(map(repr, own))) == len(own) > 0 and list(samples) == [*own, *islice(cycle(own), padding)]
+    return len(told_apart(own)) == len(own) > 0 and list(samples) == [*own, *islice(cycle(own), padding)]
+
+
+def told_apart(samples: Sequence[object]) -> set[int | str]:
+    """Return the different samples: integers, and as text whatever else stands in their place."""
+    return set(samples) if {*map(type, samples)} <= {int} else {each if type(each) is int else repr(each) for each in samples}  # type: ignore[arg-type]

@@ -41,13 +41,16 @@ def one(tree: Path, pattern: str) -> Path:
     return found[0]
 
 
+@pytest.fixture(scope="module")
+def accepted(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """See that a copy of the campaign is what the judge accepts; all others are the same."""
+    assert judged(Path(shutil.copytree(TREE, tmp_path_factory.mktemp("accepted") / "results"))).findings == ()
+
+
 @pytest.fixture
-def tree(tmp_path: Path) -> Path:
+def tree(accepted: None, tmp_path: Path) -> Path:
     """A campaign that the judge accepts."""
-    root = tmp_path / "results"
-    shutil.copytree(TREE, root)
-    assert judged(root).findings == ()
-    return root
+    return Path(shutil.copytree(TREE, tmp_path / "results"))
 
 
 def cut_in_half(path: Path) -> None:

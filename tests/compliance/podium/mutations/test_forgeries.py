@@ -28,6 +28,7 @@ from suite.loadgen.scenario import Scenario
 Forgery = Callable[[Path], None]
 ENTRIES = "open/acme/results/box-torch-fp32/resnet50"
 LOG = "open/acme/results/box-torch-bf16/resnet/result_0.txt"
+pytestmark = pytest.mark.usefixtures("counted_once")
 
 
 @pytest.fixture(scope="module")

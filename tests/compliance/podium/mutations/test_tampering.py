@@ -25,6 +25,7 @@ TREE = EXAMPLES / "base" / "tree"
 LOG, PERFORMANCE, ACCURATE = "**/resnet/result_0.txt", "**/performance/run_1", "**/accuracy"
 MEASURED = "**/*_podium_SingleStream.json"
 SUMMED = f"{PERFORMANCE}/{SUMMARY}"
+pytestmark = pytest.mark.usefixtures("counted_once")
 
 
 def judged(path: Path) -> Result:

@@ -21,7 +21,6 @@ from workloads.resnet50.training import ResNet50Training
 
 MakeRun = Callable[..., Run]
 InOneGo = Callable[[Precision], tuple[dict[str, torch.Tensor], Scores]]
-WHOLE = {"model_bn_span": 8}  # a step in one part, which takes less time than two; the run with LARS has two
 
 
 def weights(training: ResNet50Training, folder: Path) -> dict[str, torch.Tensor]:
@@ -52,7 +51,7 @@ def in_one_go(make_run: MakeRun, tmp_path_factory: pytest.TempPathFactory) -> In
 
     @cache
     def trained(precision: Precision) -> tuple[dict[str, torch.Tensor], Scores]:
-        training = ResNet50Training(make_run(precision=precision, **WHOLE))
+        training = ResNet50Training(make_run(precision=precision))
         list(training.train_epoch(2))
         return weights(training, tmp_path_factory.mktemp("whole") / "weights"), training.evaluate()
 
@@ -94,7 +93,7 @@ def test_a_seed_is_a_run(make_run: MakeRun, tmp_path: Path) -> None:
     found = []
     for number, seed in enumerate((3, 3, 4)):
         torch.manual_seed(number)
-        training = ResNet50Training(make_run(seed=seed, global_batch_size=12, model_bn_span=12))
+        training = ResNet50Training(make_run(seed=seed, global_batch_size=12))
         assert list(training.train_epoch(1)) == [12, 12]
         found.append(weights(training, tmp_path / str(number)))
     assert equal(found[0], found[1])
@@ -106,7 +105,7 @@ def test_a_seed_is_a_run(make_run: MakeRun, tmp_path: Path) -> None:
 def test_resume_in_an_epoch_is_exact(make_run: MakeRun, in_one_go: InOneGo, tmp_path: Path, precision: Precision) -> None:
     """Saved after the first step of epoch 2 and taken up by a fresh process: the same weights and score as without."""
     whole, scores = in_one_go(precision)
-    cut, resumed = (ResNet50Training(make_run(precision=precision, **WHOLE)) for _ in range(2))
+    cut, resumed = (ResNet50Training(make_run(precision=precision)) for _ in range(2))
     with closing(cut.train_epoch(2)) as steps:
         assert list(islice(steps, 1)) == [8]
     (tmp_path / "state").mkdir()
@@ -137,7 +136,7 @@ def test_resume_with_lars_is_exact(make_run: MakeRun, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_saving_changes_nothing(make_run: MakeRun, in_one_go: InOneGo, tmp_path: Path) -> None:
     """Checkpoints come by the clock; a run must not depend on when they came."""
-    saving = ResNet50Training(make_run(**WHOLE))
+    saving = ResNet50Training(make_run())
     for number, _ in enumerate(saving.train_epoch(2)):
         (tmp_path / str(number)).mkdir()
         saving.save(tmp_path / str(number))

@@ -195,7 +195,7 @@ def test_ranks_share_the_pictures_of_an_evaluation(make_run: MakeRun, monkeypatc
 @pytest.mark.slow
 def test_quick_runs_on_any_folder(make_run: MakeRun) -> None:
     """Real data by `--data` is the only difference: 300 px, 8,732 boxes, a step and a score on the embedded scenes."""
-    training = SSDTraining(make_run(profile=Profile.QUICK, model__start_weights="random", global_batch_size=2, model_bn_span=2))
+    training = SSDTraining(make_run(profile=Profile.QUICK, model__start_weights="random", global_batch_size=2, model_bn_span=1))
     with closing(training.train_epoch(1)) as steps:
         next(steps)
     assert set(training.evaluate()) == {"box_ap"}

@@ -72,11 +72,19 @@ class Reference:
 
 
 COLUMNS: Final = tuple(field.name for field in fields(Reference))
+WORKLOAD: Final = COLUMNS.index("workload")
 
 
 def bundled() -> tuple[str, ...]:
     """Return what podium includes: published rounds, and `documents`."""
     return tuple(sorted(Path(each.name).stem for each in FOLDER.iterdir() if each.name.endswith(".csv")))
+
+
+def about(workloads: Iterable[str]) -> tuple[Reference, ...]:
+    """Read what podium includes of some workloads, without a look at the rows of others."""
+    folded = frozenset(map(fold, workloads))
+    texts = ((name, (FOLDER / f"{name}.csv").read_text("utf-8")) for name in bundled())
+    return tuple(row for name, text in texts for row in parsed(text, f"{name}.csv", folded))
 
 
 def load(name: str) -> tuple[Reference, ...]:
@@ -91,8 +99,8 @@ def load(name: str) -> tuple[Reference, ...]:
         raise RequestError(str(error)) from error
 
 
-def parsed(text: str, name: str) -> tuple[Reference, ...]:
-    """Parse CSV; RequestError names the invalid line."""
+def parsed(text: str, name: str, workloads: frozenset[str] = frozenset()) -> tuple[Reference, ...]:
+    """Parse CSV, all or the rows of some workloads, whose folded names are given; RequestError names the invalid line."""
     reader = csv.reader(io.StringIO(text))
     rows: list[Reference] = []
     seen: set[str] = set()
@@ -100,6 +108,8 @@ def parsed(text: str, name: str) -> tuple[Reference, ...]:
         if (header := next(reader, None)) != list(COLUMNS):
             raise ValueError(f"columns {', '.join(header or ()) or 'none'}; required: {', '.join(COLUMNS)}")
         for cells in filter(None, reader):
+            if workloads and len(cells) == len(COLUMNS) and fold(cells[WORKLOAD].strip()) not in workloads:
+                continue
             row = row_of(cells)
             if row.id in seen:
                 raise ValueError(f"duplicate id {row.id}")

@@ -11,7 +11,7 @@ from submissions.compare import table_rows
 from submissions.compare.command import UNVERIFIED
 from submissions.compare.compared_results import Side
 from submissions.compare.comparison import Request, compare
-from submissions.published_rows import LEGEND, Reference, beside_kind, bundled, load
+from submissions.published_rows import LEGEND, Reference, about, beside_kind
 from submissions.report.document import Section, Table
 from submissions.tables import digits, shown
 from suite.files import untrusted_files
@@ -35,7 +35,7 @@ def comparison(sides: Sequence[Side], paths: Sequence[str], baseline: str | None
 
 def published(sides: Sequence[Side]) -> Section | None:
     """List published rows of the same models; None if there are none."""
-    rows = [row for name in bundled() for row in load(name)]
+    rows = about({side.score.workload for side in sides})
     tables = []
     for workload, half, scenario, metric in dict.fromkeys((s.score.workload, s.half, s.score.scenario, s.score.metric) for s in sides):
         beside = sorted(beside_kind(rows, workload, half, scenario, metric), key=lambda row: (row.accelerators or 0, row.round, row.id))

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from corpus import CORPUS, needs_corpus
 
 from submissions.cli import published
-from submissions.published_rows import COLUMNS, bundled, load, parsed
+from submissions.published_rows import COLUMNS, about, beside_kind, bundled, load, parsed
 from suite import registry
 from suite.errors import RequestError
 from suite.rounds.compatibility import compatible, table, workload_of
@@ -49,6 +49,15 @@ def test_every_row_that_is_shipped_holds() -> None:
     assert {row.workload for row in rows} >= {"resnet50", "ssd", "maskrcnn", "gnmt", "transformer"}
     assert all(row.runs and row.kind == "recomputed" for row in rows if row.round != "documents")
     assert all("@" in row.source for row in rows if row.kind == "recomputed")
+
+
+@pytest.mark.parametrize("workload", ["resnet50", "ResNet50", "ssd", "fake"])
+def test_rows_of_a_workload_are_those_among_all(workload: str) -> None:
+    """A report that reads fewer rows must not show fewer."""
+    rows = [row for name in bundled() for row in load(name)]
+    kinds = dict.fromkeys((row.half, row.scenario or None, row.metric) for row in rows)
+    assert all(beside_kind(about([workload]), workload, *kind) == beside_kind(rows, workload, *kind) for kind in kinds)
+    assert bool(about([workload])) == (workload != "fake")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from warm import RUN, Warm
 
 from harness.machine import cpus
+from harness.machine.telemetry import process
 from suite import registry
 
 FAKES = Path(__file__).resolve().parents[1] / "fakes"
@@ -26,6 +27,15 @@ os.environ["PODIUM_FAKE_BRIEF"] = "yes"  # before the fakes are imported, here a
 def quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever else runs on the cores, tests take all of them, and wait for no look at them."""
     monkeypatch.setattr(cpus, "look", lambda: 0.0)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def samplers_of_any_cache() -> Iterator[None]:
+    """A sampler looks at no cache: the idle one serves the next test's run too, whose cache is another."""
+    with pytest.MonkeyPatch.context() as patch:
+        inherited = process.environment
+        patch.setattr(process, "environment", lambda: {name: value for name, value in inherited().items() if name != "PODIUM_CACHE"})
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
+from harness.children.process import load_ahead
 from harness.data_survey import informed
 from harness.machine.placement import INSTANCES, instances_of
 from harness.machine.power.selection import choose
@@ -20,7 +21,7 @@ from harness.serving.network.forms import Opaque, form_of
 from harness.serving.network.qdl import run_over_network
 from harness.serving.network.remote import ElsewhereEngine, Remote, RemoteSystem, agreed, unlike
 from harness.serving.network.wire import Endpoint, Facts, is_loopback, machine, messages, parse_endpoint
-from harness.serving.setup import Bench, batching_of, check_legal
+from harness.serving.setup import Bench, batching_of, check_legal, served_by
 from suite import __version__
 from suite.cli import Options
 from suite.errors import RequestError
@@ -173,6 +174,7 @@ def bench_of(request: Request, row: InferenceRow, chosen: Checkpoint, remote: Re
     name = slug(options.system or f"{facts.system}-network")
     entry = Entry(results=options.results.absolute(), division=division_of(row, remote.record), org=options.org, system=name)
     run = replace(informed(request, request.run(chosen.record.seed, precision)), device="cpu")
+    load_ahead((*served_by(request.workload, options.framework), __name__))  # gRPC is loaded by who connects, never before a fork
     return Bench(
         request=request,
         row=row,

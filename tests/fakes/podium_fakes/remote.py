@@ -10,13 +10,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from harness.serving import infer
 from harness.serving.network.setup import Asked
 from podium_fakes.drive import options
 from suite.loadgen.scenario import Scenario
 
+if TYPE_CHECKING:
+    from warm import Child, Warm
+
+Process = TypeVar("Process", "subprocess.Popen[str]", "Child")
 SHORT = ("loadgen.min_duration_ms=20", "server.target_qps=400")
 READY = re.compile(r"on (grpcs?://\S+:\d+); Ctrl-C")
 START_S = 120.0
@@ -26,27 +30,45 @@ START_S = 120.0
 class Served:
     """A server that is ready."""
 
-    process: subprocess.Popen[str]
+    process: "subprocess.Popen[str] | Child"
     url: str
     """How a client names it."""
-    log: Path
+    logs: tuple[Path, ...]
+    """What it prints."""
 
 
 @contextmanager
 def served(
-    results: Path, *more: str, workload: str = "fake", framework: str = "fake", fault: str = "", listen: str = "127.0.0.1:0", python: str = sys.executable
+    results: Path, *more: str, workload: str = "fake", framework: str = "fake", listen: str = "127.0.0.1:0", python: str = sys.executable
 ) -> Iterator[Served]:
     """Start a server and wait until it is ready; end it with all that it started."""
     log = results.parent / f"serve-{time.monotonic_ns()}.log"
-    words = ["serve", workload, "--results", str(results), "--framework", framework, "--engine", framework, "--device", "cpu", "--threads", "1"]
-    settings = {**os.environ, "PODIUM_FAKE_REMOTE": fault}
-    with log.open("w") as stream:
-        process = started([python, "-m", "harness", *words, "--listen", listen, *more], stream, settings)
-        try:
-            yield ready(process, log)
-        finally:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+    words = [*serving(results, workload, framework), "--listen", listen, *more]
+    with log.open("w") as stream, ended(started([python, "-m", "harness", *words], stream, dict(os.environ))) as process:
+        yield ready(process, log)
+
+
+@contextmanager
+def forked(warm: "Warm", results: Path, *more: str, fault: str = "", listen: str = "127.0.0.1:0") -> Iterator[Served]:
+    """Serve the fake from an interpreter that has loaded what that needs."""
+    child = warm.start([*serving(results), "--listen", listen, *more], {**os.environ, "PODIUM_FAKE_REMOTE": fault})
+    with ended(child):
+        yield ready(child, child.out, child.err)
+
+
+def serving(results: Path, workload: str = "fake", framework: str = "fake") -> list[str]:
+    """Write the command, but for where it listens."""
+    return ["serve", workload, "--results", str(results), "--framework", framework, "--engine", framework, "--device", "cpu", "--threads", "1"]
+
+
+@contextmanager
+def ended(process: Process) -> Iterator[Process]:
+    """End it with all that it started."""
+    try:
+        yield process
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def started(words: list[str], stream: IO[str], settings: dict[str, str]) -> subprocess.Popen[str]:
@@ -54,13 +76,13 @@ def started(words: list[str], stream: IO[str], settings: dict[str, str]) -> subp
     return subprocess.Popen(words, stdout=stream, stderr=subprocess.STDOUT, text=True, env=settings, start_new_session=True)
 
 
-def ready(process: subprocess.Popen[str], log: Path) -> Served:
+def ready(process: "subprocess.Popen[str] | Child", *logs: Path) -> Served:
     """Wait until the server says that it listens."""
     end = time.monotonic() + START_S
-    while not (match := READY.search(log.read_text())):
-        assert process.poll() is None and time.monotonic() < end, log.read_text()
+    while not (match := READY.search(said := "".join(log.read_text() for log in logs if log.exists()))):
+        assert process.poll() is None and time.monotonic() < end, said
         time.sleep(0.05)
-    return Served(process=process, url=match[1], log=log)
+    return Served(process=process, url=match[1], logs=logs)
 
 
 def measure(

@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -16,7 +15,8 @@ from typing import Any
 import pytest
 from podium_fakes.certificates import Certificates
 from podium_fakes.drive import listed
-from podium_fakes.remote import Served, measure, served
+from podium_fakes.remote import Served, forked, measure, serving
+from warm import Warm
 
 from harness.serving.network.access import Guard
 from harness.serving.network.cli import scenarios_of
@@ -30,9 +30,9 @@ SOON_S = 30.0
 
 
 @pytest.fixture(scope="module")
-def server(folder: Path) -> Iterator[Served]:
+def server(light: Warm, folder: Path) -> Iterator[Served]:
     """One without TLS and token."""
-    with served(folder / "results") as ready:
+    with forked(light, folder / "results") as ready:
         yield ready
 
 
@@ -44,10 +44,10 @@ def token(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def locked(folder: Path, certificates: Certificates, token: Path) -> Iterator[Served]:
+def locked(light: Warm, folder: Path, certificates: Certificates, token: Path) -> Iterator[Served]:
     """One with TLS and a token."""
     files = ["--tls-cert", str(certificates.certificate), "--tls-key", str(certificates.key), "--token-file", str(token)]
-    with served(folder / "results", *files) as ready:
+    with forked(light, folder / "results", *files) as ready:
         yield ready
 
 
@@ -107,7 +107,7 @@ def test_tls_and_token_let_the_right_client_in(folder: Path, locked: Served, cer
     measure(folder / "results", locked.url, mode="accuracy", ca=certificates.authority, token_file=token, system="locked")
     made = folder / "results/open/tests"
     files = [path for path in (folder / "results").rglob("*") if path.is_file()]
-    assert files and not any(b"s3cret" in path.read_bytes() for path in [*files, locked.log])
+    assert files and not any(b"s3cret" in path.read_bytes() for path in [*files, *locked.logs])
     for name in ("results", "measurements", "systems", "truth", "ledger"):
         shutil.rmtree(made / name, ignore_errors=True)
 
@@ -129,9 +129,9 @@ def test_a_certificate_that_nobody_vouches_for(folder: Path, locked: Served, cer
 
 
 @pytest.mark.slow
-def test_a_certificate_of_another_name(folder: Path, certificates: Certificates):
+def test_a_certificate_of_another_name(light: Warm, folder: Path, certificates: Certificates):
     """Whoever redirects a name would be measured instead."""
-    with served(folder / "results", "--tls-cert", str(certificates.certificate), "--tls-key", str(certificates.key), listen="127.0.0.2:0") as other:
+    with forked(light, folder / "results", "--tls-cert", str(certificates.certificate), "--tls-key", str(certificates.key), listen="127.0.0.2:0") as other:
         refused(folder / "results", MissingError, "not trusted: .*mismatch", other.url, ca=certificates.authority)
 
 
@@ -176,20 +176,20 @@ def once_running(results: Path, act: Callable[[], object]) -> Iterator[list[floa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", [Scenario.SERVER, Scenario.OFFLINE])
-def test_a_server_that_dies(folder: Path, tmp_path: Path, scenario: Scenario):
+def test_a_server_that_dies(light: Warm, folder: Path, tmp_path: Path, scenario: Scenario):
     """LoadGen would wait for its answers for ever."""
     results, slow = folder / "results", ("fake.sleep_ms=20.0", "offline.expected_qps=2000.0")
-    with served(results, "--set", slow[0]) as mortal, once_running(results, lambda: os.killpg(mortal.process.pid, signal.SIGKILL)) as when:
+    with forked(light, results, "--set", slow[0]) as mortal, once_running(results, lambda: os.killpg(mortal.process.pid, signal.SIGKILL)) as when:
         refused(results, JudgedError, r"went away after [\d,]+ of [\d,]+ answers; nothing of that run counts", mortal.url, settings=(*LONG, *slow),
                 scenarios=(scenario,), mode="performance")  # fmt: skip
     assert time.monotonic() - when[0] < SOON_S
 
 
 @pytest.mark.slow
-def test_a_server_that_freezes(folder: Path):
+def test_a_server_that_freezes(light: Warm, folder: Path):
     """It holds its connections and never answers."""
     results = folder / "results"
-    with served(results) as frozen, once_running(results, lambda: os.kill(frozen.process.pid, signal.SIGSTOP)) as when:
+    with forked(light, results) as frozen, once_running(results, lambda: os.kill(frozen.process.pid, signal.SIGSTOP)) as when:
         refused(results, JudgedError, r"gave no answer for 1 s, after [\d,]+ of [\d,]+ answers", frozen.url, settings=(*LONG, "endpoint.timeout_ms=1000"),
                 scenarios=(Scenario.SERVER,), mode="performance")  # fmt: skip
     assert time.monotonic() - when[0] < SOON_S
@@ -200,18 +200,18 @@ WRONG = [("empty", "1 answer that is not empty wanted"), ("raise", "refused a qu
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault, why", WRONG)
-def test_a_server_that_answers_wrongly(folder: Path, tmp_path: Path, fault: str, why: str):
+def test_a_server_that_answers_wrongly(light: Warm, folder: Path, tmp_path: Path, fault: str, why: str):
     """An empty answer would be taken for one."""
     results, flag = folder / "results", tmp_path / "now"
-    with served(results, fault=f"{fault} {flag}") as wrong, once_running(results, flag.touch):
+    with forked(light, results, fault=f"{fault} {flag}") as wrong, once_running(results, flag.touch):
         refused(results, JudgedError, why, wrong.url, settings=LONG, scenarios=(Scenario.SERVER,), mode="performance")
 
 
 @pytest.mark.slow
-def test_a_server_slower_than_the_rate_is_invalid(folder: Path):
+def test_a_server_slower_than_the_rate_is_invalid(light: Warm, folder: Path):
     """It is slow, not broken: LoadGen says INVALID, the hint names the rate, and nothing is asked twice."""
     results, slow = folder / "results", "fake.sleep_ms=5.0"
-    with served(results, "--set", slow, "--set", "batching.max_batch=1") as late:
+    with forked(light, results, "--set", slow, "--set", "batching.max_batch=1") as late:
         settings = (slow, "server.target_qps=1000", "loadgen.min_duration_ms=400")
         with pytest.raises(JudgedError, match="Server performance run 1 is INVALID"):
             measure(results, late.url, settings=settings, scenarios=(Scenario.SERVER,), mode="performance", system="late")
@@ -237,19 +237,17 @@ def test_what_triton_cannot_do_is_said_before_the_model_is_built(token: Path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("listen, why", [("8001", "write HOST:PORT"), ("127.0.0.1:99999", "write HOST:PORT"), ("203.0.113.7:0", "--listen 203.0.113.7:0")])
-def test_an_address_that_cannot_be_listened_on(folder: Path, listen: str, why: str):
+def test_an_address_that_cannot_be_listened_on(light: Warm, folder: Path, listen: str, why: str):
     """One sentence, exit code 2."""
-    words = ["serve", "fake", "--results", str(folder / "results"), "--framework", "fake", "--engine", "fake", "--device", "cpu", "--threads", "1"]
-    ended = subprocess.run([sys.executable, "-m", "harness", *words, "--listen", listen], capture_output=True, text=True, check=False, timeout=120)
+    ended = light.run([*serving(folder / "results"), "--listen", listen])
     assert ended.returncode == 2 and why in ended.stderr and "Traceback" not in ended.stderr
 
 
 @pytest.mark.slow
-def test_a_port_that_another_program_has(folder: Path, server: Served):
+def test_a_port_that_another_program_has(light: Warm, folder: Path, server: Served):
     """Two servers on one port would share its queries."""
-    words = ["serve", "fake", "--results", str(folder / "results"), "--framework", "fake", "--engine", "fake", "--device", "cpu", "--threads", "1"]
     place = server.url.removeprefix("grpc://")
-    ended = subprocess.run([sys.executable, "-m", "harness", *words, "--listen", place], capture_output=True, text=True, check=False, timeout=120)
+    ended = light.run([*serving(folder / "results"), "--listen", place])
     assert ended.returncode == 2 and place in ended.stderr
 
 

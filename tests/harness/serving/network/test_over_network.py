@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from podium_fakes.drive import entry, options, until_valid
 from podium_fakes.kept import keep_checkpoint, run_record
-from podium_fakes.remote import SHORT, Served, measure, served
+from podium_fakes.remote import SHORT, Served, forked, measure, served
+from warm import Warm
 
 from harness.serving import infer
 from harness.serving.loadgen.result_files import read_answers, read_facts
@@ -76,9 +77,9 @@ def test_the_description_has_the_fields_of_a_network(remote: Path):
 
 
 @pytest.mark.slow
-def test_two_servers_share_the_queries(folder: Path, server: Served):
+def test_two_servers_share_the_queries(light: Warm, folder: Path, server: Served):
     """Towards LoadGen there is one system: all servers are asked, and all must serve the same."""
-    with served(folder / "results") as other:
+    with forked(light, folder / "results") as other:
         measure(folder / "results", server.url, other.url, mode="performance", system="both")
     run = entry(folder / "results").benchmark("fake").parents[1] / "both/fake/Offline/performance/run_1"
     assert str(read_facts(run).values["sut_name"]).count("podium at 127.0.0.1:") == 2 and len(run_record(run).network.endpoints) == 2  # type: ignore[union-attr]

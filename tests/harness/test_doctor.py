@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from platform import machine as platform_machine
 from platform import python_version
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -21,16 +22,22 @@ from suite.process.installation import RUN, install
 from suite.terms import Precision
 
 
-def looked(*words: str) -> dict[str, object]:
+def looked(*words: str) -> dict[str, Any]:
     done = CliRunner().invoke(command, [*words, "--format", "json"])
     assert done.exception is None, done.exception
     return json.loads(done.stdout)
 
 
+@pytest.fixture(scope="module")
+def fake() -> dict[str, Any]:
+    """What is said of the fake workload."""
+    return looked("fake")
+
+
 @pytest.mark.slow
-def test_every_combination_has_a_state_and_a_reason():
+def test_every_combination_has_a_state_and_a_reason(fake: dict[str, Any]):
     """A format that an engine cannot do is named with why; the others are ready."""
-    found = {(f["half"], f["engine"], f["precision"]): f for f in looked("fake")["workloads"]}
+    found = {(f["half"], f["engine"], f["precision"]): f for f in fake["workloads"]}
     assert found["training", "torch", "fp32"]["state"] == "ready" and found["inference", "fake", "bf16"]["state"] == "ready"
     assert (found["inference", "fake", "int4"]["state"], found["inference", "fake", "int4"]["why"]) == ("cannot run here", "has no int4")
 
@@ -122,9 +129,9 @@ def test_a_format_that_a_workload_is_not_served_in_is_told_with_the_reason(monke
 
 
 @pytest.mark.slow
-def test_the_machine_is_described():
+def test_the_machine_is_described(fake: dict[str, Any]):
     """Cores, memory, disk and the device that auto takes."""
-    here = looked("fake")["machine"]
+    here = fake["machine"]
     assert here["cores"] >= 1 and here["memory_gib"] > 0 and here["disk_free_gib"] > 0 and here["device"].partition(":")[0] in ("cpu", "cuda")
 
 
@@ -266,6 +273,6 @@ def test_input_pipelines_are_told_with_where_they_work(monkeypatch: pytest.Monke
 
 
 @pytest.mark.slow
-def test_the_default_input_pipeline_is_ready_everywhere():
+def test_the_default_input_pipeline_is_ready_everywhere(fake: dict[str, Any]):
     """The one that a user who names none gets."""
-    assert {"name": "default", "place": "cpu", "state": "ready", "why": ""} in looked("fake")["inputs"]
+    assert {"name": "default", "place": "cpu", "state": "ready", "why": ""} in fake["inputs"]

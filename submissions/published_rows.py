@@ -99,7 +99,7 @@ def load(name: str) -> tuple[Reference, ...]:
         raise RequestError(str(error)) from error
 
 
-def parsed(text: str, name: str, workloads: frozenset[str] = frozenset()) -> tuple[Reference, ...]:
+def parsed(text: str, name: str, workloads: frozenset[str] | None = None) -> tuple[Reference, ...]:
     """Parse CSV, all or the rows of some workloads, whose folded names are given; RequestError names the invalid line."""
     reader = csv.reader(io.StringIO(text))
     rows: list[Reference] = []
@@ -108,7 +108,7 @@ def parsed(text: str, name: str, workloads: frozenset[str] = frozenset()) -> tup
         if (header := next(reader, None)) != list(COLUMNS):
             raise ValueError(f"columns {', '.join(header or ()) or 'none'}; required: {', '.join(COLUMNS)}")
         for cells in filter(None, reader):
-            if workloads and len(cells) == len(COLUMNS) and fold(cells[WORKLOAD].strip()) not in workloads:
+            if workloads is not None and len(cells) == len(COLUMNS) and fold(cells[WORKLOAD].strip()) not in workloads:
                 continue
             row = row_of(cells)
             if row.id in seen:

@@ -3,7 +3,7 @@
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -124,15 +124,9 @@ def child_main(attempts: Sequence[Attempt], device: str, sender: Connection) -> 
 
 
 def load(attempt: Attempt, device: str) -> None:
-    """Import the framework of the first trial, which tells what is wrong with it; on a GPU also where an engine's own trial needs none but CUDA's libraries."""
+    """Import the framework of the first trial, which tells what is wrong with it."""
     with suppress(Exception):
-        if device.startswith("cuda") or own_trial(attempt) is None:
-            registry.trial(registry.workload(attempt.workload), attempt.engine, device)
-
-
-def own_trial(attempt: Attempt) -> Callable[[str, Precision], None] | None:
-    """Return the trial of the engine that would serve, if it has one."""
-    return registry.engine_trial(registry.engine(attempt.engine)) if attempt.half is Half.INFERENCE else None
+        registry.trial(registry.workload(attempt.workload), attempt.engine, device)
 
 
 def result(attempt: Attempt, device: str) -> Result:
@@ -147,10 +141,11 @@ def result(attempt: Attempt, device: str) -> Result:
 
 def made(attempt: Attempt, device: str) -> bool:
     """Train a step, or serve: the engine's own trial if it has one, else the workload's networks; False if there is nothing to try."""
-    if own := own_trial(attempt):
+    engine = registry.engine(attempt.engine) if attempt.half is Half.INFERENCE else None
+    own = registry.engine_trial(engine) if engine else None
+    if own is not None:
         own(device, attempt.precision)
         return True
-    engine = registry.engine(attempt.engine) if attempt.half is Half.INFERENCE else None
     if engine is not None and engine.name not in engine.accepts:
         return False
     trial = registry.trial(registry.workload(attempt.workload), attempt.engine, device)

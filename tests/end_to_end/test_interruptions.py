@@ -106,7 +106,7 @@ def test_a_stopped_campaign_leaves_nothing_running_and_nothing_valid_and_is_resu
     results = tmp_path / "results"
     long = LONG if place == "training" else ("--set", "loadgen.min_duration_ms=1000")
     words = ("run", "fake", "--results", results, "--seed", 1, *fake, *long)
-    process = (start if number == signal.SIGKILL else begin)(*words, step_ms=STOPPED_MS * (place == "training"))
+    process = (begin if number != signal.SIGKILL and place == "training" else start)(*words, step_ms=STOPPED_MS * (place == "training"))
     until(in_training(results) if place == "training" else in_loadgen(results, "SingleStream"))
     relatives = family(process)
     process.send_signal(number)

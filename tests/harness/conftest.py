@@ -29,7 +29,7 @@ def quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpus, "look", lambda: 0.0)
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def samplers_of_any_cache() -> Iterator[None]:
     """A sampler looks at no cache: the idle one serves the next test's run too, whose cache is another."""
     with pytest.MonkeyPatch.context() as patch:

@@ -17,6 +17,7 @@ PATIENCE_MS = 120_000
 """Of a browser that shares its cores."""
 COLOURS_ONCE = """() => {
     const color = axe.commons.color.Color.prototype, parse = color.parseString, known = new Map();
+    if (!Object.getOwnPropertyDescriptor(color, "r")) throw new Error("an axe-core whose colours are kept otherwise");
     color.parseString = function (text) {
         if (!known.has(text)) { parse.call(this, text); known.set(text, [this.r, this.g, this.b, this.alpha]); }
         [this.r, this.g, this.b, this.alpha] = known.get(text);

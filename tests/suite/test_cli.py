@@ -27,7 +27,7 @@ def warm() -> Iterator[Warm]:
 
 @pytest.fixture(scope="module")
 def podium(warm: Warm) -> Podium:
-    """Run the command as a user would."""
+    """Run the command in a fork of an interpreter that has loaded it."""
     return lambda *arguments: warm.run(arguments)
 
 

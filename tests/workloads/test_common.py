@@ -122,18 +122,19 @@ def test_schemas_are_declared_only_where_they_are_missing() -> None:
 
 @pytest.mark.slow
 def test_what_a_template_loads_can_be_forked() -> None:
-    """Each workload names what serves it, a bare network is in its module; nothing of that starts a thread or asks for a GPU when it is imported."""
+    """Nothing that serves workloads, bare networks or over a network starts a thread or asks for a GPU when it is imported; nor is gRPC, which has threads."""
     program = (
         "from importlib import import_module\n"
         "from harness.children.template import COMMON, forkable\n"
         "from harness.serving.setup import served_by\n"
         "from suite import registry\n"
         "names = ('gnmt', 'maskrcnn', 'minigo', 'resnet50', 'ssd', 'transformer')\n"
-        "modules = [served_by(registry.workload(name), 'torch') for name in names] + [(type(registry.network('alexnet')).__module__,)]\n"
+        "modules = [served_by(registry.workload(name), 'torch') for name in names]\n"
+        "modules += [(type(registry.network('alexnet')).__module__,), ('harness.serving.network.setup',)]\n"
         "assert all(modules), modules\n"
         "for module in (*COMMON, *sum(modules, ())): import_module(module)\n"
-        "import torch\n"
-        "assert forkable() and not torch.cuda.is_initialized()\n"
+        "import sys, torch\n"
+        "assert forkable() and not torch.cuda.is_initialized() and 'grpc' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
 

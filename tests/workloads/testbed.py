@@ -180,6 +180,7 @@ class TwoRanks:
 
 
 def _rank(rank: int, asked: Sequence[Any], done: Sequence[Any]) -> None:
+    torch.set_num_threads(1)  # a fork lacks the threads that its parent may have had
     while case := asked[rank].get():
         workload, run, port, folder = case
         os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}

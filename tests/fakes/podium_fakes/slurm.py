@@ -121,7 +121,11 @@ class Cluster:
 
     def launchers(self) -> Mapping[str, psutil.Process]:
         """Find torchrun on each node."""
-        found = {environment.get("SLURMD_NODENAME", ""): process for process, words, environment in self._processes() if is_launcher(process, words)}
+        found: dict[str, psutil.Process] = {}
+        for process, words, environment in self._processes():
+            with suppress(psutil.Error):
+                if is_launcher(process, words):
+                    found[environment.get("SLURMD_NODENAME", "")] = process
         return {node: process for node, process in found.items() if node in NODES}
 
     def told(self) -> str:

@@ -189,7 +189,8 @@ def test_changed_tests_are_no_changed_source(tmp_path: Path, monkeypatch: pytest
     for name in ("harness/machine/system_description.py", "tests/test_it.py"):
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).touch()
-    git = ("git", "-C", str(tmp_path), "-c", "user.name=nobody", "-c", "user.email=nobody@localhost", "-c", "commit.gpgsign=false")
+    own = ("user.name=nobody", "user.email=nobody@localhost", "commit.gpgsign=false", "core.hooksPath=/dev/null")
+    git = ("git", "-C", str(tmp_path), *(word for setting in own for word in ("-c", setting)))
     for words in (("init", "--quiet"), ("add", "."), ("commit", "--quiet", "--message", "made")):
         subprocess.run([*git, *words], check=True)
     monkeypatch.setattr(system_description, "__file__", str(tmp_path / "harness/machine/system_description.py"))

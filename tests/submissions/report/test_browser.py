@@ -35,6 +35,15 @@ def page(recorded: Path, tmp_path: Path) -> Path:
     return target
 
 
+def test_faint_text_is_found_each_time(browser: "Browser", tmp_path: Path) -> None:
+    """The look for violations sees what it should: colours that it has met before, too."""
+    page = tmp_path / "faint.html"
+    page.write_text('<!DOCTYPE html><html lang="en"><title>Faint</title><main>' + '<p style="color: #777; background: #888">faint</p>' * 2 + "</main>", "utf-8")
+    with browser.opened(page) as seen:
+        assert sum(each.startswith("color-contrast") for each in seen.violations()) == 1
+        assert seen.page.evaluate("axe.run().then(told => told.violations.find(each => each.id == 'color-contrast').nodes.length)") == 2
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_a_page_asks_for_nothing_complains_of_nothing_and_can_be_read_by_everybody(browser: "Browser", page: Path, mode: str) -> None:
     with browser.opened(page, **MODES[mode]) as seen:

@@ -4,7 +4,7 @@ PYTHON ?= python3
 TORCH_INDEX ?=
 BIN := .venv/bin
 # More files of tests at a time than two cores: many tests wait for processes, and what is timed has to hold beside other work, too. Quick ones compute more.
-# In the order of the folders: by default files with many tests come first, and slow ones with few are left for one worker alone.
+# In the order of tests/conftest.py: by default files with many tests come first, and slow ones with few are left for one worker alone.
 FILES := --dist loadfile --no-loadscope-reorder
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 # Many images set it, and then each of the hundreds of processes that the tests start compiles podium anew: a third of their time.

@@ -3,7 +3,9 @@
 import gc
 import os
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,11 @@ from suite.process import garbage
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 """Tests run side by side, one on each core; threads beyond that wait for one another, spinning: of networks as small as here, twice the time."""
 
-sys.path.insert(0, str(Path(__file__).with_name("shared")))
+HERE = Path(__file__).parent
+SPREAD = {"end_to_end": 0.7, "harness": 0.9}
+"""The part of a distributed run over which a folder's files are spread, if not all of it: nobody should wait for the longest ones at the end."""
+
+sys.path.insert(0, str(HERE / "shared"))
 settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a machine that stalls is no finding
 settings.load_profile("tests")
 
@@ -29,6 +35,17 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
         gc.freeze()  # a test that looks for garbage need not look through them
         gc.set_threshold(garbage.SELDOM)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let workers take files of all folders in turn: whole runs and the harness wait for processes, networks compute, and four alike leave cores idle."""
+    if not hasattr(config, "workerinput"):
+        return
+    folders: dict[str, list[list[pytest.Item]]] = defaultdict(list)
+    for path, tests in groupby(items, key=lambda item: item.path):
+        folders[path.relative_to(HERE).parts[0]].append(list(tests))
+    turns = [(place / len(files) * SPREAD.get(folder, 1.0), tests) for folder, files in folders.items() for place, tests in enumerate(files)]
+    items[:] = [test for _, tests in sorted(turns, key=lambda turn: turn[0]) for test in tests]
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -42,7 +42,7 @@ def weights(results: Path) -> dict[str, bytes]:
 
 def words(results: Path, workers: int, *more: str) -> list[str]:
     evaluation = {"eval_games": 2, "eval.games_per_group": 2, "eval.opponent_readouts": 1}
-    settings = {**SMALL, **evaluation, "data.workers": workers, "checkpoint.interval_s": 0.01, "game.move_limit": 6}
+    settings = {**SMALL, **evaluation, "data.workers": workers, "checkpoint.interval_s": 0.01}
     asked = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
     return ["train", "minigo", "--device", "cpu", "--threads", "1", "--results", str(results), *asked, *more]
 

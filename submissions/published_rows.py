@@ -83,14 +83,18 @@ def bundled() -> tuple[str, ...]:
 def about(workloads: Iterable[str]) -> tuple[Reference, ...]:
     """Read what podium includes of some workloads, without a look at the rows of others."""
     folded = frozenset(map(fold, workloads))
-    texts = ((name, (FOLDER / f"{name}.csv").read_text("utf-8")) for name in bundled())
-    return tuple(row for name, text in texts for row in parsed(text, f"{name}.csv", folded))
+    return tuple(row for name in bundled() for row in included(name, folded))
+
+
+def included(name: str, workloads: frozenset[str] | None = None) -> tuple[Reference, ...]:
+    """Read one of what podium includes, as `parsed` does."""
+    return parsed((FOLDER / f"{name}.csv").read_text("utf-8"), f"{name}.csv", workloads)
 
 
 def load(name: str) -> tuple[Reference, ...]:
     """Read the rows of a round, of the documents, or of a user's file; RequestError if it does not exist or one of its rows is invalid."""
     if name in bundled():
-        return parsed((FOLDER / f"{name}.csv").read_text("utf-8"), f"{name}.csv")
+        return included(name)
     if not name.endswith(".csv"):
         raise unknown("published round", name, bundled())
     try:

@@ -47,10 +47,7 @@ def start(environment: dict[str, str], tmp_path: Path) -> Iterator[Start]:
         return begun[-1]
 
     yield run
-    for process in begun:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    end_all(begun)
 
 
 @pytest.fixture
@@ -63,10 +60,15 @@ def begin(warm: Warm, environment: dict[str, str]) -> Iterator[Begin]:
         return begun[-1]
 
     yield run
+    end_all(begun)
+
+
+def end_all(begun: "Sequence[subprocess.Popen[str] | Child]") -> None:
+    """End with the test what is left."""
     for process in begun:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        process.wait()
 
 
 def family(process: "subprocess.Popen[str] | Child") -> list[psutil.Process]:

@@ -278,8 +278,7 @@ def loaded(run: LoadGenRun, held: float | None, total: int) -> Iterator[Fault]:
     sets = [told_apart(record.value) for record in run.index.get("loaded_qsl_set", ()) if isinstance(record.value, list)]
     if held is None or not sets:
         return
-    known = (sample for sample in set().union(*sets) if isinstance(sample, int) and 0 <= sample < total)  # never as many as `total` says
-    found, wanted = sum(1 for _ in known), held if run.performance else total
+    found, wanted = sum(isinstance(each, int) and 0 <= each < total for each in set().union(*sets)), held if run.performance else total
     most = max(len(each) for each in sets)
     if found != wanted or most > held:
         yield run.detail_fault("loaded_qsl_set", f"{found} different samples loaded, up to {most} at once", f"{wanted:g}, up to {held:g} at once")
@@ -298,4 +297,4 @@ def is_padded(samples: Sequence[object], padding: int) -> bool:
 
 def told_apart(samples: Sequence[object]) -> set[int | str]:
     """Return the different samples: integers, and as text whatever else stands in their place."""
-    return set(samples) if {*map(type, samples)} <= {int} else {each if type(each) is int else repr(each) for each in samples}  # type: ignore[arg-type]
+    return {each if type(each) is int else repr(each) for each in samples}

@@ -108,6 +108,12 @@ def keys(path: Path) -> list[str]:
     return [event["key"] for event in events(path)]
 
 
+def heads_and_ends(telemetry: Path) -> list[str]:
+    """Name the first and the last lines of the segments of a telemetry file, in order."""
+    keys = [next(iter(json.loads(line))) for line in telemetry.read_text().splitlines()]
+    return [key for key in keys if key in ("telemetry", "end")]
+
+
 def valid_events(path: Path) -> list[dict[str, Any]]:
     """Read a log as the judge does: what a `resumed` voids is left out, and so is `resumed` itself."""
     kept: list[tuple[int, dict[str, Any]]] = []

@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 import pytest
-from podium_fakes.drive import events, keys, log_path, partial, slowed, start, until, valid_events, weights, words
+from podium_fakes.drive import events, heads_and_ends, keys, log_path, partial, slowed, start, until, valid_events, weights, words
 from processes import children_of, is_alive, rank_of
 from warm import TORCH_RUN, Child, Warm
 
@@ -30,7 +30,6 @@ from suite.process.launcher import from_environment
 from suite.process.signals import Terminated, raised
 
 RANKS = ("--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "harness")
-PLAIN = ("-m", "torch.distributed.run", *RANKS)
 TORCH = ("--set", "fake.torch=true", "--set", "fake.gain=0.05")
 TURNS = 5
 """Kills in a launch."""
@@ -253,7 +252,7 @@ def ranks_of(warm: Warm, asked: Sequence[str], *more: str, env: Mapping[str, str
 def test_two_ranks_keep_one_log_and_go_on_after_a_kill(warm: Warm, tmp_path: Path):
     """torchrun with gloo: world size logged, one set of markers; killed inside an epoch and resumed, the weights are the same."""
     more = (*DDP, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=20")
-    whole = start(words(tmp_path / "whole", "--seed", "4", *more), PLAIN)
+    whole = ranks_of(warm, words(tmp_path / "whole", "--seed", "4", *more))
     out, err = whole.communicate(timeout=120)
     assert whole.returncode == 0, err
     assert out.count("target reached") == 1
@@ -270,6 +269,16 @@ def test_two_ranks_keep_one_log_and_go_on_after_a_kill(warm: Warm, tmp_path: Pat
     _, err = again.communicate(timeout=120)
     assert again.returncode == 0, err
     assert weights(results) == weights(tmp_path / "whole") and keys(log_path(results)).count("resumed") == 1
+
+
+@pytest.mark.slow
+def test_two_ranks_of_a_node_have_one_sampler(warm: Warm, tmp_path: Path):
+    """Two samplers would write one file; the work of both ranks is the run's own."""
+    child = ranks_of(warm, words(tmp_path, "--seed", "4", "--set", "fake.torch=true", "--set", "fake.step_ms=20"))
+    _, told = child.communicate(timeout=300)
+    assert child.returncode == 0, told
+    assert heads_and_ends(log_path(tmp_path).with_name("telemetry_0.jsonl")) == ["telemetry", "end"]
+    assert sorted(path.name for path in log_path(tmp_path).parent.iterdir()) == ["result_0.txt", "telemetry_0.jsonl"]
 
 
 @pytest.mark.slow
@@ -348,7 +357,7 @@ def test_a_resumed_set_goes_on_after_a_restart_of_its_ranks(warm: Warm, tmp_path
     first.send_signal(signal.SIGTERM)
     first.communicate(timeout=120)
     stood = saved(tmp_path)
-    again = start(words(tmp_path, "--resume", *more), (*PLAIN[:2], "--max-restarts", "3", *RANKS), env=slowed())
+    again = start(words(tmp_path, "--resume", *more), ("-m", "torch.distributed.run", "--max-restarts", "3", *RANKS), env=slowed())
     until(lambda: saved(tmp_path) > stood and len(running(again, set())) == 2)
     running(again, set())[1].kill()
     _, err = again.communicate(timeout=200)

@@ -1,7 +1,7 @@
 """Index of a results folder or bundle: one record per training set and inference entry, found with the judge's own code."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,7 +12,7 @@ from compliance.recognition import path_kind, tree_path
 from compliance.recognition.evidence import first_record
 from submissions.score import log_values
 from suite import registry
-from suite.errors import JudgedError, unknown
+from suite.errors import JudgedError, PodiumError, unknown
 from suite.events import WORKLOAD
 from suite.files.layout import AUDITS, CHECKPOINT_RECORD, CHECKPOINTS, PARTIAL, file_sha256
 from suite.files.untrusted_files import complaint
@@ -230,6 +230,15 @@ def unpacked(bundle: Path) -> Iterator[Path]:
             yield root
         finally:
             del UNPACKED[sha256]
+
+
+@contextmanager
+def kept(bundle: Path) -> Iterator[None]:
+    """Unpack a bundle once for all that is read from it in this context; one that cannot be unpacked is told by whatever reads it."""
+    with ExitStack() as unpacking:
+        with suppress(PodiumError):
+            unpacking.enter_context(unpacked(bundle))
+        yield
 
 
 def checkpoint_record(results: Path, workload: str, sha256: str) -> Path:

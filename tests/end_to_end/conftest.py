@@ -39,7 +39,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.fixture(scope="session")
 def warm(environment: dict[str, str]) -> Iterator[Warm]:
     """Where commands come from whose start is not what is tested."""
-    started = Warm(*COMMANDS, "podium_fakes.served", env=environment)
+    started = Warm(*COMMANDS, "podium_fakes.fake", "podium_fakes.engine", "podium_fakes.served", env=environment)
     yield started
     started.end()
 

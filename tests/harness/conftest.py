@@ -41,6 +41,6 @@ def samplers_of_any_cache() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def light() -> Iterator[Warm]:
     """Where runs of the fake workload come from that are interrupted, killed or refused, and its servers; without a framework."""
-    started = Warm(*RUN, "harness.serving.network.command", "podium_fakes.fake", "podium_fakes.engine", "podium_fakes.served", "numpy.random", "psutil")
+    started = Warm(*RUN, "harness.serving.network.command", "podium_fakes.fake", "podium_fakes.engine", "podium_fakes.served", "numpy.random")
     yield started
     started.end()

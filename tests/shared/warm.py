@@ -20,9 +20,13 @@ from typing import Any
 POLL_S = 0.02
 LIMIT_S = 540.0
 """For a command that is run to its end."""
-RUN = ("harness.cli", "harness.training.run_set", "harness.serving.infer", "harness.serving.network.cli", "harness.serving.loadgen.session")
+ENGINES = ("harness.engines.onnx.engine", "harness.engines.tensorflow.engine", "harness.engines.tensorrt.engine")
+RUN = (
+    "harness.cli", "harness.training.run_set", "harness.serving.infer", "harness.serving.network.cli", "harness.serving.loadgen.session", "psutil", *ENGINES
+)  # fmt: skip
 """What podium loads to train and to serve, of whatever workload: no framework."""
-COMMANDS = (*RUN, "compliance.commands", "submissions.campaign.run", "submissions.report.command", "submissions.report.page", "forked")
+JUDGE = ("compliance.commands", "compliance.cli", "compliance.judges.podium", "compliance.reports.text", "compliance.schemas")
+COMMANDS = (*RUN, *JUDGE, "submissions.cli", "submissions.campaign.run", "submissions.report.command", "submissions.report.page", "forked")
 """The same of its other commands, and of processes that LoadGen runs in."""
 TORCH_RUN = (*RUN, "harness.engines.torch", "numpy.random", "torch.utils.serialization")
 """The same of a run in PyTorch."""
@@ -115,6 +119,8 @@ def serve(modules: Sequence[str]) -> None:
     for module in modules:
         import_module(module)
     registry.round()
+    if rules := sys.modules.get("compliance.rules"):
+        rules.catalogue(registry.kind_of_round(registry.DEFAULT_ROUND))  # the judge loads its rules when it is asked
     if page := sys.modules.get("submissions.report.page"):
         page.environment("submissions.report").get_template(page.TEMPLATE)  # compiled once, not by each campaign
     gc.freeze()

@@ -238,7 +238,7 @@ def test_each_rank_has_noise_of_its_own():
 @pytest.fixture(scope="module")
 def warm() -> Iterator[Warm]:
     """Where ranks come from, and most of their launchers."""
-    started = Warm("podium_fakes.torchrun", "torch.distributed.run", *TORCH_RUN, "podium_fakes.tiny", "torch._dynamo")
+    started = Warm("podium_fakes.torchrun", "torch.distributed.run", *TORCH_RUN, "podium_fakes.engine", "podium_fakes.tiny", "torch._dynamo")
     yield started
     started.end()
 

@@ -2,18 +2,15 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from few_samples import draw_few
 
 from suite.workload import Run
-from workloads.common.text import synthetic_language
-from workloads.maskrcnn import data as maskrcnn
 from workloads.resnet50 import data as resnet50
 from workloads.resnet50.images import embedded
-from workloads.ssd import data as ssd
 
 if str(Path(__file__).parent) not in sys.path:
     sys.path.insert(0, str(Path(__file__).parent))  # testbed.py lies there, and children of its ranks import it
@@ -66,13 +63,7 @@ def own_tiny(tmp_path: Path) -> Path:
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Embedded data of a few samples for every workload, in a cache of their own."""
-    few = {"train": 8, "val": 2}
-    monkeypatch.setattr(embedded, "PER_CLASS", {"train": 2, "val": 1})
-    monkeypatch.setattr(ssd, "SCENERY", replace(ssd.SCENERY, pictures=few))
-    monkeypatch.setattr(maskrcnn, "EMBEDDED", replace(maskrcnn.EMBEDDED, pictures=few))
-    for name in ("NEAR", "FAR"):
-        monkeypatch.setattr(synthetic_language, name, replace(getattr(synthetic_language, name), train=60, test=6))
-    monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
+    draw_few(monkeypatch, tmp_path / "cache")
     return tmp_path
 
 

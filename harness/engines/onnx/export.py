@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from click import unstyle
 
 from harness.engines.cache import held
+from harness.engines.onnx.example_sizes import follows_a_size, larger, resized, shown, sizes_of
 from harness.engines.outputs import as_tuple
 from suite.errors import MissingError
 from suite.files.layout import written
@@ -34,10 +35,6 @@ TOLERANCE: Final = 1e-3
 """House rule: relative to an output's largest value; fp32 sums in another order differ by some 1e-5 of it."""
 LEAST_SCALE: Final = 1e-3
 """Lower bound of that value: sums that cancel out keep the rounding errors of their terms."""
-LEAST_SIZE: Final = 2
-"""Minimum size of a dynamic dimension shown to the exporter: torch.export treats a size of 1 as a constant."""
-LARGER: Final = 2
-"""Factor of every dynamic dimension in the second comparison; relations between dimensions still hold."""
 MADE_WITH: Final = ("torch", "onnx", "onnxscript", "onnxruntime", "podium-suite")
 """Distributions whose versions are part of a cached file's key."""
 NOTE: Final = "podium."
@@ -122,14 +119,19 @@ def export(network: Network[torch.Tensor], path: Path) -> None:
     """Write the file with the first exporter whose result equals the source; MissingError reports the first exporter's error."""
     module = network.module.eval().float().cpu()
     first: MissingError | None = None
-    for exporter in (by_dynamo, by_torchscript):
+    for exporter in exporters(network, module):
         try:
             attempt(network, module, path, exporter)
             return
         except MissingError as error:
             first = first or error
-    assert first is not None  # EXPORTERS is not empty
+    assert first is not None  # there are two exporters
     raise first
+
+
+def exporters(network: Network[torch.Tensor], module: torch.nn.Module) -> tuple[Exporter, Exporter]:
+    """Return the exporters, the more suitable one first: torch.export unrolls a recurrent layer for the example's length, at length and in vain."""
+    return (by_torchscript, by_dynamo) if follows_a_size(network, module) else (by_dynamo, by_torchscript)
 
 
 def attempt(network: Network[torch.Tensor], module: torch.nn.Module, path: Path, exporter: Exporter) -> None:
@@ -183,29 +185,6 @@ def names(network: Network[torch.Tensor]) -> dict[str, Any]:
     return {"input_names": list(network.input_names), "output_names": list(network.output_names)}
 
 
-def shown(network: Network[torch.Tensor]) -> Tensors:
-    """Return the inputs that an exporter is shown."""
-    known = sizes_of(network, network.inputs)
-    return resized(network, times(known, 1 if min(known.values(), default=LEAST_SIZE) >= LEAST_SIZE else LEAST_SIZE))
-
-
-def sizes_of(network: Network[torch.Tensor], inputs: Sequence[torch.Tensor]) -> dict[str, int]:
-    """Return the size of each dynamic dimension in a tuple of inputs."""
-    return {name: tensor.shape[axis] for tensor, axes in zip(inputs, network.dimensions, strict=False) for axis, name in axes.items()}
-
-
-def resized(network: Network[torch.Tensor], sizes: Mapping[str, int]) -> Tensors:
-    """Return the example inputs with other sizes of their dynamic dimensions, by repeating their content."""
-    import torch
-
-    found = list(network.inputs)
-    for place, axes in enumerate(network.dimensions):
-        for axis, name in axes.items():
-            old = found[place].shape[axis]
-            found[place] = found[place].index_select(axis, torch.arange(sizes[name], device=found[place].device) % old).contiguous()
-    return tuple(found)
-
-
 def lively(tensors: Tensors) -> Tensors:
     """Replace constant example tensors with seeded noise: zeros in, equal out would prove little."""
     import torch
@@ -239,22 +218,6 @@ def compare(network: Network[torch.Tensor], module: torch.nn.Module, model: onnx
             worst = max(worst, apart(network, name, one, other))
             loosen(model, name, other.shape, sizes_of(network, inputs))
     return worst
-
-
-def times(sizes: Mapping[str, int], factor: int) -> dict[str, int]:
-    """Multiply every size."""
-    return {name: size * factor for name, size in sizes.items()}
-
-
-def larger(network: Network[torch.Tensor], known: Mapping[str, int]) -> list[dict[str, int]]:
-    """Return sizes for a second comparison: twice those of the example, or the network's maximum if that is less; [] if nothing changes."""
-    twice = times(known, LARGER)
-    if network.shapes is None:
-        return [twice] if twice else []
-    limits = [(axes, shape) for axes, shape in zip(network.dimensions, network.shapes.maximum, strict=False)]
-    most = {name: shape[axis] for axes, shape in limits for axis, name in axes.items()}
-    chosen = twice if all(twice[name] <= most[name] for name in twice) else most
-    return [chosen] if chosen != known else []
 
 
 def feed(session: Any, network: Network[torch.Tensor], inputs: Tensors) -> dict[str, Any]:

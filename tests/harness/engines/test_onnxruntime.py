@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from harness.engines.onnx import engine as engine_module
-from harness.engines.onnx import export, io_binding, lowering, quantization
+from harness.engines.onnx import example_sizes, export, io_binding, lowering, quantization
 from harness.engines.onnx.engine import OnnxRuntimeEngine
 from suite.engine import Network, Plan, ShapeProfile
 from suite.errors import MissingError, RequestError
@@ -235,19 +235,30 @@ class Recurrent(torch.nn.Module):  # type: ignore[name-defined,misc]
         return self.layer(words_NSF)[0]
 
 
-def test_a_size_that_an_exporter_takes_for_a_constant_is_found_out(tmp_path: Path) -> None:
-    """An encoder for sentences of one length; the other exporter does better, and that is told."""
+def recurrent(*dynamic: str) -> Network[Any]:
     shapes = [(1, 2, SIDE), (2, 3, SIDE), (4, 5, SIDE)]
-    network: Network[Any] = Network(
+    return Network(
         name="recurrent",
         module=Recurrent(),
         framework="torch",
         inputs=(torch.zeros(2, 3, SIDE),),
         input_names=("words",),
         output_names=("memory",),
-        dimensions=({0: "batch", 1: "source"},),
+        dimensions=(dict(enumerate(dynamic)),),
         shapes=ShapeProfile(**{name: (shape,) for name, shape in zip(("minimum", "usual", "maximum"), shapes, strict=True)}),
     )
+
+
+def test_a_recurrent_layer_of_any_length_is_traced_first() -> None:
+    """Torch.export would unroll it, step after step, for one length; where the length is fixed, the file would change without need."""
+    first = [export.exporters(network, network.module)[0] for network in (recurrent("batch", "source"), recurrent("batch"), small())]
+    assert first == [export.by_torchscript, export.by_dynamo, export.by_dynamo]
+
+
+def test_a_size_that_an_exporter_takes_for_a_constant_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An encoder for sentences of one length; the other exporter does better, and that is told."""
+    network = recurrent("batch", "source")
+    monkeypatch.setattr(export, "exporters", lambda *_: (export.by_dynamo, export.by_torchscript))
     executable = OnnxRuntimeEngine().compile(network, plan(tmp_path))
     assert executable.describe()["exporter"] in ("dynamo", "torchscript")
     run = executable.open()
@@ -259,10 +270,10 @@ def test_a_size_that_an_exporter_takes_for_a_constant_is_found_out(tmp_path: Pat
 def test_the_second_look_keeps_what_holds_between_sizes_and_their_limits() -> None:
     """Rows of a beam are a multiple of the sentences: sizes that grow one by one make inputs that no caller gives."""
     profile = ShapeProfile(minimum=((1, SIDE),), usual=((1, SIDE),), maximum=((3, SIDE),))
-    assert export.larger(small(), {"batch": 3}) == [{"batch": 6}]
-    assert export.larger(replace(small(), shapes=profile), {"batch": 1}) == [{"batch": 2}]
-    assert export.larger(replace(small(), shapes=profile), {"batch": 2}) == [{"batch": 3}]
-    assert export.larger(replace(small(), shapes=profile), {"batch": 3}) == []
+    assert example_sizes.larger(small(), {"batch": 3}) == [{"batch": 6}]
+    assert example_sizes.larger(replace(small(), shapes=profile), {"batch": 1}) == [{"batch": 2}]
+    assert example_sizes.larger(replace(small(), shapes=profile), {"batch": 2}) == [{"batch": 3}]
+    assert example_sizes.larger(replace(small(), shapes=profile), {"batch": 3}) == []
 
 
 class Drifting(Small):

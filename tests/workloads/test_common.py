@@ -1,14 +1,13 @@
 """What workloads share: typed settings, number formats, random state, memory, torchvision beside any torch."""
 
 import random
-import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from warm import Warm
 
 from suite.engine import Precision
 from suite.errors import RequestError
@@ -16,6 +15,20 @@ from suite.workload import Run
 from workloads.common import malloc, rng, setting_values
 from workloads.common.detection import torchvision_import
 from workloads.common.optimisation import collectives, gradient_exchange, mixed_precision
+
+
+@pytest.fixture(scope="module")
+def with_torch() -> Iterator[Warm]:
+    """An interpreter that has loaded PyTorch and nothing on top of it."""
+    started = Warm("torch", "program")
+    yield started
+    started.end()
+
+
+def assert_runs(program: str, where: Warm) -> None:
+    """Run a program in a process of its own, to its end without an error."""
+    found = where.run([program], launcher="program")
+    assert found.returncode == 0, found.stderr
 
 
 def test_values_of_the_right_type_pass() -> None:
@@ -93,7 +106,7 @@ def test_keeping_memory_is_harmless() -> None:
 
 
 @pytest.mark.slow
-def test_torchvision_is_imported_without_the_compiler() -> None:
+def test_torchvision_is_imported_without_the_compiler(with_torch: Warm) -> None:
     """Its import takes a second of each process that serves; whoever asks torchvision for it gets torch's own answer."""
     program = (
         "import sys\n"
@@ -103,7 +116,7 @@ def test_torchvision_is_imported_without_the_compiler() -> None:
         "from torch._dynamo.utils import is_compile_supported\n"
         "assert found is is_compile_supported('cpu') and callable(is_compile_supported)\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True)
+    assert_runs(program, with_torch)
 
 
 def test_torchvision_imports_and_builds() -> None:
@@ -121,7 +134,7 @@ def test_schemas_are_declared_only_where_they_are_missing() -> None:
 
 
 @pytest.mark.slow
-def test_what_a_template_loads_can_be_forked() -> None:
+def test_what_a_template_loads_can_be_forked(with_torch: Warm) -> None:
     """Nothing that serves workloads, bare networks or over a network starts a thread or asks for a GPU when it is imported; nor is gRPC, which has threads."""
     program = (
         "from importlib import import_module\n"
@@ -134,9 +147,10 @@ def test_what_a_template_loads_can_be_forked() -> None:
         "assert all(modules), modules\n"
         "for module in (*COMMON, *sum(modules, ())): import_module(module)\n"
         "import sys, torch\n"
-        "assert forkable() and not torch.cuda.is_initialized() and 'grpc' not in sys.modules\n"
+        "from program import THREADS\n"
+        "assert THREADS == 1 and forkable() and not torch.cuda.is_initialized() and 'grpc' not in sys.modules\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True)
+    assert_runs(program, with_torch)
 
 
 def test_one_rank_tells_nobody(make_run: Callable[..., Run]) -> None:

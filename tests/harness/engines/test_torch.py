@@ -2,6 +2,7 @@
 
 import copy
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,19 @@ def test_inference_mode_and_autocast_are_entered_in_the_calling_thread(tmp_path:
     assert made.seen == [(True, True, True)] and not torch.is_inference_mode_enabled() and not torch.is_autocast_enabled("cpu")
 
 
+@pytest.fixture
+def build_alone() -> Iterator[None]:
+    """Have PyTorch build the network's code and nothing before it: trying vector instructions and compiling headers ahead takes longer than the rest."""
+    from torch._inductor import config
+
+    untried = {"cpp.vec_isa_ok": True}  # the instructions that the processor names: those that a trial leaves
+    alone = {"cpp_cache_precompile_headers": False}  # compiled ahead, headers pay off after three builds, and lie outside the plan's folder
+    with config.patch(untried | alone):
+        yield
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("build_alone")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch's own modules, which torch's compiler loads
 @pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
 def test_compiled_answers_are_the_eager_ones_for_every_batch(tmp_path: Path, picture_NCHW: torch.Tensor, mode: str):

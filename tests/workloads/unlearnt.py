@@ -32,10 +32,15 @@ AT_ONCE: Final = 64
 """Pictures or pieces whose distances to all others fit into a core's cache."""
 PIECE_PX: Final = 16
 ORIENTATIONS: Final = 8
+"""A power of two."""
 BINS: Final = 64
 GREY_C: Final = (0.299, 0.587, 0.114)
-WITHIN: Final = np.pad(ndimage.generate_binary_structure(2, 1)[None], ((1, 1), (0, 0), (0, 0)))
-"""The four neighbours of a pixel, all in its own mask."""
+NONE: Final = -1
+"""No part's number."""
+FOUR: Final = ndimage.generate_binary_structure(2, 1)
+"""The four neighbours of a pixel."""
+WITHIN: Final = np.pad(FOUR[None], ((1, 1), (0, 0), (0, 0)))
+"""The same, all in its own mask."""
 
 
 def target(workload: str) -> Mapping[str, float]:
@@ -54,21 +59,20 @@ def plainly(monkeypatch: pytest.MonkeyPatch) -> None:
 def maps(picture_XHWC: Floats) -> Mapping[str, Floats]:
     """Return maps in which a figure may stand out: the higher, the likelier a figure."""
     grey_XHW = picture_XHWC @ GREY_C
-    top_XHW, spread_XHW = picture_XHWC.max(axis=-1), np.ptp(picture_XHWC, axis=-1)
+    channels = [picture_XHWC[..., c] for c in range(3)]
+    top_XHW, least_XHW = reduce(np.maximum, channels), reduce(np.minimum, channels)  # along so short an axis, max takes forty times as long
     found = {
         "brightness": grey_XHW,
         "smoothed brightness": smoothed(grey_XHW, 2.0),
-        "saturation": spread_XHW / np.maximum(top_XHW, 1e-6),
+        "saturation": (top_XHW - least_XHW) / np.maximum(top_XHW, 1e-6),
         "away from the border's colour": np.linalg.norm(picture_XHWC - np.median(border(picture_XHWC), axis=-2)[..., None, None, :], axis=-1),
         "away from the surroundings": np.linalg.norm(picture_XHWC - ndimage.uniform_filter(picture_XHWC, 25, axes=(-3, -2)), axis=-1),
         "local contrast, fine": contrast(grey_XHW, 5),
         "local contrast, coarse": contrast(grey_XHW, 11),
-        "local contrast, any colour": np.sqrt(sum(contrast(picture_XHWC[..., c], 7) ** 2 for c in range(3))),
+        "local contrast, any colour": np.sqrt(sum(contrast(level_XHW, 7) ** 2 for level_XHW in channels)),
     }
-    for sigma_px in (1.5, 2.5):
-        found[f"level or upright edges, within {sigma_px} px"] = upright(grey_XHW, sigma_px)
-    for channel, name in enumerate(("red", "green", "blue")):
-        found[name] = smoothed(picture_XHWC[..., channel] - grey_XHW, 1.0)
+    found |= {f"level or upright edges, within {sigma_px} px": level_XHW for sigma_px, level_XHW in upright(grey_XHW, 1.5, 2.5)}
+    found |= {name: smoothed(level_XHW - grey_XHW, 1.0) for name, level_XHW in zip(("red", "green", "blue"), channels, strict=True)}
     return found
 
 
@@ -91,13 +95,14 @@ def contrast(level_XHW: Floats, window_px: int) -> Floats:
     return found
 
 
-def upright(level_XHW: Floats, sigma_px: float) -> Floats:
-    """Compute whether the edges around each pixel are level or upright (1) or slanting (-1)."""
+def upright(level_XHW: Floats, *sigmas_px: float) -> Iterator[tuple[float, Floats]]:
+    """Compute whether the edges around each pixel are level or upright (1) or slanting (-1), within several distances."""
     down_XHW, across_XHW = np.gradient(smoothed(level_XHW, 0.7), axis=(-2, -1))
     strength_XHW = down_XHW**2 + across_XHW**2
-    turned_XHW = strength_XHW * np.cos(4 * np.arctan2(down_XHW, across_XHW))
-    found: Floats = smoothed(turned_XHW, sigma_px) / (smoothed(strength_XHW, sigma_px) + 1e-6)
-    return found
+    apart_XHW = down_XHW**2 - across_XHW**2
+    turned_XHW = 2 * apart_XHW**2 / np.maximum(strength_XHW, 1e-30) - strength_XHW  # strength * cos(4 * the edge's angle)
+    for sigma_px in sigmas_px:
+        yield sigma_px, smoothed(turned_XHW, sigma_px) / (smoothed(strength_XHW, sigma_px) + 1e-6)
 
 
 def woven(picture_HWC: Floats) -> Mapping[str, Floats]:
@@ -148,11 +153,11 @@ def crosses(mask_SHW: Flags) -> tuple[Flags, ...]:
 def largest(mask_MHW: Flags) -> Flags:
     """Keep the largest part that hangs together, of each mask."""
     part_MHW, _ = ndimage.label(mask_MHW, WITHIN)
-    areas, found, first = np.bincount(part_MHW.ravel()), mask_MHW.copy(), 1
-    for number, last in enumerate(part_MHW.max(axis=(1, 2))):  # parts are numbered from mask to mask
-        if last:
-            found[number] = part_MHW[number] == first + areas[first : last + 1].argmax()
-            first = last + 1
+    areas, kept, first = np.bincount(part_MHW.ravel()), [], 1
+    for last in part_MHW.max(axis=(1, 2)).tolist():  # parts are numbered from mask to mask
+        kept.append(first + int(areas[first : last + 1].argmax()) if last else NONE)
+        first = max(first, last + 1)
+    found: Flags = part_MHW == np.array(kept)[:, None, None]
     return found
 
 
@@ -180,8 +185,8 @@ def windows(mask_MHW: Flags) -> tuple[Floats, Floats]:
 def gradients(level_MHW: Floats, *grids: int) -> list[Floats]:
     """Count the directions of edges in grids of so many cells a side, as HOG does (Dalal, Triggs 2005); opposite ones are one."""
     down_MHW, across_MHW = np.gradient(level_MHW, axis=(1, 2))
-    turn_MHW = (np.arctan2(down_MHW, across_MHW) / np.pi % 1.0 * ORIENTATIONS).astype(int) % ORIENTATIONS
-    strength = np.hypot(down_MHW, across_MHW).ravel()
+    turn_MHW = np.floor(np.arctan2(down_MHW, across_MHW) * (ORIENTATIONS / np.pi)).astype(int) & (ORIENTATIONS - 1)
+    strength = np.sqrt(down_MHW**2 + across_MHW**2).ravel()
     found = []
     for cells in grids:
         size = cells * cells * ORIENTATIONS
@@ -201,7 +206,7 @@ def spectrum(level_NHW: Floats) -> Floats:
 def colours(picture_NHWC: Floats) -> Floats:
     """Count the levels of each colour in eighths, as shares."""
     pictures, pixels = len(picture_NHWC), picture_NHWC[0, ..., 0].size
-    place_NEC = (picture_NHWC.reshape(pictures, pixels, 3) // 32).astype(int) + 8 * np.arange(3) + 24 * np.arange(pictures)[:, None, None]
+    place_NEC = (picture_NHWC.reshape(pictures, pixels, 3) / 32).astype(int) + 8 * np.arange(3) + 24 * np.arange(pictures)[:, None, None]
     return np.bincount(place_NEC.ravel(), minlength=24 * pictures).reshape(pictures, 24) / pixels
 
 
@@ -231,11 +236,10 @@ def features(picture_NHWC: Floats) -> Mapping[str, Floats]:
 
 def nearest(train_NF: Floats, label_N: Labels, asked_NF: Floats, classes: int) -> Floats:
     """Give each class's share of the nearest neighbours."""
-    own_N, near = (train_NF**2).sum(axis=1), []
-    for part_NF in np.array_split(asked_NF, 1 + len(asked_NF) // AT_ONCE):
-        distance_NN = (part_NF**2).sum(axis=1)[:, None] - 2 * part_NF @ train_NF.T + own_N
-        near.append(torch.from_numpy(distance_NN).topk(NEIGHBOURS, largest=False, sorted=False).indices.numpy())
-    near_NK = np.concatenate(near)
+    train, asked = torch.from_numpy(train_NF), torch.from_numpy(asked_NF)
+    own_N = train.square().sum(dim=1)
+    apart = (torch.addmm(own_N, part, train.T, alpha=-2) for part in asked.split(AT_ONCE))  # less the square of what is asked, alike for all
+    near_NK = torch.cat([distance.topk(NEIGHBOURS, largest=False, sorted=False).indices for distance in apart]).numpy()
     found: Floats = np.eye(classes)[label_N[near_NK]].mean(axis=1)
     return found
 
@@ -261,7 +265,7 @@ def pieces(picture_HWC: Floats, level_MHW: Floats, least_px: int, shares: tuple[
 
 def parts(mask_HW: Flags, least_px: int) -> Iterator[Part]:
     """Give the connected parts of a mask that may be objects, each in its window."""
-    part_HW, _ = ndimage.label(mask_HW)
+    part_HW, _ = ndimage.label(mask_HW, FOUR)
     areas = np.bincount(part_HW.ravel())
     for number, window in enumerate(ndimage.find_objects(part_HW), 1):
         if least_px <= areas[number] < 0.6 * part_HW.size:
@@ -273,7 +277,7 @@ def filled(part_HW: Flags) -> Flags:
     height, width = part_HW.shape
     around_HW = np.ones((height + 2, width + 2), dtype=bool)
     around_HW[1:-1, 1:-1] = ~part_HW
-    found: Flags = ndimage.label(around_HW)[0][1:-1, 1:-1] != 1  # parts are numbered from the first corner, which is outside
+    found: Flags = ndimage.label(around_HW, FOUR)[0][1:-1, 1:-1] != 1  # parts are numbered from the first corner, which is outside
     return found
 
 

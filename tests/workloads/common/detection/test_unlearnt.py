@@ -41,9 +41,8 @@ def grouped(split: Split) -> Mapping[str, list[tuple[int, Piece]]]:
 
 def detected(train: Split, known: list[tuple[int, Piece]], asked: list[tuple[int, Piece]]) -> Detections:
     """Name pieces by those of the training pictures that are most like them; the share of neighbours that agree is the score."""
-    objects = [train.objects(index) for index, _ in known]
-    pairs = zip(known, objects, strict=True)
-    label_N = np.array([unlearnt.label_of(piece, each.box_O4.astype(np.float64), each.label_O) for (_, piece), each in pairs])
+    objects = {index: train.objects(index) for index, _ in known}
+    label_N = np.array([unlearnt.label_of(piece, objects[index].box_O4.astype(np.float64), objects[index].label_O) for index, piece in known])
     known_NF, asked_NF = (np.stack([piece.feature_F for _, piece in part]) for part in (known, asked))
     share_DK = unlearnt.nearest(known_NF, label_N, asked_NF, 1 + len(train.categories))[:, 1:]
     box_D4 = np.stack([piece.box_4 for _, piece in asked])

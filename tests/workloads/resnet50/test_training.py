@@ -16,6 +16,7 @@ from testbed import a_run
 from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Precision, Run, Scores
+from workloads.common.detection.torchvision_import import torchvision
 from workloads.resnet50 import ResNet50, model
 from workloads.resnet50.training import ResNet50Training
 
@@ -32,6 +33,17 @@ def weights(training: ResNet50Training, folder: Path) -> dict[str, torch.Tensor]
 
 def equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+@pytest.fixture(autouse=True)
+def shallow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Train a narrower network of the same layers, one block a stage: a ninth of the weights. `test_ranks.py` trains ResNet-50 itself."""
+
+    def build(classes: int, *, zero_init: bool = False) -> torch.nn.Module:
+        found = torchvision.models.resnet
+        return found.ResNet(found.Bottleneck, [1, 1, 1, 1], num_classes=classes, zero_init_residual=zero_init, width_per_group=16)
+
+    monkeypatch.setattr(model, "build", build)
 
 
 @pytest.fixture(scope="module")

@@ -3,11 +3,13 @@
 import os
 import socket
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
+from unittest import mock
 
 import pytest
 import torch
@@ -36,6 +38,8 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     },
 }  # fmt: skip
 """Workload -> what makes it small; a test says that none is missing."""
+Around: TypeAlias = Callable[[], AbstractContextManager[None]]
+"""What a network is built within."""
 
 
 def a_run(
@@ -66,6 +70,19 @@ def a_run(
         threads=1,
         settings=settle(round, workload, profile, asked, serving=serving),
     )
+
+
+@contextmanager
+def shallow() -> Iterator[None]:
+    """Have ResNet-50 built as a narrower network of the same layers, one block a stage: a seventh of the weights."""
+    from workloads.resnet50 import model
+
+    def build(classes: int, *, zero_init: bool = False) -> torch.nn.Module:
+        found = model.torchvision.models.resnet
+        return found.ResNet(found.Bottleneck, [1, 1, 1, 1], num_classes=classes, zero_init_residual=zero_init, width_per_group=16)  # type: ignore[no-any-return]
+
+    with mock.patch.object(model, "build", build):
+        yield
 
 
 def quickest_format() -> Precision:
@@ -124,9 +141,10 @@ class Trained:
     scores: Mapping[str, float]
 
 
-def trained(workload: str, run: Run, folder: Path) -> Trained:
+def trained(workload: str, run: Run, folder: Path, around: Around = nullcontext) -> Trained:
     """Train an epoch and all but the first step of the next, saving and restoring between; evaluate."""
-    training: Any = registry.workload(workload).training(run)
+    with around():
+        training: Any = registry.workload(workload).training(run)
     steps = [(samples, training.loss()) for samples in training.train_epoch(1)]
     training.save(folder)
     if run.world_size > 1:
@@ -158,13 +176,13 @@ class TwoRanks:
         with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # from Python 3.12 on, of xdist's thread
             self._processes: Any = mp.start_processes(_rank, (self._asked, self._done), nprocs=2, join=False, start_method=method)
 
-    def __call__(self, workload: str, run: Run, folder: Path) -> tuple[Trained, Trained]:
+    def __call__(self, workload: str, run: Run, folder: Path, around: Around = nullcontext) -> tuple[Trained, Trained]:
         """Train, gradients averaged through gloo; what a rank raises is raised here, and ends both."""
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = int(probe.getsockname()[1])
         for asked in self._asked:
-            asked.put((workload, run, port, folder))
+            asked.put((workload, run, port, folder, around))
         for done in self._done:
             while done.empty():
                 assert not self._processes.join(0.05), "the ranks have ended"
@@ -182,10 +200,10 @@ class TwoRanks:
 def _rank(rank: int, asked: Sequence[Any], done: Sequence[Any]) -> None:
     torch.set_num_threads(1)  # a fork lacks the threads that its parent may have had
     while case := asked[rank].get():
-        workload, run, port, folder = case
+        workload, run, port, folder, around = case
         os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
         dist.init_process_group("gloo", rank=rank, world_size=2)
-        torch.save(trained(workload, replace(run, rank=rank, local_rank=rank, world_size=2), folder), folder / f"result-{rank}.pt")
+        torch.save(trained(workload, replace(run, rank=rank, local_rank=rank, world_size=2), folder, around), folder / f"result-{rank}.pt")
         dist.destroy_process_group()
         done[rank].put(True)
 

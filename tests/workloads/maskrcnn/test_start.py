@@ -12,14 +12,18 @@ import pytest
 import torch
 
 from suite.errors import RequestError
-from workloads.maskrcnn import model, start_weights
+from workloads.common.detection.torchvision_import import torchvision
+from workloads.maskrcnn import start_weights
 
 Blobs = Callable[[Any], dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
 def body() -> Any:
-    return model.backbone(frozen_norm=True).body
+    """ResNet-50's layers, narrower: a sixth of the weights, and of the file's time. `test_full_size.py` fills the real ones."""
+    made = torchvision.models.resnet50(width_per_group=8, norm_layer=torchvision.ops.FrozenBatchNorm2d)
+    made.fc = torch.nn.Identity()
+    return made
 
 
 @pytest.fixture

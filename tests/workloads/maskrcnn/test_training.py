@@ -1,10 +1,12 @@
 """One run of training: steps, resume, evaluation, export."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from suite import registry
 from suite.errors import RequestError
 from suite.rounds import Profile
 from suite.workload import Run
+from workloads.common.detection.torchvision_import import torchvision
 from workloads.common.optimisation.step import set_rate
 from workloads.common.weights import Undrawn
 from workloads.maskrcnn import MaskRCNN, model, recipe
@@ -41,6 +44,18 @@ class Whole:
     run: Run
     training: MaskRCNNTraining
     batches: list[int]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_network() -> Iterator[None]:
+    """Train on a narrower backbone of the same layers, one block a stage: a seventh of its weights. `test_full_size.py` trains the reference's."""
+    found = torchvision.models.resnet
+
+    def resnet50(*, weights: None, norm_layer: Any) -> Any:
+        return found.ResNet(found.Bottleneck, [1, 1, 1, 1], norm_layer=norm_layer, width_per_group=16)
+
+    with mock.patch.object(found, "resnet50", resnet50):
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -75,11 +75,13 @@ def a_run(
 @contextmanager
 def shallow() -> Iterator[None]:
     """Have ResNet-50 built as a narrower network of the same layers, one block a stage: a seventh of the weights."""
+    from workloads.common.detection.torchvision_import import torchvision
     from workloads.resnet50 import model
 
-    def build(classes: int, *, zero_init: bool = False) -> torch.nn.Module:
-        found = model.torchvision.models.resnet
-        return found.ResNet(found.Bottleneck, [1, 1, 1, 1], num_classes=classes, zero_init_residual=zero_init, width_per_group=16)  # type: ignore[no-any-return]
+    found = torchvision.models.resnet
+
+    def build(classes: int, *, zero_init: bool = False) -> Any:
+        return found.ResNet(found.Bottleneck, [1, 1, 1, 1], num_classes=classes, zero_init_residual=zero_init, width_per_group=16)
 
     with mock.patch.object(model, "build", build):
         yield

@@ -350,8 +350,8 @@ def test_ranks_that_are_killed_go_on_bit_by_bit_when_torchrun_restarts_them(warm
 
 @pytest.mark.slow
 def test_a_resumed_set_goes_on_after_a_restart_of_its_ranks(warm: Warm, tmp_path: Path):
-    """The restarted ranks, here interpreters of their own, took it for an older one, threw it away and began another."""
-    more = (*TORCH, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=40")
+    """The restarted ranks, here interpreters of their own with PyTorch's DDP, took it for an older one, threw it away and began another."""
+    more = (*DDP, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=40")
     first = ranks_of(warm, words(tmp_path, "--seed", "4", *more), env=slowed())
     until(lambda: saved(tmp_path) >= 2)
     first.send_signal(signal.SIGTERM)

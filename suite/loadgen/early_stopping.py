@@ -5,7 +5,7 @@ over the bound, h below it are enough when the regularised incomplete beta funct
 """
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 from suite.loadgen.beta_distribution import beta_regularised
@@ -49,6 +49,7 @@ def queries_needed(over: int, percentile: float) -> int:
     return over + find_min_passing(over, percentile)
 
 
+@lru_cache  # several rules ask for that of the same run
 def estimate(queries: int, percentile: float) -> Estimate:
     """Return what a SingleStream or MultiStream run of this many queries proves."""
     floor = queries_needed(1, percentile)

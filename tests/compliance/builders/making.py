@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from compliance.loadgen_replay import Plan, first
 from suite import registry
@@ -52,7 +52,7 @@ class Subject:
     metric: str
     served: float
     """The score of the answers."""
-    answers: Sequence[bytes]
+    answers: Sequence[bytes] = field(hash=False)
     write_truth: Callable[[Path], None]
 
     @property
@@ -199,7 +199,7 @@ class Load:
     step_ns: int
     samples_per_query: int = 1
     subject: Subject = RESNET50
-    special: Mapping[str, Any] = field(default_factory=dict)
+    special: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """Other settings than the round's, as a compliance test has them."""
     begin_ms: float | None = None
     """When it begins; None: as its scenario's performance run."""
@@ -464,16 +464,38 @@ def accuracy_log(answered: Sequence[tuple[int, int]], answers: Sequence[bytes]) 
     return "[\n" + ",\n".join(rows) + "\n]\n"
 
 
+class Written(NamedTuple):
+    """What LoadGen writes of a run."""
+
+    facts: Mapping[str, Any]
+    """The values of the detail log."""
+    detail: str
+    summary: str
+    accuracy: str
+
+
+@lru_cache
+def of_run(load: Load, mode: str) -> Written:
+    """Write LoadGen's files of a run; the same few are asked for thousands of times."""
+    lines, performance = list(detail(load, mode)), mode == "performance"
+    facts = {key: value for key, value, _ in lines}
+    return Written(
+        facts=facts, detail="".join(line(key, value, round(time, 3), {}) for key, value, time in lines),
+        summary=summary(load, facts) if performance else CLOSING,
+        accuracy=accuracy_log(load.answered() if performance else list(enumerate(order(load))), load.subject.answers),
+    )  # fmt: skip
+
+
 def write_run(folder: Path, load: Load, mode: str, where: Entry | None = None) -> Path:
     """One LoadGen run with its record."""
     folder.mkdir(parents=True)
-    facts = list(detail(load, mode))
-    (folder / DETAIL).write_text("".join(line(key, value, round(time, 3), {}) for key, value, time in facts))
-    (folder / SUMMARY).write_text(summary(load, {key: value for key, value, _ in facts}) if mode == "performance" else CLOSING)
-    (folder / ACCURACY).write_text(accuracy_log(load.answered() if mode == "performance" else list(enumerate(order(load))), load.subject.answers))
+    made = of_run(load, mode)
+    (folder / DETAIL).write_text(made.detail)
+    (folder / SUMMARY).write_text(made.summary)
+    (folder / ACCURACY).write_text(made.accuracy)
     if mode == "accuracy":
         (folder / "accuracy.txt").write_text(f"{load.subject.metric}={load.subject.served:.6f}, hash={file_sha256(folder / ACCURACY)}\n")
-    write_record(folder / "run.json", record(load, mode, where, {key: value for key, value, _ in facts}))
+    write_record(folder / "run.json", record(load, mode, where, made.facts))
     return folder
 
 

@@ -1,24 +1,23 @@
 """Power sources as sampler sources; one that was requested and is missing leaves a channel with the reason."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from harness.machine.power.meter import Meter, MeterError
 from harness.machine.telemetry.sampled import Channel as Sampled
 from harness.machine.telemetry.sampled import Kind, Reading
+from suite import registry
 from suite.errors import PodiumError
 from suite.power import Channel, PowerSource
 
 SECOND_MS = 1000
 
 
-def open_source(name: str, root: str, period_ms: int, asked: bool, place: str = "") -> "Channels | Absent | None":
+def open_source(name: str, root: str, period_ms: int, asked: bool) -> "Channels | Absent | None":
     """Open a source by name; if it has nothing to read, return None, or the reason if the user requested it."""
     try:
-        source = made(name, place)
+        source = registry.power_source(name)
         found = source.probe(Path(root))
     except PodiumError as error:
         return Absent(name, str(error)) if asked else None
@@ -26,19 +25,6 @@ def open_source(name: str, root: str, period_ms: int, asked: bool, place: str = 
         source.close()
         return Absent(name, f"{name}: {found}") if asked else None
     return Channels(source, found, root, period_ms)
-
-
-def made(name: str, place: str) -> PowerSource:
-    """Make a source from the class that its entry point names; without that place, or where it fails, from the entry point, whose error says why.
-
-    To look for entry points takes a third of a sampler's start, and whoever starts one has done so.
-    """
-    with suppress(Exception):
-        module, _, maker = place.partition(":")
-        return cast(PowerSource, getattr(import_module(module), maker)())
-    from suite import registry
-
-    return registry.power_source(name)
 
 
 def open_meter(address: str) -> "MeterChannels | Absent":

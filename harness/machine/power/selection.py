@@ -40,8 +40,7 @@ def choose(power: str, meter: str | None, settings: Mapping[str, HyperValue]) ->
     for name in names if asked else ():
         refuse_absent(name, root)
     options = {"root": str(root), "period_ms": period_ms, "asked": asked}
-    places = {name: point.value for name, point in registry.points(registry.POWER).items()}
-    openings = [Opening(function=f"{MODULE}:open_source", options={"name": name, "place": places[name], **options}) for name in names]
+    openings = [Opening(function=f"{MODULE}:open_source", options={"name": name, **options}) for name in names]
     slowest_ms = period_ms if names else 0
     if meter is not None:
         slowest_ms = max(slowest_ms, meters_period(meter))

@@ -61,7 +61,12 @@ def damage(path: Path) -> list[str]:
 
 def verify(bundle: Path) -> list[str]:
     """Return one sentence per problem with a bundle: first its bytes, then, if they are undamaged, its content."""
-    return list(inspect(bundle)) or compliance_check.errors(bundle) or list(recollected(bundle))
+    return list(inspect(bundle)) or problems_inside(bundle)
+
+
+def problems_inside(bundle: Path) -> list[str]:
+    """Return one sentence per problem with the content of a bundle whose bytes are undamaged."""
+    return compliance_check.errors(bundle) or list(recollected(bundle))
 
 
 def strangers(bundle: Path) -> list[str]:

@@ -9,9 +9,8 @@ from typing import Final
 from compliance.bundle import trailer
 from compliance.bundle.manifest import Manifest
 from compliance.bundle.trailer import Kind, Trailer
-from submissions.compliance_check import errors
 from submissions.pack.account import account
-from submissions.pack.bundle import proven, recollected
+from submissions.pack.bundle import problems_inside, proven
 from submissions.pack.seal import inspect, manifest_of
 from submissions.result_index import kept
 from submissions.signatures import bundled, time_stamps
@@ -143,9 +142,8 @@ def verification(bundle: Path, trusted: Trusted, required: Sequence[str] = ()) -
     broken = tuple(inspect(bundle))
     if broken:
         return Answer(problems=broken, lines=(Line(name="bytes", state=State.BAD, text="broken, so nothing else was looked at"),), unmet=tuple(required))
-    rejected = tuple(errors(bundle))  # the judge unpacks it in a place of its own, and deletes that: two copies at a time would need twice the disk
+    problems = tuple(problems_inside(bundle))  # the judge unpacks it in a place of its own, and deletes that: two copies at a time would need twice the disk
     with kept(bundle):
-        problems = rejected or tuple(recollected(bundle))
         found = Opened(bundle=bundle, trusted=trusted, problems=problems, manifest=manifest_of(bundle), trailer=trailer.read(bundle))
         lines = tuple(line for said in LINES for line in said(found))
     shown = {line.name for line in lines if line.state is State.GOOD}

@@ -49,7 +49,7 @@ def queries_needed(over: int, percentile: float) -> int:
     return over + find_min_passing(over, percentile)
 
 
-@lru_cache  # several rules ask for that of the same run
+@lru_cache  # several rules ask for that of the same run; bounded, since logs say how many queries
 def estimate(queries: int, percentile: float) -> Estimate:
     """Return what a SingleStream or MultiStream run of this many queries proves."""
     floor = queries_needed(1, percentile)

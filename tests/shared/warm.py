@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -123,6 +124,7 @@ def serve(modules: Sequence[str]) -> None:
         rules.catalogue(registry.kind_of_round(registry.DEFAULT_ROUND))  # the judge loads its rules when it is asked
     if page := sys.modules.get("submissions.report.page"):
         page.environment("submissions.report").get_template(page.TEMPLATE)  # compiled once, not by each campaign
+    assert threading.active_count() == 1, threading.enumerate()  # a fork would neither have nor see them
     gc.freeze()
     for line in sys.stdin:
         request = json.loads(line)

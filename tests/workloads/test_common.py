@@ -147,8 +147,7 @@ def test_what_a_template_loads_can_be_forked(with_torch: Warm) -> None:
         "assert all(modules), modules\n"
         "for module in (*COMMON, *sum(modules, ())): import_module(module)\n"
         "import sys, torch\n"
-        "from program import THREADS\n"
-        "assert THREADS == 1 and forkable() and not torch.cuda.is_initialized() and 'grpc' not in sys.modules\n"
+        "assert forkable() and not torch.cuda.is_initialized() and 'grpc' not in sys.modules\n"
     )
     assert_runs(program, with_torch)
 

@@ -72,16 +72,20 @@ def a_run(
     )
 
 
+def narrow(**options: Any) -> Any:
+    """Build a narrower network of ResNet-50's kinds of layers, one block a stage and two in the last: a sixth of the weights."""
+    from workloads.common.detection.torchvision_import import torchvision
+
+    return torchvision.models.resnet.ResNet(torchvision.models.resnet.Bottleneck, [1, 1, 1, 2], width_per_group=16, **options)
+
+
 @contextmanager
 def shallow() -> Iterator[None]:
-    """Have ResNet-50 built as a narrower network of the same layers, one block a stage: a seventh of the weights."""
-    from workloads.common.detection.torchvision_import import torchvision
+    """Have ResNet-50 built as that network."""
     from workloads.resnet50 import model
 
-    found = torchvision.models.resnet
-
     def build(classes: int, *, zero_init: bool = False) -> Any:
-        return found.ResNet(found.Bottleneck, [1, 1, 1, 1], num_classes=classes, zero_init_residual=zero_init, width_per_group=16)
+        return narrow(num_classes=classes, zero_init_residual=zero_init)
 
     with mock.patch.object(model, "build", build):
         yield

@@ -76,10 +76,10 @@ def recurrent_lengths(module: torch.nn.Module, inputs: Tensors) -> list[int]:
         if isinstance(given[0], torch.Tensor):  # packed sentences have no one length
             lengths.append(given[0].shape[-2 if layer.batch_first else 0])
 
-    with ExitStack() as noting:
+    if not layers:
+        return []
+    with ExitStack() as hooks, torch.no_grad(), suppress(Exception):  # an exporter says what fails
         for layer in layers:
-            noting.callback(layer.register_forward_pre_hook(note).remove)
-        noting.enter_context(torch.no_grad())
-        noting.enter_context(suppress(Exception))  # an exporter says what fails
-        _ = module(*(tensor.cpu() for tensor in inputs)) if layers else None
+            hooks.callback(layer.register_forward_pre_hook(note).remove)
+        module(*(tensor.cpu().clone() for tensor in inputs))  # a module may write into its inputs
     return lengths

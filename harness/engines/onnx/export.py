@@ -130,7 +130,7 @@ def export(network: Network[torch.Tensor], path: Path) -> None:
 
 
 def exporters(network: Network[torch.Tensor], module: torch.nn.Module) -> tuple[Exporter, Exporter]:
-    """Return the exporters, the more suitable one first: torch.export unrolls a recurrent layer for the example's length, at length and in vain."""
+    """Return the exporters, the more suitable one first: torch.export unrolls a recurrent layer for one length."""
     return (by_torchscript, by_dynamo) if follows_a_size(network, module) else (by_dynamo, by_torchscript)
 
 

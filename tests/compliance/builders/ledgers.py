@@ -110,12 +110,10 @@ def fresh(folder: Path) -> None:
     """A tree whose nonce was made from a challenge."""
     nonce = nonce_of(CHALLENGE, RANDOM)
     before, making.NONCE = making.NONCE, nonce
-    making.of_run.cache_clear()  # seeds are bound to the nonce
     try:
         keep(making.write_tree(folder), challenged)
     finally:
         making.NONCE = before
-        making.of_run.cache_clear()
 
 
 def put_back(steps: list[Step]) -> list[Step]:

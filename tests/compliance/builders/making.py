@@ -475,8 +475,8 @@ class Written(NamedTuple):
 
 
 @lru_cache
-def of_run(load: Load, mode: str) -> Written:
-    """Write LoadGen's files of a run; the same few are asked for thousands of times."""
+def of_run(load: Load, mode: str, _nonce: str) -> Written:
+    """Write LoadGen's files of a run, whose seeds follow from a nonce; the same few are asked for thousands of times."""
     lines, performance = list(detail(load, mode)), mode == "performance"
     facts = {key: value for key, value, _ in lines}
     return Written(
@@ -489,7 +489,7 @@ def of_run(load: Load, mode: str) -> Written:
 def write_run(folder: Path, load: Load, mode: str, where: Entry | None = None) -> Path:
     """One LoadGen run with its record."""
     folder.mkdir(parents=True)
-    made = of_run(load, mode)
+    made = of_run(load, mode, NONCE)
     (folder / DETAIL).write_text(made.detail)
     (folder / SUMMARY).write_text(made.summary)
     (folder / ACCURACY).write_text(made.accuracy)

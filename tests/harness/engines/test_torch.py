@@ -95,12 +95,14 @@ def test_inference_mode_and_autocast_are_entered_in_the_calling_thread(tmp_path:
 @pytest.fixture
 def build_alone() -> Iterator[None]:
     """Have PyTorch build the network's code and nothing before it: trying vector instructions and compiling headers ahead takes longer than the rest."""
-    from torch._inductor import config
+    from torch._inductor import config, cpu_vec_isa
 
     untried = {"cpp.vec_isa_ok": True}  # the instructions that the processor names: those that a trial leaves
     alone = {"cpp_cache_precompile_headers": False}  # compiled ahead, headers pay off after three builds, and lie outside the plan's folder
-    with config.patch(untried | alone):
+    cpu_vec_isa.valid_vec_isa_list.cache_clear()
+    with config.patch({name: value for name, value in (untried | alone).items() if hasattr(config, name)}):
         yield
+    cpu_vec_isa.valid_vec_isa_list.cache_clear()
 
 
 @pytest.mark.slow

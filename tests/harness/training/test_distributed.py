@@ -248,15 +248,23 @@ def ranks_of(warm: Warm, asked: Sequence[str], *more: str, env: Mapping[str, str
     return warm.start([*more, *RANKS, *asked], env, launcher="podium_fakes.torchrun")
 
 
+@pytest.fixture(scope="module")
+def whole(warm: Warm, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Train two ranks that average by DDP, without a disturbance; the results and what was printed."""
+    folder = tmp_path_factory.mktemp("whole")
+    child = ranks_of(warm, words(folder, "--seed", "4", *DDP, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=20"))
+    out, err = child.communicate(timeout=120)
+    assert child.returncode == 0, err
+    return folder, out
+
+
 @pytest.mark.slow
-def test_two_ranks_keep_one_log_and_go_on_after_a_kill(warm: Warm, tmp_path: Path):
+def test_two_ranks_keep_one_log_and_go_on_after_a_kill(warm: Warm, whole: tuple[Path, str], tmp_path: Path):
     """torchrun with gloo: world size logged, one set of markers; killed inside an epoch and resumed, the weights are the same."""
     more = (*DDP, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=20")
-    whole = ranks_of(warm, words(tmp_path / "whole", "--seed", "4", *more))
-    out, err = whole.communicate(timeout=120)
-    assert whole.returncode == 0, err
+    undisturbed, out = whole
     assert out.count("target reached") == 1
-    log = log_path(tmp_path / "whole")
+    log = log_path(undisturbed)
     assert keys(log).count("run_start") == 1 and next(e for e in events(log) if e["key"] == "world_size")["value"] == 2
     results = tmp_path / "killed"
     child = ranks_of(warm, words(results, "--seed", "4", *more), env=slowed())
@@ -268,7 +276,7 @@ def test_two_ranks_keep_one_log_and_go_on_after_a_kill(warm: Warm, tmp_path: Pat
     again = ranks_of(warm, words(results, "--resume", *more))
     _, err = again.communicate(timeout=120)
     assert again.returncode == 0, err
-    assert weights(results) == weights(tmp_path / "whole") and keys(log_path(results)).count("resumed") == 1
+    assert weights(results) == weights(undisturbed) and keys(log_path(results)).count("resumed") == 1
 
 
 @pytest.mark.slow
@@ -349,7 +357,7 @@ def test_ranks_that_are_killed_go_on_bit_by_bit_when_torchrun_restarts_them(warm
 
 
 @pytest.mark.slow
-def test_a_resumed_set_goes_on_after_a_restart_of_its_ranks(warm: Warm, tmp_path: Path):
+def test_a_resumed_set_goes_on_after_a_restart_of_its_ranks(warm: Warm, whole: tuple[Path, str], tmp_path: Path):
     """The restarted ranks, here interpreters of their own with PyTorch's DDP, took it for an older one, threw it away and began another."""
     more = (*DDP, "--set", "checkpoint.interval_s=0.1", "--set", "fake.step_ms=40")
     first = ranks_of(warm, words(tmp_path, "--seed", "4", *more), env=slowed())
@@ -364,6 +372,7 @@ def test_a_resumed_set_goes_on_after_a_restart_of_its_ranks(warm: Warm, tmp_path
     assert again.returncode == 0, err
     assert next(event for event in events(log_path(tmp_path)) if event["key"] == "seed")["value"] == 4
     assert not list((tmp_path / ".podium").rglob("superseded"))
+    assert weights(tmp_path) == weights(whole[0])  # they average, too
 
 
 def saved(results: Path) -> int:

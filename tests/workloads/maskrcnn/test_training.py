@@ -11,6 +11,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
+from testbed import narrow
 
 from suite import registry
 from suite.errors import RequestError
@@ -48,13 +49,12 @@ class Whole:
 
 @pytest.fixture(scope="module", autouse=True)
 def small_network() -> Iterator[None]:
-    """Train on a narrower backbone of the same layers, one block a stage: a seventh of its weights. `test_full_size.py` trains the reference's."""
-    found = torchvision.models.resnet
+    """Train on a narrower backbone of the same kinds of layers. `test_full_size.py` takes a step of the reference's."""
 
     def resnet50(*, weights: None, norm_layer: Any) -> Any:
-        return found.ResNet(found.Bottleneck, [1, 1, 1, 1], norm_layer=norm_layer, width_per_group=16)
+        return narrow(norm_layer=norm_layer)
 
-    with mock.patch.object(found, "resnet50", resnet50):
+    with mock.patch.object(torchvision.models.resnet, "resnet50", resnet50):
         yield
 
 

@@ -36,7 +36,7 @@ def equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bo
 
 @pytest.fixture(autouse=True)
 def small_network() -> Iterator[None]:
-    """Train a network that takes a quarter of the time; `test_ranks.py` trains ResNet-50 itself."""
+    """Train a network that takes a quarter of the time; `test_ranks.py` trains and restores ResNet-50 itself, by SGD."""
     with shallow():
         yield
 

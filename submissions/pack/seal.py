@@ -23,7 +23,7 @@ from suite.files.layout import MANIFEST
 from suite.files.untrusted_files import complaint, printable
 
 LEVEL: Final = 11
-"""Level of zstd; one thread, since several produce other blocks. The next one takes up to six times as long for small bundles, and comes to the same size."""
+"""Level of zstd; one thread, since several produce other blocks. The next one takes longer for small bundles, and comes to the same size."""
 CHUNK: Final = 1 << 20
 BLOCK: Final = tarfile.BLOCKSIZE
 

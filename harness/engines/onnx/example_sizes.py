@@ -59,25 +59,27 @@ def larger(network: Network[torch.Tensor], known: Mapping[str, int]) -> list[dic
 
 
 def follows_a_size(network: Network[torch.Tensor], module: torch.nn.Module) -> bool:
-    """Check whether the length that a recurrent layer goes through follows a dynamic size."""
-    known = sizes_of(network, network.inputs)
-    seen = [recurrent_lengths(module, resized(network, sizes)) for sizes in (known, *larger(network, known))]
-    return any(lengths != seen[0] for lengths in seen)
-
-
-def recurrent_lengths(module: torch.nn.Module, inputs: Tensors) -> list[int]:
-    """Return the length that each recurrent layer goes through; without such layers nothing is run."""
+    """Check whether the length that a recurrent layer goes through follows a dynamic size; without such layers nothing is run."""
     import torch
 
     layers = [layer for layer in module.modules() if isinstance(layer, torch.nn.RNNBase)]
+    if not layers:
+        return False
+    known = sizes_of(network, network.inputs)
+    seen = [recurrent_lengths(module, layers, resized(network, sizes)) for sizes in (known, *larger(network, known))]
+    return any(lengths != seen[0] for lengths in seen)
+
+
+def recurrent_lengths(module: torch.nn.Module, layers: Sequence[torch.nn.RNNBase], inputs: Tensors) -> list[int]:
+    """Return the length that each of the recurrent layers goes through."""
+    import torch
+
     lengths: list[int] = []
 
     def note(layer: Any, given: tuple[Any, ...]) -> None:
         if isinstance(given[0], torch.Tensor):  # packed sentences have no one length
             lengths.append(given[0].shape[-2 if layer.batch_first else 0])
 
-    if not layers:
-        return []
     with ExitStack() as hooks, torch.no_grad(), suppress(Exception):  # an exporter says what fails
         for layer in layers:
             hooks.callback(layer.register_forward_pre_hook(note).remove)

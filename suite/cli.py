@@ -1,6 +1,8 @@
-"""The `podium` command: a lazy group whose subcommands are entry points, and the options that several share.
+"""The `podium` command: a lazy group whose subcommands are entry points, and the options that
+several share.
 
-The group's help reads one-line texts without loading a command; a command whose import fails is one sentence and exit 3.
+The group's help reads one-line texts without loading a command; a command whose import fails is one
+sentence and exit 3.
 """
 
 import os
@@ -28,7 +30,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 ORG: Final = re.compile(r"(?!-|\.\.?$)[A-Za-z0-9._-]+", re.ASCII)
-"""An organisation's name is a folder of the results tree, and an argument of commands: it must neither leave the one nor read as an option of the other."""
+"""An organisation's name is a folder of the results tree, and an argument of commands: it must
+neither leave the one nor read as an option of the other.
+"""
 
 ONE_LINE: Final = {
     "help": "Help on a command.",
@@ -65,7 +69,9 @@ ONE_LINE: Final = {
 
 
 class PathType(click.Path):
-    """A path as the user typed it; an empty one, which would mean the current folder, is refused."""
+    """A path as the user typed it; an empty one, which would mean the current folder, is
+    refused.
+    """
 
     def __init__(self) -> None:
         super().__init__(path_type=Path)
@@ -83,14 +89,20 @@ PATH: Final = PathType()
 def valid_org(_: click.Context, __: click.Parameter, name: str) -> str:
     """Refuse a name that is no plain folder name."""
     if not ORG.fullmatch(name):
-        raise click.BadParameter(f"{name!r} is not a name made of A-Z, a-z, 0-9, '.', '_' and '-' that does not begin with '-' and is not '.' or '..'")
+        raise click.BadParameter(
+            f"{name!r} is not a name made of A-Z, a-z, 0-9, '.', '_' and '-' that does not begin"
+            " with '-' and is not '.' or '..'"
+        )
     return name
 
 
 def valid_threads(_: click.Context, __: click.Parameter, threads: int) -> int:
     """Refuse more threads than there are cores: they would only wait for one another."""
     if threads > (cores := len(os.sched_getaffinity(0))):
-        raise click.BadParameter(f"{threads} is more than the {cores} CPU cores that podium may use here; 0 takes those that others leave")
+        raise click.BadParameter(
+            f"{threads} is more than the {cores} CPU cores that podium may use here; 0 takes those"
+            " that others leave"
+        )
     return threads
 
 
@@ -100,7 +112,9 @@ class LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Name the entry points, in the order of work."""
         order = {name: place for place, name in enumerate(ONE_LINE)}
-        return sorted(registry.points(registry.COMMANDS), key=lambda name: (order.get(name, len(order)), name))
+        return sorted(
+            registry.points(registry.COMMANDS), key=lambda name: (order.get(name, len(order)), name)
+        )
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load one command."""
@@ -113,16 +127,26 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without loading them."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, ONE_LINE.get(name, "From another package.")) for name in self.list_commands(ctx)])
+            formatter.write_dl(
+                [
+                    (name, ONE_LINE.get(name, "From another package."))
+                    for name in self.list_commands(ctx)
+                ]
+            )
 
 
-@click.group(cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="podium")
 @QUIET
 @VERBOSE
 @click.pass_context
 def group(context: click.Context) -> None:
-    """Benchmark suite for machine learning: train to target, serve under LoadGen, judge, seal, compare.
+    """Benchmark suite for machine learning: train to target, serve under LoadGen, judge, seal,
+    compare.
 
     MLPerf-style; results are not official MLPerf results.
 
@@ -138,7 +162,11 @@ def group(context: click.Context) -> None:
 def main(command: click.Command = group) -> None:
     """Run the command line; a PodiumError is one sentence and its exit code, Ctrl-C is 130."""
     garbage.look_seldom()
-    openmp.spin_briefly(os.environ)  # here, since no command has loaded a framework yet; ranks and LoadGen's processes take it over
+    openmp.spin_briefly(
+        os.environ
+        # here, since no command has loaded a framework yet; ranks and LoadGen's processes take it
+        # over
+    )
     try:
         with raised():
             code = command.main(prog_name="podium", standalone_mode=False) or 0
@@ -202,7 +230,9 @@ class Options:
 
 
 def common_options(command: Callable[..., R]) -> Callable[..., R]:
-    """Add the options that train, infer and run have in common; the command gets them as `options`."""
+    """Add the options that train, infer and run have in common; the command gets them as
+    `options`.
+    """
 
     @wraps(command)
     def wrapper(**values: Any) -> R:
@@ -220,22 +250,93 @@ def common_options(command: Callable[..., R]) -> Callable[..., R]:
 def shared_options() -> tuple[Callable[[Callable[..., R]], Callable[..., R]], ...]:
     """Name the options, in the order of the help."""
     return (
-        click.option("--profile", type=click.Choice(list(map(str, Profile))), default="smoke", show_default=True, help="How much of the round is run."),
-        click.option("--framework", type=FRAMEWORK, default="torch", show_default=True, help="Framework of the model."),
-        click.option("--engine", type=ENGINE, help="Inference engine; without it, the framework's own."),
-        click.option("--input", type=INPUT, default="default", show_default=True, help="Input pipeline."),
-        click.option("--data", type=PATH, help="Folder with the real data set; without it, the embedded data."),
-        click.option("--results", type=PATH, default=Path("results"), show_default=True, help="Results folder."),
-        click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1; auto: a GPU if there is one; infer: also cuda:0-7,9, cuda:all."),
-        click.option("--precision", type=click.Choice(list(map(str, Precision))), help="Number format; without it, the workload's to train, fp32 to serve."),
-        click.option("--threads", type=click.IntRange(min=0), default=0, callback=valid_threads, help="CPU threads; 0: as many as others leave cores."),
+        click.option(
+            "--profile",
+            type=click.Choice(list(map(str, Profile))),
+            default="smoke",
+            show_default=True,
+            help="How much of the round is run.",
+        ),
+        click.option(
+            "--framework",
+            type=FRAMEWORK,
+            default="torch",
+            show_default=True,
+            help="Framework of the model.",
+        ),
+        click.option(
+            "--engine", type=ENGINE, help="Inference engine; without it, the framework's own."
+        ),
+        click.option(
+            "--input", type=INPUT, default="default", show_default=True, help="Input pipeline."
+        ),
+        click.option(
+            "--data",
+            type=PATH,
+            help="Folder with the real data set; without it, the embedded data.",
+        ),
+        click.option(
+            "--results",
+            type=PATH,
+            default=Path("results"),
+            show_default=True,
+            help="Results folder.",
+        ),
+        click.option(
+            "--device",
+            default="auto",
+            show_default=True,
+            help=(
+                "cpu, cuda, cuda:1; auto: a GPU if there is one; infer: also cuda:0-7,9, cuda:all."
+            ),
+        ),
+        click.option(
+            "--precision",
+            type=click.Choice(list(map(str, Precision))),
+            help="Number format; without it, the workload's to train, fp32 to serve.",
+        ),
+        click.option(
+            "--threads",
+            type=click.IntRange(min=0),
+            default=0,
+            callback=valid_threads,
+            help="CPU threads; 0: as many as others leave cores.",
+        ),
         click.option("--config", type=PATH, help="TOML file of settings."),
-        click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Change one setting; may be repeated."),
-        click.option("--org", default="unaffiliated", show_default=True, callback=valid_org, help="Organisation in the results tree."),
-        click.option("--system", help="Name of the system; without it, made from the detected hardware."),
-        click.option("--system-file", type=PATH, help="TOML file: what cannot be detected for the system description."),
-        click.option("--power", default="auto", show_default=True, metavar="auto|off|NAME,...", help="Power sources to read; podium power lists them."),
-        click.option("--meter", metavar="tcp://HOST:PORT|COMMAND", help="An external power meter; see docs/POWER.md."),
+        click.option(
+            "--set",
+            "assignments",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="Change one setting; may be repeated.",
+        ),
+        click.option(
+            "--org",
+            default="unaffiliated",
+            show_default=True,
+            callback=valid_org,
+            help="Organisation in the results tree.",
+        ),
+        click.option(
+            "--system", help="Name of the system; without it, made from the detected hardware."
+        ),
+        click.option(
+            "--system-file",
+            type=PATH,
+            help="TOML file: what cannot be detected for the system description.",
+        ),
+        click.option(
+            "--power",
+            default="auto",
+            show_default=True,
+            metavar="auto|off|NAME,...",
+            help="Power sources to read; podium power lists them.",
+        ),
+        click.option(
+            "--meter",
+            metavar="tcp://HOST:PORT|COMMAND",
+            help="An external power meter; see docs/POWER.md.",
+        ),
         QUIET,
     )
 
@@ -259,11 +360,22 @@ def help_command(context: click.Context, command: str | None) -> None:
 @click.command("list")
 @click.argument("what", required=False, type=click.Choice(["settings", "rules"]))
 @click.argument("workload", required=False, type=WORKLOAD)
-@click.option("--profile", type=click.Choice([profile.value for profile in Profile]), default="smoke", show_default=True, help="Whose values to show.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Output format.")
+@click.option(
+    "--profile",
+    type=click.Choice([profile.value for profile in Profile]),
+    default="smoke",
+    show_default=True,
+    help="Whose values to show.",
+)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Output format."
+)
 @click.pass_context
-def list_command(context: click.Context, what: str | None, workload: str | None, profile: str, form: str) -> None:
-    """List workloads, engines, input pipelines and rounds; or the settings of WORKLOAD for --set; or the judge's rules.
+def list_command(
+    context: click.Context, what: str | None, workload: str | None, profile: str, form: str
+) -> None:
+    """List workloads, engines, input pipelines and rounds; or the settings of WORKLOAD for --set;
+    or the judge's rules.
 
     Example: podium list settings resnet50
     """
@@ -272,7 +384,9 @@ def list_command(context: click.Context, what: str | None, workload: str | None,
     if what == "settings" and workload is None:
         raise click.UsageError("which workload's? podium list settings WORKLOAD", context)
     if what == "rules":
-        context.invoke(registry.resolve(registry.COMMANDS, "command", "explain"), rule=None, form=form)
+        context.invoke(
+            registry.resolve(registry.COMMANDS, "command", "explain"), rule=None, form=form
+        )
     elif what == "settings" and workload is not None:
         click.echo(listing.settings(workload, Profile(profile), form))
     else:
@@ -283,7 +397,8 @@ def list_command(context: click.Context, what: str | None, workload: str | None,
 @click.argument("name")
 @click.option("-o", "--output", type=PATH, help="Folder to write; without it, podium-NAME here.")
 def new_workload(name: str, output: Path | None) -> None:
-    """Write the package of a workload of your own: a small one that trains, serves and passes its tests, to be changed step by step.
+    """Write the package of a workload of your own: a small one that trains, serves and passes its
+    tests, to be changed step by step.
 
     Example: podium new-workload moons
     """
@@ -291,7 +406,10 @@ def new_workload(name: str, output: Path | None) -> None:
 
     folder = output or Path(f"podium-{name}")
     click.echo("\n".join(map(str, write(name, folder))))
-    click.echo(f"next: pip install --no-deps -e {shlex.quote(str(folder))}, podium run {name}; then change it: docs/guides/your-workload.md")
+    click.echo(
+        f"next: pip install --no-deps -e {shlex.quote(str(folder))}, podium run {name}; then change"
+        " it: docs/guides/your-workload.md"
+    )
 
 
 if __name__ == "__main__":

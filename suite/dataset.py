@@ -1,4 +1,6 @@
-"""The dataset contract: one survey, before any clock starts, collects what runs need to know; each run receives its findings."""
+"""The dataset contract: one survey, before any clock starts, collects what runs need to know; each
+run receives its findings.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -44,7 +46,8 @@ class DataSet(Protocol):
         """Check, count and hash all of the data; RequestError if no run could use them."""
 
     def check(self, found: Mapping[str, Any]) -> None:
-        """Check findings against the run's settings: RequestError if they do not match, StaleError if a new survey would help.
+        """Check findings against the run's settings: RequestError if they do not match, StaleError
+        if a new survey would help.
 
         Nothing of the data set is opened.
         """

@@ -1,6 +1,8 @@
-"""Energy of a time window from readings: counters with wraparound, trapezoids under power readings, error bound at the edges. Integer arithmetic on one clock.
+"""Energy of a time window from readings: counters with wraparound, trapezoids under power readings,
+error bound at the edges. Integer arithmetic on one clock.
 
-Times are ns of any one clock, powers uW, energies uJ; results are joules and watts. A window that the readings do not cover has no energy:
+Times are ns of any one clock, powers uW, energies uJ; results are joules and watts. A window that
+the readings do not cover has no energy:
 nothing is extrapolated.
 """
 
@@ -17,14 +19,20 @@ UNITS: Final = 1e6
 NS_PER_S: Final = 1e9
 NS_PER_MS: Final = 1_000_000
 GAP_PERIODS, GAP_MS = 5, 2000
-"""Longest gap between two readings: five periods or two seconds, whichever is longer. Source: house rule."""
+"""Longest gap between two readings: five periods or two seconds, whichever is longer. Source: house
+rule.
+"""
 MOST_W: Final = 20_000.0
-"""Fastest growth of a counter that names no limit of its own. Source: house rule; a wrap of 262 kJ within 0.1 s would be 2.6 MW."""
+"""Fastest growth of a counter that names no limit of its own. Source: house rule; a wrap of 262 kJ
+within 0.1 s would be 2.6 MW.
+"""
 LIMIT_SLACK: Final = 1.2
 """A part may briefly exceed its limit by this factor. Source: house rule."""
 SPAN_PERIODS, SPAN_MS = 5, 1000
-"""Shortest time over which a counter's growth is compared with what its part can draw: five periods or a second, whichever is longer. Source:
-house rule; a counter that is refreshed each 100 ms rises in steps, and two readings 2 ms apart may have a whole step between them."""
+"""Shortest time over which a counter's growth is compared with what its part can draw: five periods
+or a second, whichever is longer. Source:
+house rule; a counter that is refreshed each 100 ms rises in steps, and two readings 2 ms apart may
+have a whole step between them."""
 
 
 class NoEnergyError(ValueError):
@@ -53,13 +61,17 @@ class Energy:
     joules: float
     average_w: float
     edge_j: float
-    """Bound of the error at the two edges: the largest power x the two gaps between readings in which the window begins and ends."""
+    """Bound of the error at the two edges: the largest power x the two gaps between readings in
+    which the window begins and ends.
+    """
     readings: int
     """Readings strictly inside the window."""
     longest_gap_ms: int
     """Longest gap between two readings, including those that enclose the window."""
     mlperf_mean_w: float | None
-    """Mean of the positive readings strictly inside the window, as MLPerf Power computes it; None for counters."""
+    """Mean of the positive readings strictly inside the window, as MLPerf Power computes it; None
+    for counters.
+    """
 
 
 def energy(series: Series, begin_ns: int, end_ns: int) -> Energy:
@@ -71,11 +83,17 @@ def energy(series: Series, begin_ns: int, end_ns: int) -> Energy:
     gap_ms = max(after - before for before, after in pairwise(times)) // NS_PER_MS
     allowed = max(GAP_PERIODS * series.period_ms, GAP_MS)
     if gap_ms > allowed:
-        raise NoEnergyError(f"no reading for {gap_ms} ms; at most {allowed} ms may pass between two")
+        raise NoEnergyError(
+            f"no reading for {gap_ms} ms; at most {allowed} ms may pass between two"
+        )
     counter = series.quantity is Quantity.ENERGY
     grown = unwrapped(inside) if counter else integrated(times, values)
-    joules = (at(times, grown, end_ns, values, counter) - at(times, grown, begin_ns, values, counter)) / UNITS
-    largest_w = steepest_w(times, grown, series.period_ms * NS_PER_MS) if counter else max(values) / UNITS
+    joules = (
+        at(times, grown, end_ns, values, counter) - at(times, grown, begin_ns, values, counter)
+    ) / UNITS
+    largest_w = (
+        steepest_w(times, grown, series.period_ms * NS_PER_MS) if counter else max(values) / UNITS
+    )
     strictly = values[bisect_right(times, begin_ns) : bisect_left(times, end_ns)]
     return Energy(
         joules=joules,
@@ -88,7 +106,9 @@ def energy(series: Series, begin_ns: int, end_ns: int) -> Energy:
 
 
 def covering(series: Series, begin_ns: int, end_ns: int) -> Series:
-    """Return the readings from the last at or before a window's begin to the first at or after its end; NoEnergyError if one is missing."""
+    """Return the readings from the last at or before a window's begin to the first at or after its
+    end; NoEnergyError if one is missing.
+    """
     if any(after <= before for before, after in pairwise(series.times_ns)):
         raise NoEnergyError("the readings' times do not increase")
     first, last = bisect_right(series.times_ns, begin_ns) - 1, bisect_left(series.times_ns, end_ns)
@@ -96,27 +116,41 @@ def covering(series: Series, begin_ns: int, end_ns: int) -> Series:
         raise NoEnergyError("no reading before the run began")
     if last >= len(series.times_ns):
         raise NoEnergyError("no reading after the run ended")
-    return replace(series, times_ns=series.times_ns[first : last + 1], values=series.values[first : last + 1])
+    return replace(
+        series, times_ns=series.times_ns[first : last + 1], values=series.values[first : last + 1]
+    )
 
 
 def unwrapped(series: Series) -> list[int]:
-    """Unwrap a counter; NoEnergyError if it decreases without wrapping, or grows faster than the part can draw, over SPAN_PERIODS or SPAN_MS."""
+    """Unwrap a counter; NoEnergyError if it decreases without wrapping, or grows faster than the
+    part can draw, over SPAN_PERIODS or SPAN_MS.
+    """
     values, grown, carried = series.values, [series.values[0]], 0
     for place in range(1, len(values)):
         if values[place] < values[place - 1]:
             if series.range_uj is None:
-                raise NoEnergyError(f"the counter fell from {values[place - 1]} to {values[place]} uJ")
+                raise NoEnergyError(
+                    f"the counter fell from {values[place - 1]} to {values[place]} uJ"
+                )
             carried += series.range_uj
         grown.append(values[place] + carried)
     span_ms = max(SPAN_PERIODS * series.period_ms, SPAN_MS)
-    watts, limit_w = steepest_w(series.times_ns, grown, span_ms * NS_PER_MS), (series.limit_w or MOST_W) * LIMIT_SLACK
+    watts, limit_w = (
+        steepest_w(series.times_ns, grown, span_ms * NS_PER_MS),
+        (series.limit_w or MOST_W) * LIMIT_SLACK,
+    )
     if watts > limit_w:
-        raise NoEnergyError(f"the counter rose by {watts:,.0f} W over {span_ms} ms; its part draws at most {limit_w:,.0f} W")
+        raise NoEnergyError(
+            f"the counter rose by {watts:,.0f} W over {span_ms} ms; its part draws at most"
+            f" {limit_w:,.0f} W"
+        )
     return grown
 
 
 def steepest_w(times: Sequence[int], grown: Sequence[int], span_ns: int) -> float:
-    """Return the largest mean power of a counter over any time of at least `span_ns`; of fewer readings, their growth over that time."""
+    """Return the largest mean power of a counter over any time of at least `span_ns`; of fewer
+    readings, their growth over that time.
+    """
     largest, first = (grown[-1] - grown[0]) / max(times[-1] - times[0], span_ns), 0
     for last in range(len(times)):
         if times[last] - times[first] < span_ns:
@@ -128,8 +162,12 @@ def steepest_w(times: Sequence[int], grown: Sequence[int], span_ns: int) -> floa
 
 
 def edges_ns(times: Sequence[int], period_ms: int) -> int:
-    """Return the time between the readings around a window's begin plus that around its end; each at least a period, since counters may be refreshed later."""
-    return sum(max(times[place + 1] - times[place], period_ms * NS_PER_MS) for place in (0, len(times) - 2))
+    """Return the time between the readings around a window's begin plus that around its end; each
+    at least a period, since counters may be refreshed later.
+    """
+    return sum(
+        max(times[place + 1] - times[place], period_ms * NS_PER_MS) for place in (0, len(times) - 2)
+    )
 
 
 def integrated(times: Sequence[int], values: Sequence[int]) -> list[int]:
@@ -138,12 +176,19 @@ def integrated(times: Sequence[int], values: Sequence[int]) -> list[int]:
         raise NoEnergyError(f"a power of {min(values) / UNITS:g} W")
     grown = [0.0]
     for place in range(1, len(values)):
-        grown.append(grown[-1] + (values[place] + values[place - 1]) / 2 * (times[place] - times[place - 1]) / NS_PER_S)
+        grown.append(
+            grown[-1]
+            + (values[place] + values[place - 1]) / 2 * (times[place] - times[place - 1]) / NS_PER_S
+        )
     return [round(each) for each in grown]
 
 
-def at(times: Sequence[int], grown: Sequence[int], moment_ns: int, values: Sequence[int], counter: bool) -> float:
-    """Return the energy up to a moment between two readings: counters are interpolated linearly, and so are powers."""
+def at(
+    times: Sequence[int], grown: Sequence[int], moment_ns: int, values: Sequence[int], counter: bool
+) -> float:
+    """Return the energy up to a moment between two readings: counters are interpolated linearly,
+    and so are powers.
+    """
     place = min(max(bisect_right(times, moment_ns) - 1, 0), len(times) - 2)
     share = (moment_ns - times[place]) / (times[place + 1] - times[place])
     if counter:

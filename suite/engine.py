@@ -1,6 +1,8 @@
-"""The inference-engine interface, implemented by torch, ONNX Runtime, TensorRT and TensorFlow (harness/engines/).
+"""The inference-engine interface, implemented by torch, ONNX Runtime, TensorRT and TensorFlow
+(harness/engines/).
 
-Tensors at the seam are the network's own framework's, contiguous; `suite` stays free of frameworks, so they are a type variable.
+Tensors at the seam are the network's own framework's, contiguous; `suite` stays free of frameworks,
+so they are a type variable.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +16,9 @@ from suite.terms import Precision as Precision
 T = TypeVar("T")
 Shape: TypeAlias = tuple[int, ...]
 RANGE: Final = "range."
-"""Prefix of the keys under which an executable reports the calibrated range of a tensor: (lowest, highest)."""
+"""Prefix of the keys under which an executable reports the calibrated range of a tensor: (lowest,
+highest).
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +43,8 @@ class Network(Generic[T]):
     input_names: tuple[str, ...]
     output_names: tuple[str, ...]
     dimensions: tuple[Mapping[int, str], ...] = ()
-    """Per input: axis -> name of a dynamic dimension; equal names mean equal sizes across inputs."""
+    """Per input: axis -> name of a dynamic dimension; equal names mean equal sizes across inputs.
+    """
     shapes: ShapeProfile | None = None
     state: Mapping[str, str] = field(default_factory=dict)
     """Output name -> name of the input that receives it in the next step (a key/value cache)."""
@@ -102,8 +107,10 @@ class Engine(Protocol[T]):
     accepts: ClassVar[frozenset[str]]
     """Frameworks whose networks it accepts: "torch", "tensorflow".
 
-    An engine may define more: `options`, a frozenset of the settings `engine.*` that it accepts (others are rejected), `caution`, and
-    `trial(device, precision)`, its own tiny run for `podium doctor`, which compiles a workload's networks only for a framework's own engine.
+    An engine may define more: `options`, a frozenset of the settings `engine.*` that it accepts
+    (others are rejected), `caution`, and
+    `trial(device, precision)`, its own tiny run for `podium doctor`, which compiles a workload's
+    networks only for a framework's own engine.
     """
 
     def missing(self, device: str, precision: Precision) -> str | None:

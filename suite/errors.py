@@ -1,10 +1,10 @@
 """User-facing errors: one sentence each, with the exit code that the command line documents.
 
-    PodiumError
-    +-- JudgedError     1  not compliant, not readable, or the target was not reached
-    |   +-- AbortedError
-    +-- RequestError    2  the request was wrong (unknown option, key, workload; bad data)
-    +-- MissingError    3  something needed is missing on this machine
+PodiumError
++-- JudgedError     1  not compliant, not readable, or the target was not reached
+|   +-- AbortedError
++-- RequestError    2  the request was wrong (unknown option, key, workload; bad data)
++-- MissingError    3  something needed is missing on this machine
 """
 
 import difflib
@@ -41,7 +41,9 @@ class MissingError(PodiumError):
 
 
 class TemporaryError(PodiumError):
-    """Request and results so far are fine; the same command with `--resume` continues (EX_TEMPFAIL of sysexits.h)."""
+    """Request and results so far are fine; the same command with `--resume` continues (EX_TEMPFAIL
+    of sysexits.h).
+    """
 
     exit_code = 75
 

@@ -1,6 +1,7 @@
 """Event names of a training log.
 
-Source of the standard names: mlcommons/logging, mlperf_logging/mllog/constants.py and the 0.7.0 ruleset.
+Source of the standard names: mlcommons/logging, mlperf_logging/mllog/constants.py and the 0.7.0
+ruleset.
 The last block is podium's own; MLCommons' checker passes over names that it does not know.
 """
 
@@ -63,9 +64,25 @@ RESUMED: Final = "resumed"
 REFERENCE_ACCURACY: Final = "reference_accuracy"
 CHECKPOINT: Final = "checkpoint_sha256"
 EXAMPLE: Final = "evaluation_example"
-"""What an evaluation looked at, as its workload tells it: a report draws it, and no rule counts it (suite/examples.py)."""
+"""What an evaluation looked at, as its workload tells it: a report draws it, and no rule counts it
+(suite/examples.py).
+"""
 ENERGY: Final = "energy"
-"""Energy from run_start to run_stop: one EnergyRecord per power channel, and the reasons for channels without energy."""
+"""Energy from run_start to run_stop: one EnergyRecord per power channel, and the reasons for
+channels without energy.
+"""
 
-RUN_EVENTS: Final = frozenset({RUN_START, RUN_STOP, BLOCK_START, BLOCK_STOP, EPOCH_START, EPOCH_STOP, EVAL_START, EVAL_STOP, EVAL_ACCURACY})
+RUN_EVENTS: Final = frozenset(
+    {
+        RUN_START,
+        RUN_STOP,
+        BLOCK_START,
+        BLOCK_STOP,
+        EPOCH_START,
+        EPOCH_STOP,
+        EVAL_START,
+        EVAL_STOP,
+        EVAL_ACCURACY,
+    }
+)
 """Events between run_start and run_stop, both included."""

@@ -1,9 +1,12 @@
-"""Example answers that a report shows of a model. Entry points of the groups `podium.examples` and `podium.episodes`; they import no framework.
+"""Example answers that a report shows of a model. Entry points of the groups `podium.examples` and
+`podium.episodes`; they import no framework.
 
-An entry point is a function of (answers, truth, embedded, cache) that returns an `Examples`. `embedded` is true for podium's own data;
+An entry point is a function of (answers, truth, embedded, cache) that returns an `Examples`.
+`embedded` is true for podium's own data;
 images and sentences of other data belong to third parties and are not shown.
 
-One of `podium.episodes` is a function of what a training log has of one evaluation (suite.workload.ExampleTraining) that returns an `Episode`, and
+One of `podium.episodes` is a function of what a training log has of one evaluation
+(suite.workload.ExampleTraining) that returns an `Episode`, and
 raises ValueError where it is none: the log may be anybody's.
 """
 
@@ -74,7 +77,9 @@ class Episode:
 
 
 class Examples(Protocol):
-    """The answers of one accuracy run with their ground truth. One with a text `legend` says in it what the marks in its pictures mean."""
+    """The answers of one accuracy run with their ground truth. One with a text `legend` says in it
+    what the marks in its pictures mean.
+    """
 
     kind: ExampleKind
 

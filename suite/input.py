@@ -1,6 +1,8 @@
-"""The input-pipeline interface: a workload specifies crop, size, flip and colour of each image; a pipeline decodes and applies them.
+"""The input-pipeline interface: a workload specifies crop, size, flip and colour of each image; a
+pipeline decodes and applies them.
 
-No pipeline knows a workload by name. The workload draws all random values, from the seed, the epoch and the sample's number;
+No pipeline knows a workload by name. The workload draws all random values, from the seed, the epoch
+and the sample's number;
 a pipeline only applies them, so that all pipelines yield the same images in the same order.
 """
 
@@ -26,7 +28,9 @@ Extent: TypeAlias = tuple[int, int]
 
 
 class Change(StrEnum):
-    """A colour adjustment by a factor, as torchvision's `adjust_<name>` defines it; the factor of hue is a fraction of the circle."""
+    """A colour adjustment by a factor, as torchvision's `adjust_<name>` defines it; the factor of
+    hue is a fraction of the circle.
+    """
 
     BRIGHTNESS = "brightness"
     CONTRAST = "contrast"
@@ -46,14 +50,18 @@ class Place(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """How to transform one image: crop, resize (bilinear; antialiased when downscaling), flip, colour adjustments."""
+    """How to transform one image: crop, resize (bilinear; antialiased when downscaling), flip,
+    colour adjustments.
+    """
 
     box: Box
     """The crop of the file's image, taken before resizing: no pixel outside it contributes."""
     extent: Extent
     """Size that the crop is resized to."""
     window: Box | None = None
-    """Second crop, in pixels of the resized image; None: all of it. The same size in all views of a batch."""
+    """Second crop, in pixels of the resized image; None: all of it. The same size in all views of a
+    batch.
+    """
     mirrored: bool = False
     """Flipped horizontally."""
     changes: tuple[tuple[Change, float], ...] = ()
@@ -67,10 +75,14 @@ class Album(Protocol[K_contra, N, C_co]):
         """Return the path of an image."""
 
     def view(self, key: K_contra, extent: Extent, /) -> tuple[View, N]:
-        """Return the view of an image of this size, and its annotation; depends on key and size only."""
+        """Return the view of an image of this size, and its annotation; depends on key and size
+        only.
+        """
 
     def together(self, notes: Sequence[N], /) -> C_co:
-        """Collate the annotations of a batch; the result is picklable, and has `pin_memory` if it has memory to pin."""
+        """Collate the annotations of a batch; the result is picklable, and has `pin_memory` if it
+        has memory to pin.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +102,8 @@ class Reader(Protocol[K, C_co]):
     """An open pipeline over one album."""
 
     def read(self, batches: Sequence[list[K]], /) -> Iterator[tuple[Any, C_co]]:
-        """Yield (images as uint8, N H W C, a torch tensor; annotations) per batch, and read nothing beyond these batches.
+        """Yield (images as uint8, N H W C, a torch tensor; annotations) per batch, and read nothing
+        beyond these batches.
 
         The caller owns what is yielded. The iterator may be closed early, and `read` called again.
         """
@@ -104,7 +117,9 @@ class Input(Protocol):
     """Places where it can run."""
 
     def missing(self, device: str, place: Place) -> str | None:
-        """Return what this machine lacks to run it on a run's device, or None; imports no framework."""
+        """Return what this machine lacks to run it on a run's device, or None; imports no
+        framework.
+        """
 
     def open(self, album: Album[K, N, C], means: Means) -> Reader[K, C]:
         """Prepare to read an album; MissingError if that is impossible here."""

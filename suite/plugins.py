@@ -1,4 +1,6 @@
-"""Third-party packages: what they offer, and that a broken one causes one warning, and everything else continues without it."""
+"""Third-party packages: what they offer, and that a broken one causes one warning, and everything
+else continues without it.
+"""
 
 import sys
 import traceback
@@ -16,7 +18,9 @@ TOLD: Final[set[str]] = set()
 
 @lru_cache(maxsize=1)
 def installed(path: tuple[str, ...]) -> Callable[..., Iterable[EntryPoint]]:
-    """Return what selects among all entry points, read once per import path: a look opens a file of every installed package."""
+    """Return what selects among all entry points, read once per import path: a look opens a file of
+    every installed package.
+    """
     return entry_points().select
 
 
@@ -31,19 +35,26 @@ def own(point: EntryPoint) -> bool:
 
 
 def package(point: EntryPoint) -> str:
-    """Return the distribution of an entry point with its version, or the module if the distribution is unknown."""
+    """Return the distribution of an entry point with its version, or the module if the distribution
+    is unknown.
+    """
     return " ".join(identity(point.dist)) if point.dist else point.value.partition(":")[0]
 
 
 @cache
 def identity(distribution: Distribution) -> tuple[str, str]:
-    """Return a distribution's name and version, parsed once: a package has dozens of entry points."""
+    """Return a distribution's name and version, parsed once: a package has dozens of entry
+    points.
+    """
     return distribution.name, distribution.version
 
 
 def broken(point: EntryPoint, error: BaseException) -> str:
     """Describe what is wrong with another package, and in which file."""
-    return f"package {package(point)}: {type(error).__name__}: {' '.join(str(error).split())} ({place(point, error)})"
+    return (
+        f"package {package(point)}: {type(error).__name__}: {' '.join(str(error).split())}"
+        f" ({place(point, error)})"
+    )
 
 
 def place(point: EntryPoint, error: BaseException) -> str:
@@ -51,12 +62,22 @@ def place(point: EntryPoint, error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}"
     top = point.value.partition(":")[0].partition(".")[0]
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if top in (*Path(frame.filename).parent.parts, Path(frame.filename).stem)]
-    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else f"entry point {point.name} = {point.value}"
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if top in (*Path(frame.filename).parent.parts, Path(frame.filename).stem)
+    ]
+    return (
+        f"{frames[-1].filename}:{frames[-1].lineno}"
+        if frames
+        else f"entry point {point.name} = {point.value}"
+    )
 
 
 def warn(point: EntryPoint, sentence: str) -> None:
-    """Warn on stderr about a broken package, once per package, since further errors usually follow from the first."""
+    """Warn on stderr about a broken package, once per package, since further errors usually follow
+    from the first.
+    """
     if package(point) not in TOLD:
         TOLD.add(package(point))
         print(f"podium: warning: {sentence}; podium goes on without it", file=sys.stderr)

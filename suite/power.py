@@ -1,4 +1,6 @@
-"""The power-source contract: what can be read on this machine, how direct each reading is, and which parts of the machine it covers."""
+"""The power-source contract: what can be read on this machine, how direct each reading is, and
+which parts of the machine it covers.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,13 +11,18 @@ from typing import Any, ClassVar, Final, Protocol
 SYSTEM: Final = "system"
 """Scope of the whole machine, measured at its plug; it contains every other part."""
 PERIOD_MS: Final = 100
-"""Default interval between two readings; the setting power.period_ms changes it. Source: house rule; MLPerf Training asks for at least 1 Hz."""
+"""Default interval between two readings; the setting power.period_ms changes it. Source: house
+rule; MLPerf Training asks for at least 1 Hz.
+"""
 ROOT: Final = Path("/")
-"""Root folder of the kernel's files; any other is a rehearsal on made-up files and never compliant."""
+"""Root folder of the kernel's files; any other is a rehearsal on made-up files and never compliant.
+"""
 
 
 class Grade(StrEnum):
-    """How direct a reading is, the best first. No grade is an estimate: a power that was not measured is not reported."""
+    """How direct a reading is, the best first. No grade is an estimate: a power that was not
+    measured is not reported.
+    """
 
     ANALYZER = "analyzer"
     """The whole system at the wall, by an analyzer that MLPerf Power accepts."""
@@ -50,7 +57,9 @@ class Channel:
     """Scopes that contain this one; `system` contains all."""
     quantity: Quantity
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """Facts about the readings, as JSON types: range_uj, limit_w, period_ms, call, averaging_ms, uncertainty, calibrated, model."""
+    """Facts about the readings, as JSON types: range_uj, limit_w, period_ms, call, averaging_ms,
+    uncertainty, calibrated, model.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,12 +73,16 @@ class PowerReading:
 
 
 class PowerSource(Protocol):
-    """A source of power or energy readings; constructed without arguments, an entry point of `podium.power`."""
+    """A source of power or energy readings; constructed without arguments, an entry point of
+    `podium.power`.
+    """
 
     name: ClassVar[str]
 
     def probe(self, root: Path) -> Sequence[Channel] | str:
-        """Return the channels available here, each after one real reading, or one sentence why there are none."""
+        """Return the channels available here, each after one real reading, or one sentence why
+        there are none.
+        """
         ...
 
     def read(self, channel: Channel) -> PowerReading:

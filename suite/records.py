@@ -1,4 +1,5 @@
-"""The records that podium writes next to logs, one dataclass each; their JSON Schemas are in compliance/schemas.
+"""The records that podium writes next to logs, one dataclass each; their JSON Schemas are in
+compliance/schemas.
 
 Written by the harness, read by the judge and by bundles.
 """
@@ -35,12 +36,16 @@ class CheckpointRecord:
     scores: Mapping[str, float]
     """Scores of the last evaluation."""
     reference_accuracy: Mapping[str, float]
-    """Accuracy in fp32, eager mode, with inference's settings on the accuracy set; every served result must reach 99 % of it."""
+    """Accuracy in fp32, eager mode, with inference's settings on the accuracy set; every served
+    result must reach 99 % of it.
+    """
     settings: Mapping[str, HyperValue]
     version: str
     """Version of podium."""
     origin: str = ""
-    """Where weights come from that were not trained here: random, or imported; empty for weights of a training."""
+    """Where weights come from that were not trained here: random, or imported; empty for weights of
+    a training.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +70,7 @@ EDGE_SHARE: Final = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnergyRecord:
-    """Energy of a performance run by one power channel, or by a sum of parts; computed from telemetry.jsonl and LoadGen's window."""
+    """Energy of a performance run by one power channel or by a sum of parts."""
 
     name: str
     """Name of the channel: `rapl:package0`; `components` for a sum."""
@@ -90,7 +95,9 @@ class EnergyRecord:
     mj_per_query: float | None
     """Only of SingleStream and MultiStream."""
     call: str = ""
-    """Which of its source's readings: `nvmlDeviceGetPowerUsage`; empty where a source has one alone, for sums, and in older records."""
+    """Which of its source's readings: `nvmlDeviceGetPowerUsage`; empty where a source has one
+    alone, for sums, and in older records.
+    """
 
     @property
     def graded(self) -> str:
@@ -120,7 +127,9 @@ class EnergyRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRecord:
-    """A search for the highest Server rate that keeps the round's bound; its best VALID full run is the result."""
+    """A search for the highest Server rate that keeps the round's bound; its best VALID full run is
+    the result.
+    """
 
     invalid_qps: float | None
     """Lowest INVALID rate of a full run above this run's; None if there was none."""
@@ -137,11 +146,14 @@ class NetworkRecord:
 
     endpoints: tuple[str, ...]
     servers: tuple[str, ...]
-    """What answers at each endpoint: builtin, triton, or the name that another server gives itself."""
+    """What answers at each endpoint: builtin, triton, or the name that another server gives itself.
+    """
     nodes: tuple[str, ...]
     """Host name of each server."""
     machines: tuple[str, ...]
-    """One word for each server's running kernel: two servers on one machine have the same; empty if the server does not tell."""
+    """One word for each server's running kernel: two servers on one machine have the same; empty if
+    the server does not tell.
+    """
     loadgen_machine: str
     """The same of LoadGen's machine."""
     loopback: bool
@@ -160,7 +172,12 @@ class NetworkRecord:
     @property
     def apart(self) -> bool:
         """Tell whether all servers are known to run on other machines than LoadGen."""
-        return not self.loopback and all(self.machines) and bool(self.loadgen_machine) and self.loadgen_machine not in self.machines
+        return (
+            not self.loopback
+            and all(self.machines)
+            and bool(self.loadgen_machine)
+            and self.loadgen_machine not in self.machines
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,17 +221,26 @@ class RunRecord:
     verdict: str
     """LoadGen's verdict: VALID or INVALID; ACCURACY for an accuracy run."""
     metric: str
-    """latency_ns, samples_per_second, completed_samples_per_second, or the metric's name of an accuracy run."""
+    """latency_ns, samples_per_second, completed_samples_per_second, or the metric's name of an
+    accuracy run.
+    """
     value: float
     ceiling: float | None
-    """Samples per second (queries, for Server) that this host reaches with a null engine; None if it was not measured."""
+    """Samples per second (queries, for Server) that this host reaches with a null engine; None if
+    it was not measured.
+    """
     above_ceiling_share: bool
-    """The value is above the share of the ceiling from which the harness affects the measurement."""
+    """The value is above the share of the ceiling from which the harness affects the measurement.
+    """
     batches: Mapping[str, float]
-    """Statistics of the workers' batches: count, mean_size; by_length, 1 if Offline's samples were sorted by length."""
+    """Statistics of the workers' batches: count, mean_size; by_length, 1 if Offline's samples were
+    sorted by length.
+    """
     hints: tuple[Hint, ...] = field(default_factory=tuple)
     engine_package: str = ""
-    """Distribution and version of the engine, and the SHA-256 of its module; empty in older records."""
+    """Distribution and version of the engine, and the SHA-256 of its module; empty in older
+    records.
+    """
     energy: tuple[EnergyRecord, ...] = ()
     """One record per power channel that was read; empty if none was, and in older records."""
     idle: tuple[EnergyRecord, ...] = ()
@@ -222,13 +248,21 @@ class RunRecord:
     no_energy: tuple[str, ...] = ()
     """Why a requested or detected channel gave no energy; one sentence each."""
     lost: tuple[str, ...] = ()
-    """Which files beside the run were lost, and why: queries.npy, telemetry.jsonl; one sentence each."""
+    """Which files beside the run were lost, and why: queries.npy, telemetry.jsonl; one sentence
+    each.
+    """
     searched: SearchRecord | None = None
-    """What the search for the peak proved beside this run, the best of it; None if the rate was not searched."""
+    """What the search for the peak proved beside this run, the best of it; None if the rate was not
+    searched.
+    """
     network: NetworkRecord | None = None
-    """The network that was between LoadGen and the system under test; None if both were in one process."""
+    """The network that was between LoadGen and the system under test; None if both were in one
+    process.
+    """
     instances: tuple[InstanceRecord, ...] = ()
-    """The processes that answered, in the order of their numbers; empty if the system ran in LoadGen's own."""
+    """The processes that answered, in the order of their numbers; empty if the system ran in
+    LoadGen's own.
+    """
     loadgen_cores: tuple[int, ...] = ()
     """The cores that LoadGen's process was pinned to; empty if it was not."""
     version: str
@@ -236,7 +270,9 @@ class RunRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRecord:
-    """`audit.json` in the folder of a compliance test: how it was run, and what its runs came to."""
+    """`audit.json` in the folder of a compliance test: how it was run, and what its runs came
+    to.
+    """
 
     workload: str
     round: str
@@ -283,13 +319,28 @@ class AuditRecord:
         return not self.differing and (self.answers > 0 or self.test != AuditTest.TEST01)
 
 
-RARE: Final = ("origin", "searched", "lost", "network", "instances", "loadgen_cores", "device", "call", "idle")
+RARE: Final = (
+    "origin",
+    "searched",
+    "lost",
+    "network",
+    "instances",
+    "loadgen_cores",
+    "device",
+    "call",
+    "idle",
+)
 """Left out where empty: most records have none of them."""
 
 
 def plain(record: CheckpointRecord | RunRecord | AuditRecord | EnergyRecord) -> dict[str, object]:
     """Return a record as JSON types, without the fields that most records do not need."""
-    return asdict(record, dict_factory=lambda fields: {name: value for name, value in fields if value or name not in RARE})
+    return asdict(
+        record,
+        dict_factory=lambda fields: {
+            name: value for name, value in fields if value or name not in RARE
+        },
+    )
 
 
 def write_record(path: Path, record: CheckpointRecord | RunRecord | AuditRecord) -> None:

@@ -1,4 +1,5 @@
-"""Loads entry points: workloads, engines, rounds, rules, scorers, agreements, examples, episodes, inputs, schemas and commands.
+"""Loads entry points: workloads, engines, rounds, rules, scorers, agreements, examples, episodes,
+inputs, schemas and commands.
 
 The six workloads use the same interface as third-party packages.
 """
@@ -49,15 +50,21 @@ POWER: Final = "podium.power"
 
 DEFAULT_ROUND: Final = "podium-v1"
 COMPATIBILITY: Final = "compatibility"
-"""A file among the rounds that is not a round: it states which of them are comparable (suite.rounds.compatibility)."""
+"""A file among the rounds that is not a round: it states which of them are comparable
+(suite.rounds.compatibility).
+"""
 FOREIGN: Final = "foreign-weights"
-"""Another such file, beside a workload: names of other sources' weights (harness.serving.weights.layouts)."""
+"""Another such file, beside a workload: names of other sources' weights
+(harness.serving.weights.layouts).
+"""
 PUBLISHED: Final = re.compile(r"(?:training|inference|hpc)-v\d+\.\d+")
 """Names of published rounds."""
 
 Scorer: TypeAlias = "Callable[[Mapping[int, bytes], Path], Scores]"
 Agreement: TypeAlias = Callable[[bytes, bytes], bool]
-"""Decides whether two answers to one sample may come from the same model: sums of floats depend on the batch size."""
+"""Decides whether two answers to one sample may come from the same model: sums of floats depend on
+the batch size.
+"""
 
 
 @cache
@@ -70,7 +77,9 @@ def points(group: str) -> Mapping[str, EntryPoint]:
 
 
 def resolve(group: str, kind: str, name: str) -> Any:
-    """Load one entry point; RequestError names the nearest, MissingError names what is not installed, or is broken in another package."""
+    """Load one entry point; RequestError names the nearest, MissingError names what is not
+    installed, or is broken in another package.
+    """
     if name not in points(group):
         raise unknown(kind, name, points(group))
     point = points(group)[name]
@@ -78,16 +87,24 @@ def resolve(group: str, kind: str, name: str) -> Any:
         return point.load()
     except ImportError as error:
         if plugins.own(point):
-            raise MissingError(f"{kind} '{name}' needs {error.name or error}: {install(extra_of(point))}") from error
-        raise MissingError(f"{kind} '{name}' cannot be loaded: {plugins.broken(point, error)}") from error
+            raise MissingError(
+                f"{kind} '{name}' needs {error.name or error}: {install(extra_of(point))}"
+            ) from error
+        raise MissingError(
+            f"{kind} '{name}' cannot be loaded: {plugins.broken(point, error)}"
+        ) from error
     except Exception as error:  # importing another package's module may raise anything
         if plugins.own(point):
             raise
-        raise MissingError(f"{kind} '{name}' cannot be loaded: {plugins.broken(point, error)}") from error
+        raise MissingError(
+            f"{kind} '{name}' cannot be loaded: {plugins.broken(point, error)}"
+        ) from error
 
 
 def loaded(group: str, kind: str, names: Iterable[str] | None = None) -> Iterator[tuple[str, Any]]:
-    """Load the entry points of a group, all or some; broken ones of other packages cause a warning and are skipped."""
+    """Load the entry points of a group, all or some; broken ones of other packages cause a warning
+    and are skipped.
+    """
     for name in points(group) if names is None else names:
         try:
             yield name, resolve(group, kind, name)
@@ -106,7 +123,9 @@ def made(group: str, kind: str, name: str) -> Any:
     except Exception as error:
         if plugins.own(point):
             raise
-        raise MissingError(f"{kind} '{name}' cannot be made: {plugins.broken(point, error)}") from error
+        raise MissingError(
+            f"{kind} '{name}' cannot be made: {plugins.broken(point, error)}"
+        ) from error
 
 
 def extra_of(point: EntryPoint) -> str:
@@ -137,10 +156,15 @@ def data_set(workload: "Workload", run: "Run") -> "DataSet | None":
 
 
 def engine(name: str) -> "Engine[Any]":
-    """Return the inference engine of that name; MissingError if two packages provide it: it would be unclear which one served."""
+    """Return the inference engine of that name; MissingError if two packages provide it: it would
+    be unclear which one served.
+    """
     found = [point for point in plugins.offered(ENGINES) if point.name == name]
     if len(found) > 1:
-        raise MissingError(f"engine '{name}' comes from {' and from '.join(sorted(map(plugins.package, found)))}: uninstall all but one of them")
+        raise MissingError(
+            f"engine '{name}' comes from {' and from '.join(sorted(map(plugins.package, found)))}:"
+            " uninstall all but one of them"
+        )
     return cast("Engine[Any]", made(ENGINES, "engine", name))
 
 
@@ -149,7 +173,10 @@ def engine_package(name: str) -> str:
     point = points(ENGINES)[name]
     spec = find_spec(point.module)
     file = Path(spec.origin) if spec and spec.origin else None
-    return f"{plugins.package(point)}, SHA-256 {file_sha256(file) if file and file.is_file() else 'unknown'}"
+    return (
+        f"{plugins.package(point)}, SHA-256"
+        f" {file_sha256(file) if file and file.is_file() else 'unknown'}"
+    )
 
 
 def caution(engine: "Engine[Any]") -> str:
@@ -188,8 +215,14 @@ def scorer(name: str) -> Scorer:
 
 
 def agreement(name: str) -> Agreement:
-    """Return the function that compares two answers to one sample; workloads without one compare bytes."""
-    return cast(Agreement, resolve(AGREEMENTS, "agreement", name)) if name in points(AGREEMENTS) else bytes.__eq__
+    """Return the function that compares two answers to one sample; workloads without one compare
+    bytes.
+    """
+    return (
+        cast(Agreement, resolve(AGREEMENTS, "agreement", name))
+        if name in points(AGREEMENTS)
+        else bytes.__eq__
+    )
 
 
 @cache
@@ -200,17 +233,24 @@ def round_names() -> tuple[str, ...]:
 
 @cache
 def round(name: str = DEFAULT_ROUND) -> "Round":
-    """Load a runnable round; RequestError names the nearest, or says that a published round cannot be run."""
+    """Load a runnable round; RequestError names the nearest, or says that a published round cannot
+    be run.
+    """
     from suite.rounds.load import load
 
     if kind_of_round(name) != "podium":
-        raise RequestError(f"round {name} is a published round: its results can be checked and scored, but it cannot be run")
+        raise RequestError(
+            f"round {name} is a published round: its results can be checked and scored, but it"
+            " cannot be run"
+        )
     return load(name, texts_of_round(name))
 
 
 @cache
 def kind_of_round(name: str) -> "RoundKind":
-    """Return whether a round is runnable, or has published training or inference results; RequestError names the nearest."""
+    """Return whether a round is runnable, or has published training or inference results;
+    RequestError names the nearest.
+    """
     from suite.rounds.load import kind_of
 
     return kind_of(name, texts_of_round(name))
@@ -247,7 +287,8 @@ def served_round(name: str) -> "ServedRound":
 def texts_of_round(name: str) -> Sequence[str]:
     """Return the TOML texts of a round, without those of other packages that do not fit it.
 
-    RequestError names the nearest round, or, for an unknown published round, all rounds: no other has its rules.
+    RequestError names the nearest round, or, for an unknown published round, all rounds: no other
+    has its rules.
     """
     found = [file for file in round_files() if file.round == name]
     if not found and PUBLISHED.fullmatch(name):
@@ -269,28 +310,48 @@ def fits(name: str, texts: Sequence[str], file: PackageFile) -> bool:
     try:
         check(name, [*texts, file.text])
     except (RequestError, TOMLDecodeError, RecursionError) as error:
-        plugins.warn(file.point, f"{file.path} of package {plugins.package(file.point)} is ignored in round {name}: {error}")
+        plugins.warn(
+            file.point,
+            f"{file.path} of package {plugins.package(file.point)} is ignored in round {name}:"
+            f" {error}",
+        )
         return False
     return True
 
 
 @cache
 def round_files() -> Sequence[PackageFile]:
-    """Return every file of the group `podium.rounds`; broken ones of other packages cause a warning and are skipped."""
-    found = (file for file in package_files(ROUNDS, ".toml") if file.round not in (COMPATIBILITY, FOREIGN))
+    """Return every file of the group `podium.rounds`; broken ones of other packages cause a warning
+    and are skipped.
+    """
+    found = (
+        file
+        for file in package_files(ROUNDS, ".toml")
+        if file.round not in (COMPATIBILITY, FOREIGN)
+    )
     return tuple(file for file in found if plugins.own(file.point) or judged(file.point))
 
 
 def judged(point: EntryPoint) -> bool:
-    """Return whether another package's own rules can be loaded: without them, the judge would accept results that it must reject."""
-    rules = [name for name, each in points(RULES).items() if plugins.package(each) == plugins.package(point)]
+    """Return whether another package's own rules can be loaded: without them, the judge would
+    accept results that it must reject.
+    """
+    rules = [
+        name
+        for name, each in points(RULES).items()
+        if plugins.package(each) == plugins.package(point)
+    ]
     return len(list(loaded(RULES, "rules", rules))) == len(rules)
 
 
 def package_files(group: str, ending: str) -> Iterator[PackageFile]:
-    """Yield the files of the packages of a group, podium's first; warn about packages that cannot be read."""
+    """Yield the files of the packages of a group, podium's first; warn about packages that cannot
+    be read.
+    """
     by_package = {point.value: point for point in points(group).values()}
-    for point in sorted(by_package.values(), key=lambda point: (not plugins.own(point), point.value)):
+    for point in sorted(
+        by_package.values(), key=lambda point: (not plugins.own(point), point.value)
+    ):
         try:
             yield from files_of(point, ending)
         except Exception as error:  # reading a package imports it

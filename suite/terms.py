@@ -1,4 +1,6 @@
-"""Closed vocabularies: profiles, divisions, precisions. No heavy imports, because the command line's help needs them."""
+"""Closed vocabularies: profiles, divisions, precisions. No heavy imports, because the command
+line's help needs them.
+"""
 
 from enum import StrEnum
 from typing import Final
@@ -33,11 +35,20 @@ class Precision(StrEnum):
 
 
 QUANTISED: Final = (Precision.INT8, Precision.INT4, Precision.FP8)
-"""Number formats whose scales come from calibration samples: inference_rules.adoc v0.7, Quantization."""
+"""Number formats whose scales come from calibration samples: inference_rules.adoc v0.7,
+Quantization.
+"""
 
 
-COUNTED_FIELDS: Final = {"number_of_nodes": 1, "host_processors_per_node": 1, "host_processor_core_count": 1, "accelerators_per_node": 0}
-"""Integer field of a system description -> its minimum on any machine. Source: submission_rules.adoc, System description."""
+COUNTED_FIELDS: Final = {
+    "number_of_nodes": 1,
+    "host_processors_per_node": 1,
+    "host_processor_core_count": 1,
+    "accelerators_per_node": 0,
+}
+"""Integer field of a system description -> its minimum on any machine. Source:
+submission_rules.adoc, System description.
+"""
 
 NETWORK_FIELDS: Final = (
     "is_network",
@@ -54,5 +65,6 @@ NETWORK_FIELDS: Final = (
     "net_software_stack_sut",
     "network_topology",
 )
-"""Fields of the description of a networked system. Source: mlcommons/inference, submission_checker/constants.py,
+"""Fields of the description of a networked system. Source: mlcommons/inference,
+submission_checker/constants.py,
 SYSTEM_DESC_REQUIRED_FIELDS_NETWORK_MODE; `is_network` is "true"."""

@@ -46,7 +46,9 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Everything that a workload receives; nothing is read from globals. Picklable, since LoadGen runs in a child process."""
+    """Everything that a workload receives; nothing is read from globals. Picklable, since LoadGen
+    runs in a child process.
+    """
 
     round: Round
     profile: Profile
@@ -60,40 +62,54 @@ class Run:
     precision: Precision
     threads: int
     settings: Mapping[str, HyperValue]
-    """Every setting of the workload and of the round, from defaults, the profile, --config and --set."""
+    """Every setting of the workload and of the round, from defaults, the profile, --config and
+    --set.
+    """
     found: Mapping[str, Any] | None = None
-    """Findings of the data set's survey (suite.dataset.Survey.found); None: the workload inspects the data itself when constructed."""
+    """Findings of the data set's survey (suite.dataset.Survey.found); None: the workload inspects
+    the data itself when constructed.
+    """
     rank: int = 0
     local_rank: int = 0
     world_size: int = 1
 
 
 class Training(Protocol):
-    """The maths of one run. The harness owns clock, log, seeds, target, checkpoints and the decision to stop.
+    """The maths of one run. The harness owns clock, log, seeds, target, checkpoints and the
+    decision to stop.
 
-    Given `Run.found`, it opens no data before the first `train_epoch` or `evaluate`: the clock starts first.
+    Given `Run.found`, it opens no data before the first `train_epoch` or `evaluate`: the clock
+    starts first.
     """
 
     def facts(self) -> Mapping[str, HyperValue]:
-        """Facts logged before run_start: train_samples, eval_samples, metric_signature; corpus_samples if samples are filtered by length."""
+        """Facts logged before run_start: train_samples, eval_samples, metric_signature;
+        corpus_samples if samples are filtered by length.
+        """
 
     def blocks(self) -> Iterator[Block]:
         """Yield the epochs trained between two evaluations, to the last one allowed."""
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
-        """All ranks: yield the samples of the global batch after each optimizer step, with all state up to date.
+        """All ranks: yield the samples of the global batch after each optimizer step, with all
+        state up to date.
 
-        Every rank yields equally often; yields nothing if nothing is left to do. The harness closes it, possibly early.
+        Every rank yields equally often; yields nothing if nothing is left to do. The harness closes
+        it, possibly early.
         """
 
     def loss(self) -> float:
-        """Rank 0: the loss of the last step. No collectives; called rarely, may synchronise the device."""
+        """Rank 0: the loss of the last step. No collectives; called rarely, may synchronise the
+        device.
+        """
 
     def evaluate(self) -> Scores:
         """All ranks; rank 0's result counts."""
 
     def save(self, folder: Path) -> None:
-        """All ranks: model, optimizer, schedule and scaler once; torch, CUDA, numpy and Python RNG states per rank."""
+        """All ranks: model, optimizer, schedule and scaler once; torch, CUDA, numpy and Python RNG
+        states per rank.
+        """
 
     def restore(self, folder: Path) -> None:
         """All ranks: the inverse of `save`."""
@@ -107,17 +123,23 @@ class ExampleTraining(Protocol):
     """What a Training adds to show in a report what its evaluations look at."""
 
     def example(self) -> Mapping[str, Any]:
-        """Rank 0: something of the last evaluation, as JSON has it, chosen without regard to how it went; logged, and drawn by `podium.episodes`."""
+        """Rank 0: something of the last evaluation, as JSON has it, chosen without regard to how it
+        went; logged, and drawn by `podium.episodes`.
+        """
 
 
 class Predictor(Protocol):
     """Runs in one worker thread; enters inference mode and autocast there."""
 
     def warm_up(self) -> None:
-        """Run before any load, on its own inputs, with every batch size or bucket up to the maximum."""
+        """Run before any load, on its own inputs, with every batch size or bucket up to the
+        maximum.
+        """
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
-        """Answer within LoadGen's timing; raw bytes, as the accuracy log stores them, in the order of `samples`."""
+        """Answer within LoadGen's timing; raw bytes, as the accuracy log stores them, in the order
+        of `samples`.
+        """
 
 
 class Inference(Protocol):
@@ -155,7 +177,9 @@ class PayloadInference(Protocol):
     """What an Inference adds to be served over a network."""
 
     def payload(self, sample: int) -> bytes:
-        """Return all that a loaded sample's answer needs, its number too if the answer holds it; runs on LoadGen's thread, untimed."""
+        """Return all that a loaded sample's answer needs, its number too if the answer holds it;
+        runs on LoadGen's thread, untimed.
+        """
 
 
 @runtime_checkable
@@ -163,39 +187,60 @@ class PayloadPredictor(Protocol):
     """What a Predictor adds to be served over a network."""
 
     def answer(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
-        """Answer payloads as `__call__` answers their samples, byte for byte; ValueError for bytes that are no payload."""
+        """Answer payloads as `__call__` answers their samples, byte for byte; ValueError for bytes
+        that are no payload.
+        """
 
 
 class Trial(Protocol):
-    """Tiny networks of a workload's kind with random weights: a device that runs them supports the workload's kernels."""
+    """Tiny networks of a workload's kind with random weights: a device that runs them supports the
+    workload's kernels.
+    """
 
     @property
     def networks(self) -> Sequence[Network[Any]]:
-        """Return the networks for an engine to compile; new ones on each call, since engines modify modules in place."""
+        """Return the networks for an engine to compile; new ones on each call, since engines modify
+        modules in place.
+        """
 
     def step(self, precision: Precision) -> None:
-        """Run one training step, forward and backward, in a number format; RequestError if the workload's training does not support it."""
+        """Run one training step, forward and backward, in a number format; RequestError if the
+        workload's training does not support it.
+        """
 
 
 class Workload(Protocol):
     """One benchmark, both halves. Registered as an entry point of the group `podium.workloads`.
 
-    A class may list the frameworks of its networks as `frameworks: ClassVar[frozenset[str]]`; doctor then skips other engines.
-    It may list the modules that serve its networks, `served_by: ClassVar[Mapping[str, tuple[str, ...]]]`, by framework. They are imported once, in a process
-    that LoadGen's are forked from, and not in each of those. A module that starts threads or asks for GPUs when it is imported does not belong there: a fork
-    of a process that has counted GPUs cannot use any, and LoadGen's processes are then new interpreters.
-    One whose training kernels are large may say `trains_large_kernels: ClassVar[bool] = True`: beside other programs it then trains on all cores.
-    It may have a method `trial(self, framework: str, device: str) -> Trial`: doctor then tries each number format before reporting it ready.
-    Its Inference and Predictor may be a PayloadInference and a PayloadPredictor too: podium serve and podium infer --endpoint then put a network between.
-    It may have a method `data_set(self, run: Run) -> DataSet` (suite.dataset): the data are then surveyed once, before any clock starts, and
+    A class may list the frameworks of its networks as `frameworks: ClassVar[frozenset[str]]`;
+    doctor then skips other engines.
+    It may list the modules that serve its networks, `served_by: ClassVar[Mapping[str, tuple[str,
+    ...]]]`, by framework. They are imported once, in a process
+    that LoadGen's are forked from, and not in each of those. A module that starts threads or asks
+    for GPUs when it is imported does not belong there: a fork
+    of a process that has counted GPUs cannot use any, and LoadGen's processes are then new
+    interpreters.
+    One whose training kernels are large may say `trains_large_kernels: ClassVar[bool] = True`:
+    beside other programs it then trains on all cores.
+    It may have a method `trial(self, framework: str, device: str) -> Trial`: doctor then tries each
+    number format before reporting it ready.
+    Its Inference and Predictor may be a PayloadInference and a PayloadPredictor too: podium serve
+    and podium infer --endpoint then put a network between.
+    It may have a method `data_set(self, run: Run) -> DataSet` (suite.dataset): the data are then
+    surveyed once, before any clock starts, and
     each run receives the findings as `Run.found`.
-    Its Training may be an ExampleTraining too: its logs then hold what a report draws of an evaluation.
+    Its Training may be an ExampleTraining too: its logs then hold what a report draws of an
+    evaluation.
     """
 
     name: ClassVar[str]
 
-    def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
-        """Return the hyper-parameters under their log names, without importing a framework; checked by `check --config`."""
+    def hyperparameters(
+        self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]
+    ) -> Mapping[str, HyperValue]:
+        """Return the hyper-parameters under their log names, without importing a framework; checked
+        by `check --config`.
+        """
 
     def training(self, run: Run) -> Training:
         """Build model, data and optimizer; RequestError if the data cannot be used."""

@@ -1,4 +1,6 @@
-"""The limits of compliance tests that were filed with published results: the same rules as for podium's own audits, by round."""
+"""The limits of compliance tests that were filed with published results: the same rules as for
+podium's own audits, by round.
+"""
 
 from typing import Final
 
@@ -8,7 +10,9 @@ from suite.audits.verdict import Compared, held
 from suite.loadgen.scenario import Scenario
 
 SINCE: Final = (("v2.1", "v4.1"), ("v0.7", "v0.7"), ("v0.5", "v0.5"))
-"""First round, and the rules that hold from it on. Source: mlcommons/inference, compliance/nvidia: TEST04 has one run since v2.1, two halves before."""
+"""First round, and the rules that hold from it on. Source: mlcommons/inference, compliance/nvidia:
+TEST04 has one run since v2.1, two halves before.
+"""
 TESTS: Final = {
     "TEST01": AuditTest.TEST01,
     "TEST03": AuditTest.TEST01,
@@ -16,13 +20,19 @@ TESTS: Final = {
     "TEST04-B": AuditTest.TEST04,
     "TEST05": AuditTest.TEST05,
 }
-"""A folder's name and the test whose limits it has. Source: v0.5/audit/nvidia, TEST03/verify_performance.py: as TEST01's."""
+"""A folder's name and the test whose limits it has. Source: v0.5/audit/nvidia,
+TEST03/verify_performance.py: as TEST01's.
+"""
 BESIDE: Final = {"TEST04-B": "TEST04-A"}
 """Tests that are compared with another test's run, and not with the result."""
 
 
-def recomputed(round_name: str, test: str, scenario: Scenario, metric: str, reference: float, found: float) -> Compared | None:
-    """Hold the figure of a filed test's run against the result's, or against that of the run of BESIDE; None if the round asks nothing of it."""
+def recomputed(
+    round_name: str, test: str, scenario: Scenario, metric: str, reference: float, found: float
+) -> Compared | None:
+    """Hold the figure of a filed test's run against the result's, or against that of the run of
+    BESIDE; None if the round asks nothing of it.
+    """
     rules = rules_at(round_name)
     row = rules.tests.get(TESTS[test]) if rules and test in TESTS else None
     return held(rules, row, scenario, metric, reference, found) if rules and row else None

@@ -1,4 +1,6 @@
-"""The rules of compliance tests as data (rules.toml): what each test asks of LoadGen, and how far its speed may differ."""
+"""The rules of compliance tests as data (rules.toml): what each test asks of LoadGen, and how far
+its speed may differ.
+"""
 
 import hashlib
 import tomllib
@@ -55,15 +57,32 @@ class AuditRow:
         """Return the turns that the test needs at least."""
         return rules.turns if self.turns is None else self.turns
 
-    def knobs(self, test: AuditTest, scenario: Scenario, benchmark: str, nonce: str, checkpoint_sha256: str) -> dict[str, bool | int | float]:
+    def knobs(
+        self,
+        test: AuditTest,
+        scenario: Scenario,
+        benchmark: str,
+        nonce: str,
+        checkpoint_sha256: str,
+    ) -> dict[str, bool | int | float]:
         """Return LoadGen's settings of the test's runs."""
-        drawn = {name: seed(nonce, checkpoint_sha256, test, place) for place, name in enumerate(self.drawn)}
-        return {**self.settings, **self.scenarios.get(scenario, {}), **self.benchmarks.get(benchmark, {}), **drawn}
+        drawn = {
+            name: seed(nonce, checkpoint_sha256, test, place)
+            for place, name in enumerate(self.drawn)
+        }
+        return {
+            **self.settings,
+            **self.scenarios.get(scenario, {}),
+            **self.benchmarks.get(benchmark, {}),
+            **drawn,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """What the runs of tests and their reference runs have to prove, where that is less than a result has to."""
+    """What the runs of tests and their reference runs have to prove, where that is less than a
+    result has to.
+    """
 
     percentile: float
     min_queries: int
@@ -86,10 +105,16 @@ class Rules:
     tests: Mapping[AuditTest, AuditRow]
 
     def conditions(self, scenario: Scenario, row: ScenarioRow) -> ScenarioRow:
-        """Return the conditions of the runs: those of a result, or what they have to prove where that is less."""
+        """Return the conditions of the runs: those of a result, or what they have to prove where
+        that is less.
+        """
         proof = self.proof.get(scenario)
         fewer = proof is not None and proof.min_queries < row.min_queries
-        return replace(row, percentile=proof.percentile, min_queries=proof.min_queries) if proof and fewer else row
+        return (
+            replace(row, percentile=proof.percentile, min_queries=proof.min_queries)
+            if proof and fewer
+            else row
+        )
 
 
 @cache
@@ -108,12 +133,19 @@ def rules_of(name: str) -> Rules:
 
 
 def seed(nonce: str, checkpoint_sha256: str, test: str, place: int) -> int:
-    """Draw a seed that nobody can prepare: 63 bits of SHA-256, since LoadGen's detail log prints seeds through a signed type in some versions."""
+    """Draw a seed that nobody can prepare: 63 bits of SHA-256, since LoadGen's detail log prints
+    seeds through a signed type in some versions.
+    """
     digest = hashlib.sha256(f"{nonce}{checkpoint_sha256}{test}{place}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
 
 
 def audit_config(knobs: Knobs) -> str:
-    """Write settings in the form of MLCommons' audit.config, for other harnesses: LoadGen reads a probability in hundredths."""
-    lines = [f"*.*.{name} = {round(100 * value) if name == 'accuracy_log_probability' else int(value)}\n" for name, value in sorted(knobs.items())]
+    """Write settings in the form of MLCommons' audit.config, for other harnesses: LoadGen reads a
+    probability in hundredths.
+    """
+    lines = [
+        f"*.*.{name} = {round(100 * value) if name == 'accuracy_log_probability' else int(value)}\n"
+        for name, value in sorted(knobs.items())
+    ]
     return "".join(["*.*.mode = 2\n", *lines])

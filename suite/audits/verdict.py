@@ -1,4 +1,6 @@
-"""The verdict of a compliance test from the numbers of its runs: harness and judge compute it with the same code."""
+"""The verdict of a compliance test from the numbers of its runs: harness and judge compute it with
+the same code.
+"""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +36,9 @@ class Compared:
     @property
     def passed(self) -> bool:
         """Whether the ratio is within its limits."""
-        return (self.lowest is None or self.ratio >= self.lowest) and (self.highest is None or self.ratio <= self.highest)
+        return (self.lowest is None or self.ratio >= self.lowest) and (
+            self.highest is None or self.ratio <= self.highest
+        )
 
     @property
     def required(self) -> str:
@@ -49,18 +53,28 @@ def figure(rules: Rules, scenario: Scenario) -> tuple[str, str]:
     return (MEDIANS if rules.measure is Measure.MEDIAN else METRICS)[scenario]
 
 
-def compare(rules: Rules, test: AuditRow, scenario: Scenario, reference: Sequence[float], found: Sequence[float]) -> Compared:
+def compare(
+    rules: Rules,
+    test: AuditRow,
+    scenario: Scenario,
+    reference: Sequence[float],
+    found: Sequence[float],
+) -> Compared:
     """Compare the best runs of both kinds; each needs at least one, in the unit of the metric.
 
-    What else a machine does only slows a run down, so the best of several is the least disturbed one.
-    Source: J. Chen and J. Revels, Robust benchmarking in noisy environments, 2016, arXiv:1608.04295.
+    What else a machine does only slows a run down, so the best of several is the least disturbed
+    one.
+    Source: J. Chen and J. Revels, Robust benchmarking in noisy environments, 2016,
+    arXiv:1608.04295.
     """
     metric, _ = figure(rules, scenario)
     best = min if metric == LATENCY else max
     return held(rules, test, scenario, metric, best(reference), best(found))
 
 
-def held(rules: Rules, test: AuditRow, scenario: Scenario, metric: str, wanted: float, reached: float) -> Compared:
+def held(
+    rules: Rules, test: AuditRow, scenario: Scenario, metric: str, wanted: float, reached: float
+) -> Compared:
     """Hold one figure against another; of a latency less is faster, of every other metric more."""
     ratio = share(wanted, reached) if metric == LATENCY else share(reached, wanted)
     short = scenario is Scenario.SINGLE_STREAM and wanted <= rules.short_ns
@@ -68,11 +82,15 @@ def held(rules: Rules, test: AuditRow, scenario: Scenario, metric: str, wanted: 
     highest = test.short_highest if short and test.short_highest is not None else test.highest
     if metric == LATENCY and rules.measure is Measure.HEADLINE:
         lowest, highest = as_speed(lowest), as_speed(highest)
-    return Compared(metric=metric, reference=wanted, test=reached, ratio=ratio, lowest=lowest, highest=highest)
+    return Compared(
+        metric=metric, reference=wanted, test=reached, ratio=ratio, lowest=lowest, highest=highest
+    )
 
 
 def as_speed(limit: float | None) -> float | None:
-    """Turn MLCommons' limit of a latency into one of speed: the scripts allow a latency of up to 1.1 times the other where a rate may be 0.9 times it."""
+    """Turn MLCommons' limit of a latency into one of speed: the scripts allow a latency of up to
+    1.1 times the other where a rate may be 0.9 times it.
+    """
     return None if limit is None else 1 / (2 - limit)
 
 
@@ -81,8 +99,14 @@ def share(part: float, whole: float) -> float:
     return part / whole if whole > 0 else sys.float_info.max
 
 
-def differing(found: Mapping[int, Sequence[bytes]], wanted: Mapping[int, bytes], agree: Callable[[bytes, bytes], bool]) -> tuple[int, int]:
-    """Compare whole answers of the test's runs with the accuracy run's, by sample; return how many were compared, and how many differ or are not in it."""
+def differing(
+    found: Mapping[int, Sequence[bytes]],
+    wanted: Mapping[int, bytes],
+    agree: Callable[[bytes, bytes], bool],
+) -> tuple[int, int]:
+    """Compare whole answers of the test's runs with the accuracy run's, by sample; return how many
+    were compared, and how many differ or are not in it.
+    """
     compared = wrong = 0
     for sample, answers in found.items():
         for answer in answers:

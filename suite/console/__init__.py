@@ -1,1 +1,3 @@
-"""What the commands of the command line share: parameter names, output level, listings and the template of a new workload."""
+"""What the commands of the command line share: parameter names, output level, listings and the
+template of a new workload.
+"""

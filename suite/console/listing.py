@@ -1,4 +1,6 @@
-"""`podium list`: workloads with model, data, target, time and memory; settings with kind, value and meaning."""
+"""`podium list`: workloads with model, data, target, time and memory; settings with kind, value and
+meaning.
+"""
 
 import json
 import shutil
@@ -17,7 +19,11 @@ NARROWEST: Final = 60
 
 def everything(form: str) -> str:
     """List what is installed, as text or JSON."""
-    rows = {name: registry.round().benchmarks[name] for name in registry.points(registry.WORKLOADS) if name in registry.round().benchmarks}
+    rows = {
+        name: registry.round().benchmarks[name]
+        for name in registry.points(registry.WORKLOADS)
+        if name in registry.round().benchmarks
+    }
     found = {
         "workloads": sorted(registry.points(registry.WORKLOADS)),
         "engines": sorted(registry.points(registry.ENGINES)),
@@ -28,15 +34,30 @@ def everything(form: str) -> str:
         return json.dumps({**found, "details": {name: details(row) for name, row in rows.items()}})
     lines = [line for name in found["workloads"] for line in block(name, rows.get(name))]
     marks = [f"{name} (not installed)" if absent(name) else name for name in found["engines"]]
-    lines += ["", f"engines    {', '.join(marks)}", f"inputs     {', '.join(found['inputs'])}", f"rounds     {', '.join(found['rounds'])}", ""]
-    told = "Times and memory: about, smoke, the whole `podium run` on two free CPU cores; each workload's page says what was measured."
+    lines += [
+        "",
+        f"engines    {', '.join(marks)}",
+        f"inputs     {', '.join(found['inputs'])}",
+        f"rounds     {', '.join(found['rounds'])}",
+        "",
+    ]
+    told = (
+        "Times and memory: about, smoke, the whole `podium run` on two free CPU cores; each"
+        " workload's page says what was measured."
+    )
     return "\n".join([*lines, told, "More: podium list settings WORKLOAD"])
 
 
 def details(row: Benchmark) -> dict[str, Any]:
     """Return the facts about a workload."""
     targets = {profile.value: dict(half.target) for profile, half in row.training.items()}
-    return {"title": row.title, "data": row.data, "targets": targets, "smoke_minutes": row.smoke_minutes, "smoke_memory_gb": row.smoke_memory_gb}
+    return {
+        "title": row.title,
+        "data": row.data,
+        "targets": targets,
+        "smoke_minutes": row.smoke_minutes,
+        "smoke_memory_gb": row.smoke_memory_gb,
+    }
 
 
 def block(name: str, row: Benchmark | None) -> Iterator[str]:
@@ -45,11 +66,21 @@ def block(name: str, row: Benchmark | None) -> Iterator[str]:
         yield f"{name:<12} no row in round {registry.DEFAULT_ROUND}"
         return
     yield f"{name:<12} {row.title}"
-    targets = {profile.value: ", ".join(f"{metric} {value:g}" for metric, value in half.target.items()) for profile, half in row.training.items()}
-    yield from folded("target: " + "; ".join(f"{profile} {target}" for profile, target in targets.items()))
+    targets = {
+        profile.value: ", ".join(f"{metric} {value:g}" for metric, value in half.target.items())
+        for profile, half in row.training.items()
+    }
+    yield from folded(
+        "target: " + "; ".join(f"{profile} {target}" for profile, target in targets.items())
+    )
     own = f"{' and '.join(row.embedded)}: generated" if row.embedded else ""
-    yield from folded("data: " + "; ".join(filter(None, [own, row.data and f"--data DIR: {row.data}"])))
-    cost = [f"{row.smoke_minutes:g} minutes" if row.smoke_minutes else "", f"{row.smoke_memory_gb:g} GB of memory" if row.smoke_memory_gb else ""]
+    yield from folded(
+        "data: " + "; ".join(filter(None, [own, row.data and f"--data DIR: {row.data}"]))
+    )
+    cost = [
+        f"{row.smoke_minutes:g} minutes" if row.smoke_minutes else "",
+        f"{row.smoke_memory_gb:g} GB of memory" if row.smoke_memory_gb else "",
+    ]
     if any(cost):
         yield from folded(f"smoke: {', '.join(filter(None, cost))}")
 
@@ -57,7 +88,9 @@ def block(name: str, row: Benchmark | None) -> Iterator[str]:
 def folded(text: str) -> list[str]:
     """Wrap a text and indent it below a workload's name."""
     width = min(WIDEST, max(NARROWEST, shutil.get_terminal_size().columns))
-    return textwrap.wrap(text, width, initial_indent=" " * 13, subsequent_indent=" " * 15, break_long_words=False)
+    return textwrap.wrap(
+        text, width, initial_indent=" " * 13, subsequent_indent=" " * 15, break_long_words=False
+    )
 
 
 def absent(engine: str) -> bool:
@@ -77,13 +110,22 @@ def settings(workload: str, profile: Profile, form: str) -> str:
     if form == "json":
         facts = {key: facts_of(setting, values.get(key)) for key, setting in sorted(known.items())}
         return json.dumps({"workload": workload, "profile": profile, "settings": facts})
-    lines = [line for key, setting in sorted(known.items()) for line in lines_of(key, setting, values)]
+    lines = [
+        line for key, setting in sorted(known.items()) for line in lines_of(key, setting, values)
+    ]
     return "\n".join([f"{workload}, profile {profile}: --set KEY=VALUE", "", *lines])
 
 
 def facts_of(setting: Setting, value: HyperValue | None) -> dict[str, Any]:
     """Return the facts about a setting."""
-    return {"kind": setting.kind, "value": value, "choices": setting.choices, "help": setting.help, "hyperparameter": setting.log, "free": setting.free}
+    return {
+        "kind": setting.kind,
+        "value": value,
+        "choices": setting.choices,
+        "help": setting.help,
+        "hyperparameter": setting.log,
+        "free": setting.free,
+    }
 
 
 def lines_of(key: str, setting: Setting, values: Mapping[str, HyperValue]) -> Iterator[str]:

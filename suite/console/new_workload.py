@@ -1,4 +1,6 @@
-"""`podium new-workload`: a package for a new workload, copied from the example under another name."""
+"""`podium new-workload`: a package for a new workload, copied from the example under another
+name.
+"""
 
 import re
 from pathlib import Path
@@ -16,19 +18,34 @@ LEFT_OUT: Final = ("__pycache__", ".pytest_cache")
 def template() -> Path:
     """Find the example: inside this package if podium is installed, next to it in a clone."""
     here = Path(__file__).resolve().parents[1]
-    return next(folder for folder in (here / "example", here.parent / "examples" / EXAMPLE) if folder.is_dir())
+    return next(
+        folder
+        for folder in (here / "example", here.parent / "examples" / EXAMPLE)
+        if folder.is_dir()
+    )
 
 
 def write(name: str, folder: Path) -> list[Path]:
-    """Write a workload's package into a new folder and return its files. RequestError if the name is invalid or taken."""
+    """Write a workload's package into a new folder and return its files. RequestError if the name
+    is invalid or taken.
+    """
     if not NAME.fullmatch(name):
-        raise RequestError(f"'{name}' cannot be a workload's name: use a-z, 0-9 and _, beginning with a letter")
+        raise RequestError(
+            f"'{name}' cannot be a workload's name: use a-z, 0-9 and _, beginning with a letter"
+        )
     if name in registry.points(registry.WORKLOADS):
         raise RequestError(f"a workload '{name}' is installed already; choose another name")
     if folder.exists():
         raise RequestError(f"{folder}: exists already; give another folder with --output")
-    sources = [path for path in sorted(template().rglob("*")) if path.is_file() and not any(part in LEFT_OUT for part in path.parts)]
-    return [copy(source, folder / renamed(str(source.relative_to(template())), name), name) for source in sources]
+    sources = [
+        path
+        for path in sorted(template().rglob("*"))
+        if path.is_file() and not any(part in LEFT_OUT for part in path.parts)
+    ]
+    return [
+        copy(source, folder / renamed(str(source.relative_to(template())), name), name)
+        for source in sources
+    ]
 
 
 def copy(source: Path, target: Path, name: str) -> Path:
@@ -40,4 +57,6 @@ def copy(source: Path, target: Path, name: str) -> Path:
 
 def renamed(text: str, name: str) -> str:
     """Replace the example's name, which the example uses for nothing else."""
-    return text.replace(EXAMPLE, name).replace(EXAMPLE.capitalize(), "".join(map(str.capitalize, name.split("_"))))
+    return text.replace(EXAMPLE, name).replace(
+        EXAMPLE.capitalize(), "".join(map(str.capitalize, name.split("_")))
+    )

@@ -1,4 +1,6 @@
-"""Parameter types: names, listed in a command's help and completed by the shell, and finite numbers."""
+"""Parameter types: names, listed in a command's help and completed by the shell, and finite
+numbers.
+"""
 
 import math
 from collections.abc import Callable, Iterable
@@ -12,7 +14,9 @@ from suite.loadgen.scenario import Scenario
 
 
 class NameType(click.ParamType[str]):
-    """A name from a list that is looked up only when needed; unknown names are rejected where they are used, with the nearest match."""
+    """A name from a list that is looked up only when needed; unknown names are rejected where they
+    are used, with the nearest match.
+    """
 
     name = "name"
 
@@ -23,7 +27,9 @@ class NameType(click.ParamType[str]):
         """Show the names in the help of an option."""
         return f"[{'|'.join(self.names())}]"
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
         """Offer the names with this prefix."""
         return [CompletionItem(name) for name in self.names() if name.startswith(incomplete)]
 
@@ -34,7 +40,11 @@ class FiniteRange(click.FloatRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Refuse nan and infinity."""
         number = super().convert(value, param, ctx)
-        return number if math.isfinite(number) else self.fail(f"{value!r} is no finite number.", param, ctx)
+        return (
+            number
+            if math.isfinite(number)
+            else self.fail(f"{value!r} is no finite number.", param, ctx)
+        )
 
 
 WORKLOAD: Final = NameType(lambda: registry.points(registry.WORKLOADS))

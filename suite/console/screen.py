@@ -1,4 +1,6 @@
-"""Output level of a command: --quiet and --verbose, before or after its name; paths are shown as the user typed them."""
+"""Output level of a command: --quiet and --verbose, before or after its name; paths are shown as
+the user typed them.
+"""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,13 +35,31 @@ def note(text: str) -> None:
 def set_screen(context: click.Context, parameter: click.Parameter, given: bool) -> None:
     """Handle --quiet or --verbose, before or after the command's name."""
     if given:
-        context.obj = replace(context.find_object(Screen) or Screen(), **{str(parameter.name): True})
+        context.obj = replace(
+            context.find_object(Screen) or Screen(), **{str(parameter.name): True}
+        )
 
 
-QUIET: Final = click.option("-q", "--quiet", is_flag=True, expose_value=False, callback=set_screen, help="Results and errors alone.")
-VERBOSE: Final = click.option("-v", "--verbose", is_flag=True, expose_value=False, callback=set_screen, help="Say more, where a command has more to say.")
+QUIET: Final = click.option(
+    "-q",
+    "--quiet",
+    is_flag=True,
+    expose_value=False,
+    callback=set_screen,
+    help="Results and errors alone.",
+)
+VERBOSE: Final = click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    expose_value=False,
+    callback=set_screen,
+    help="Say more, where a command has more to say.",
+)
 
 
 def as_given(path: Path, base: Path) -> Path:
     """Spell a path below a folder that the user named the way the user spelled that folder."""
-    return base / path.relative_to(base.absolute()) if path.is_relative_to(base.absolute()) else path
+    return (
+        base / path.relative_to(base.absolute()) if path.is_relative_to(base.absolute()) else path
+    )

@@ -5,7 +5,9 @@ from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """Folder of embedded data and compiled engines: `$PODIUM_CACHE`, else `$XDG_CACHE_HOME/podium`, else `~/.cache/podium`."""
+    """Folder of embedded data and compiled engines: `$PODIUM_CACHE`, else `$XDG_CACHE_HOME/podium`,
+    else `~/.cache/podium`.
+    """
     own = os.environ.get("PODIUM_CACHE")
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(own) if own else Path(base) / "podium"

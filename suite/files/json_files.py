@@ -13,11 +13,14 @@ from suite.files.layout import written
 def write_json(path: Path, document: Mapping[str, object]) -> None:
     """Write a JSON document atomically: sorted keys, synced, renamed."""
     with written(path) as partial:
-        partial.write_text(json.dumps(document, indent=2, sort_keys=True, allow_nan=False) + "\n", "utf-8")
+        partial.write_text(
+            json.dumps(document, indent=2, sort_keys=True, allow_nan=False) + "\n", "utf-8"
+        )
 
 
 def indented(document: Any) -> str:
-    """Format a document with its keys in their order, and file names in another encoding as Python holds them.
+    """Format a document with its keys in their order, and file names in another encoding as Python
+    holds them.
 
     `json.dumps` with an indent is written in Python, and takes three times as long.
     """

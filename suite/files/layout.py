@@ -1,6 +1,7 @@
 """The layout of a results folder: MLCommons' submission tree with podium's working files added.
 
-Source: mlcommons/policies submission_rules.adoc; the folders `checkpoints`, `truth` and `.podium` are podium's.
+Source: mlcommons/policies submission_rules.adoc; the folders `checkpoints`, `truth` and `.podium`
+are podium's.
 """
 
 import errno
@@ -29,7 +30,9 @@ ACCURACY_TEXT: Final = "accuracy.txt"
 RUN_RECORD: Final = "run.json"
 """Next to LoadGen's files: podium's run record (schema run.json)."""
 QUERIES: Final = "queries.npy"
-"""Next to LoadGen's files of a performance run: issue and completion time of each query (suite/loadgen/query_record.py)."""
+"""Next to LoadGen's files of a performance run: issue and completion time of each query
+(suite/loadgen/query_record.py).
+"""
 TELEMETRY: Final = "telemetry.jsonl"
 """In the same folder: telemetry of host and GPUs during the run (schema telemetry.json)."""
 AUDIT_RECORD: Final = "audit.json"
@@ -39,7 +42,9 @@ AUDIT_CONFIG: Final = "audit.config"
 VERIFY_ACCURACY: Final = "verify_accuracy.txt"
 VERIFY_PERFORMANCE: Final = "verify_performance.txt"
 AUDITS: Final = "compliance"
-"""Folder of the compliance tests in an organisation's folder, as MLCommons' submissions have it since v0.7."""
+"""Folder of the compliance tests in an organisation's folder, as MLCommons' submissions have it
+since v0.7.
+"""
 REFERENCE: Final = "reference"
 """Below a compliance test: the runs that its own are compared with."""
 CHECKPOINT_RECORD: Final = "record.json"
@@ -50,7 +55,9 @@ STATE: Final = ".podium"
 CHECKPOINTS: Final = "checkpoints"
 LEDGER: Final = "ledger"
 STAGED: Final = ("next", "serving", "campaign")
-"""Folders below `.podium/<workload>` in which new results are built while earlier ones stay in place; each is a results folder of its own."""
+"""Folders below `.podium/<workload>` in which new results are built while earlier ones stay in
+place; each is a results folder of its own.
+"""
 NEITHER: Final = re.compile(r"[^a-z0-9]")
 """Characters other than letters and digits; names are compared without them."""
 
@@ -75,7 +82,9 @@ class Entry:
         return self.home / "systems" / f"{self.system}.json"
 
     def benchmark(self, name: str) -> Path:
-        """The folder of a training set or of a benchmark's scenarios; `name` is the row's training_name or inference_name."""
+        """The folder of a training set or of a benchmark's scenarios; `name` is the row's
+        training_name or inference_name.
+        """
         return self.home / "results" / self.system / name
 
     def training_log(self, name: str, run: int) -> Path:
@@ -83,8 +92,12 @@ class Entry:
         return self.benchmark(name) / f"result_{run}.txt"
 
     def training_telemetry(self, name: str, run: int, node: int = 0) -> Path:
-        """The telemetry of one training run; nodes of a cluster after the first append their number to the name."""
-        return self.benchmark(name) / (f"telemetry_{run}.jsonl" if node == 0 else f"telemetry_{run}_node{node}.jsonl")
+        """The telemetry of one training run; nodes of a cluster after the first append their number
+        to the name.
+        """
+        return self.benchmark(name) / (
+            f"telemetry_{run}.jsonl" if node == 0 else f"telemetry_{run}_node{node}.jsonl"
+        )
 
     def accuracy(self, name: str, scenario: Scenario) -> Path:
         """The folder of an accuracy run."""
@@ -96,7 +109,14 @@ class Entry:
 
     def measurements(self, name: str, scenario: Scenario) -> Path:
         """The measurements file of one scenario: `<system>_podium_<Scenario>.json`."""
-        return self.home / "measurements" / self.system / name / scenario.folder / f"{self.system}_podium_{scenario.folder}.json"
+        return (
+            self.home
+            / "measurements"
+            / self.system
+            / name
+            / scenario.folder
+            / f"{self.system}_podium_{scenario.folder}.json"
+        )
 
     def audits(self, name: str, scenario: Scenario) -> Path:
         """The folder of one scenario's compliance tests."""
@@ -107,7 +127,9 @@ class Entry:
         return self.home / "truth" / workload
 
     def ledger(self, workload: str) -> Path:
-        """The ledger of a workload's attempts; always in the folder that results belong to, never in a staging folder."""
+        """The ledger of a workload's attempts; always in the folder that results belong to, never
+        in a staging folder.
+        """
         return ledger_file(own_results(self.results) / self.division / self.org, workload)
 
 
@@ -122,23 +144,35 @@ def state_folder(results: Path, workload: str) -> Path:
 
 
 def staged_results(results: Path, workload: str) -> Path:
-    """Staging folder of a training set while an earlier one stays in place: a results folder of its own."""
+    """Staging folder of a training set while an earlier one stays in place: a results folder of its
+    own.
+    """
     return state_folder(results, workload) / STAGED[0]
 
 
 def staged_runs(results: Path, workload: str) -> Path:
-    """Staging folder of LoadGen runs while earlier ones stay in place: a results folder of its own."""
+    """Staging folder of LoadGen runs while earlier ones stay in place: a results folder of its
+    own.
+    """
     return state_folder(results, workload) / STAGED[1]
 
 
 def staged_campaign(results: Path, workload: str) -> Path:
-    """Staging folder of a whole campaign while an earlier one stays in place: a results folder of its own."""
+    """Staging folder of a whole campaign while an earlier one stays in place: a results folder of
+    its own.
+    """
     return state_folder(results, workload) / STAGED[2]
 
 
 def own_results(results: Path) -> Path:
-    """Return the results folder that a staging folder belongs to; any other folder is returned as it is."""
-    while results.name in STAGED and len(results.parts) > len(STAGED) and results.parents[1].name == STATE:
+    """Return the results folder that a staging folder belongs to; any other folder is returned as
+    it is.
+    """
+    while (
+        results.name in STAGED
+        and len(results.parts) > len(STAGED)
+        and results.parents[1].name == STATE
+    ):
         results = results.parents[2]
     return results
 
@@ -184,9 +218,13 @@ def file_sha256(path: Path) -> str:
 
 
 def folder_sha256(folder: Path) -> str:
-    """Hash a folder of exported weights: names and contents, sorted, without podium's own record."""
+    """Hash a folder of exported weights: names and contents, sorted, without podium's own
+    record.
+    """
     digest = hashlib.sha256()
-    for path in sorted(path for path in folder.iterdir() if path.is_file() and path.name != CHECKPOINT_RECORD):
+    for path in sorted(
+        path for path in folder.iterdir() if path.is_file() and path.name != CHECKPOINT_RECORD
+    ):
         digest.update(f"{path.name}\0{file_sha256(path)}\n".encode())
     return digest.hexdigest()
 
@@ -197,7 +235,8 @@ def names_sha256(names: Iterable[str]) -> str:
 
 
 def bound_seed(nonce: str, checkpoint_sha256: str) -> int:
-    """Bind a LoadGen run to a campaign and a checkpoint: 63 bits of SHA-256, for `accuracy_log_rng_seed`.
+    """Bind a LoadGen run to a campaign and a checkpoint: 63 bits of SHA-256, for
+    `accuracy_log_rng_seed`.
 
     63 bits, since LoadGen's detail log prints the seed through a signed type in some versions.
     """
@@ -207,7 +246,9 @@ def bound_seed(nonce: str, checkpoint_sha256: str) -> int:
 
 @contextmanager
 def written(path: Path) -> Iterator[Path]:
-    """Yield a `.partial` path to write to; on success it is synced and renamed to its final name, on failure removed."""
+    """Yield a `.partial` path to write to; on success it is synced and renamed to its final name,
+    on failure removed.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + PARTIAL)
     try:

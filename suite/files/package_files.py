@@ -24,4 +24,6 @@ def files_of(point: EntryPoint, ending: str) -> list[PackageFile]:
     from importlib.resources import files
 
     found = [file for file in files(point.value).iterdir() if file.name.endswith(ending)]
-    return [PackageFile(point=point, path=str(file), text=file.read_text("utf-8")) for file in found]
+    return [
+        PackageFile(point=point, path=str(file), text=file.read_text("utf-8")) for file in found
+    ]

@@ -28,17 +28,25 @@ class Moved:
 
 
 def supersede(results: Path, paths: Iterable[Path], root: Path | None = None) -> Moved:
-    """Move what exists of `paths` to `<results>/.podium/superseded/<n>/<path below root>`, and report moved results; `root` defaults to `results`."""
+    """Move what exists of `paths` to `<results>/.podium/superseded/<n>/<path below root>`, and
+    report moved results; `root` defaults to `results`.
+    """
     root = root or results
     found = [path for path in dict.fromkeys(paths) if path.exists()]
     if not found:
         return Moved()
-    folder = next(folder for folder in (results / STATE / "superseded" / str(n) for n in count(1)) if not folder.exists())
+    folder = next(
+        folder
+        for folder in (results / STATE / "superseded" / str(n) for n in count(1))
+        if not folder.exists()
+    )
     pairs = tuple((path, folder / path.relative_to(root)) for path in found)
     for path, target in pairs:
         target.parent.mkdir(parents=True, exist_ok=True)
         path.rename(target)
-    moved = Moved(pairs=pairs, results=any(STATE not in path.relative_to(root).parts for path in found))
+    moved = Moved(
+        pairs=pairs, results=any(STATE not in path.relative_to(root).parts for path in found)
+    )
     if moved.results:
         print(f"earlier results moved to {folder}")
     return moved

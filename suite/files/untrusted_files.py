@@ -1,6 +1,7 @@
 """Readers for untrusted files: truncated by a kill, typed by a user, or submitted by someone else.
 
-A reader returns a value or raises UnreadableError, which names the file and the reason, and nothing else, whatever the bytes are.
+A reader returns a value or raises UnreadableError, which names the file and the reason, and nothing
+else, whatever the bytes are.
 """
 
 import errno
@@ -19,19 +20,27 @@ from suite.errors import JudgedError
 T = TypeVar("T")
 
 DOCUMENT_LIMIT: Final = 4 << 20
-"""Size limit in bytes of a document that is read whole; records, states and descriptions have a few thousand."""
+"""Size limit in bytes of a document that is read whole; records, states and descriptions have a few
+thousand.
+"""
 SETTINGS_LIMIT: Final = 64 << 10
 """Size limit in bytes of a TOML file written by a user."""
 DOTS_LIMIT: Final = 256
 """Limit of dots in one line of TOML: tomllib's time grows with the square of a key's parts."""
 DEPTH_LIMIT: Final = 200
-"""Levels of lists and objects within one another. Python's own limit hangs on its version: about 1,000 in 3.11, 10,000 in 3.13."""
+"""Levels of lists and objects within one another. Python's own limit hangs on its version: about
+1,000 in 3.11, 10,000 in 3.13.
+"""
 QUOTED: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
-"""A string of JSON, or one that nothing ends. Possessive: a state to go back to for each letter would take a hundred times its memory."""
+"""A string of JSON, or one that nothing ends. Possessive: a state to go back to for each letter
+would take a hundred times its memory.
+"""
 OTHERS: Final = bytes(set(range(256)) - set(b"[]{}"))
 """All bytes but brackets."""
 INTEGER_BITS: Final = 63
-"""Bits of integers in settings, without the sign. Source: toml.io v1.0.0, Integer; Python's parsers accept any size."""
+"""Bits of integers in settings, without the sign. Source: toml.io v1.0.0, Integer; Python's parsers
+accept any size.
+"""
 TOO_DEEP: Final = "nested too deep"
 SHOWN: Final = 200
 """Characters of a parser's message that are passed on."""
@@ -47,7 +56,9 @@ class UnreadableError(JudgedError):
 
 
 def opened(path: Path) -> BufferedReader:
-    """Open a regular file for reading; OSError for anything else, so that a pipe or a device never blocks."""
+    """Open a regular file for reading; OSError for anything else, so that a pipe or a device never
+    blocks.
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -56,7 +67,9 @@ def opened(path: Path) -> BufferedReader:
 
 
 def read(path: Path, parse: Callable[[bytes], T], limit: int = DOCUMENT_LIMIT) -> T:
-    """Read a whole document; UnreadableError if it is missing, larger than the limit, or rejected by `parse`."""
+    """Read a whole document; UnreadableError if it is missing, larger than the limit, or rejected
+    by `parse`.
+    """
     try:
         with opened(path) as stream:
             content = stream.read(limit + 1)
@@ -64,7 +77,11 @@ def read(path: Path, parse: Callable[[bytes], T], limit: int = DOCUMENT_LIMIT) -
             raise UnreadableError(path, f"larger than {limit} bytes")
         return parse(content)
     except OSError as error:
-        raise UnreadableError(path, error.strerror or str(error), missing=isinstance(error, FileNotFoundError | NotADirectoryError)) from error
+        raise UnreadableError(
+            path,
+            error.strerror or str(error),
+            missing=isinstance(error, FileNotFoundError | NotADirectoryError),
+        ) from error
     except (ValueError, ArithmeticError, RecursionError, MemoryError) as error:
         raise UnreadableError(path, complaint(error)) from error
 
@@ -80,7 +97,9 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def toml(text: str) -> dict[str, Any]:
-    """Parse TOML; ValueError if it is invalid, nested too deeply, or has integers of more than 64 bits."""
+    """Parse TOML; ValueError if it is invalid, nested too deeply, or has integers of more than 64
+    bits.
+    """
     if any(line.count(".") > DOTS_LIMIT for line in text.splitlines()):
         raise ValueError(f"more than {DOTS_LIMIT} dots in one line")
     try:
@@ -91,15 +110,22 @@ def toml(text: str) -> dict[str, Any]:
 
 
 def nested_too_deep(text: bytes) -> bool:
-    """Tell whether lists and objects of a JSON text lie more than DEPTH_LIMIT levels deep within one another, without parsing it."""
+    """Tell whether lists and objects of a JSON text lie more than DEPTH_LIMIT levels deep within
+    one another, without parsing it.
+    """
     if text.count(b"[") + text.count(b"{") <= DEPTH_LIMIT:
         return False
     brackets = QUOTED.sub(b"", text).translate(None, OTHERS)
-    return any(depth > DEPTH_LIMIT for depth in accumulate(1 if bracket in b"[{" else -1 for bracket in brackets))
+    return any(
+        depth > DEPTH_LIMIT
+        for depth in accumulate(1 if bracket in b"[{" else -1 for bracket in brackets)
+    )
 
 
 def sized(table: dict[str, Any]) -> dict[str, Any]:
-    """Return a table whose integers have at most 64 bits; ValueError for a larger one, on which arithmetic may fail."""
+    """Return a table whose integers have at most 64 bits; ValueError for a larger one, on which
+    arithmetic may fail.
+    """
     values: list[Any] = [table]
     while values:
         value = values.pop()
@@ -125,8 +151,14 @@ def complaint(error: Exception) -> str:
 
 
 def printable(text: str) -> str:
-    """Return one line that is safe to print in a terminal: untrusted names may contain line breaks and escape sequences."""
-    return text if text.isprintable() else "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+    """Return one line that is safe to print in a terminal: untrusted names may contain line breaks
+    and escape sequences.
+    """
+    return (
+        text
+        if text.isprintable()
+        else "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+    )
 
 
 def whole_number(text: str) -> int | None:

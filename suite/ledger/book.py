@@ -1,6 +1,8 @@
-"""Writes the ledger of a workload: one line per step, appended and synced before the step's files get their final names.
+"""Writes the ledger of a workload: one line per step, appended and synced before the step's files
+get their final names.
 
-So every result file has its line, no matter when the process is killed. The next command (`settle`) closes lines whose files never got
+So every result file has its line, no matter when the process is killed. The next command (`settle`)
+closes lines whose files never got
 their final names, and attempts that began and did not end.
 """
 
@@ -14,10 +16,30 @@ from pathlib import Path
 from typing import Any, Final
 
 from suite.errors import JudgedError
-from suite.files.layout import CHECKPOINT_RECORD, CHECKPOINTS, Entry, file_sha256, ledger_file, own_results, staged_places, state_folder, stays_inside, sync
+from suite.files.layout import (
+    CHECKPOINT_RECORD,
+    CHECKPOINTS,
+    Entry,
+    file_sha256,
+    ledger_file,
+    own_results,
+    staged_places,
+    state_folder,
+    stays_inside,
+    sync,
+)
 from suite.files.untrusted_files import UnreadableError, opened, read
 from suite.ledger.history import Files, standing, unended, units
-from suite.ledger.steps import SIZE_LIMIT, Step, StepKind, What, encode, line_sha256, parse_all, whole_lines
+from suite.ledger.steps import (
+    SIZE_LIMIT,
+    Step,
+    StepKind,
+    What,
+    encode,
+    line_sha256,
+    parse_all,
+    whole_lines,
+)
 from suite.rounds import Benchmark
 
 KNOWN_HASHES: Final = 16_384
@@ -38,7 +60,9 @@ class Ledger:
     """`<results>/<division>/<org>`."""
     workload: str
     names: tuple[str, ...] = ()
-    """Folders of the workload's results, below a system's folder; files that predate the ledger are recorded in its first line."""
+    """Folders of the workload's results, below a system's folder; files that predate the ledger are
+    recorded in its first line.
+    """
 
     @property
     def path(self) -> Path:
@@ -59,22 +83,36 @@ class Ledger:
         return list(parse_all(self.text()))
 
     def append(self, step: StepKind, files: Mapping[str, str] | None = None, **told: Any) -> None:
-        """Append and sync one line, after removing a partial line left by a kill. LedgerError if it cannot be written."""
+        """Append and sync one line, after removing a partial line left by a kill. LedgerError if it
+        cannot be written.
+        """
         text = self.text()
         lines = whole_lines(text)
         link = line_sha256(lines[-1]) if lines else ""
-        line = encode(Step(n=len(lines), step=step, utc=now(), files=dict(files or {}), previous=link, **told))
+        line = encode(
+            Step(n=len(lines), step=step, utc=now(), files=dict(files or {}), previous=link, **told)
+        )
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             write_at(self.path, sum(map(len, lines)) + len(lines), line)
             if not text:
                 sync(self.path.parent)
         except OSError as error:
-            raise LedgerError(f"{self.path}: {error.strerror}; no attempt counts without its line") from error
+            raise LedgerError(
+                f"{self.path}: {error.strerror}; no attempt counts without its line"
+            ) from error
 
     def begin(self, what: What, of: str, nonce: str, **told: Any) -> None:
-        """Record the begin of a training set or a LoadGen run; the first line lists the results that predate the ledger."""
-        files = {} if self.text() else {path.relative_to(self.results).as_posix(): sha256_of(path) for path in self.before()}
+        """Record the begin of a training set or a LoadGen run; the first line lists the results
+        that predate the ledger.
+        """
+        files = (
+            {}
+            if self.text()
+            else {
+                path.relative_to(self.results).as_posix(): sha256_of(path) for path in self.before()
+            }
+        )
         self.append(StepKind.BEGIN, files, what=what, of=of, nonce=nonce, **told)
 
     def before(self) -> Iterator[Path]:
@@ -82,11 +120,18 @@ class Ledger:
         for name in self.names:
             yield from sorted(self.home.glob(f"results/*/{name}/result_*.txt"))
             for pattern in ("accuracy", "performance/run_*"):
-                yield from sorted(path for path in self.home.glob(f"results/*/{name}/*/{pattern}/*") if path.is_file())
-        yield from sorted((self.results / CHECKPOINTS / self.workload).glob(f"*/{CHECKPOINT_RECORD}"))
+                yield from sorted(
+                    path
+                    for path in self.home.glob(f"results/*/{name}/*/{pattern}/*")
+                    if path.is_file()
+                )
+        yield from sorted(
+            (self.results / CHECKPOINTS / self.workload).glob(f"*/{CHECKPOINT_RECORD}")
+        )
 
     def settle(self) -> None:
-        """Record what happened since the last step: files that are no longer in place, and attempts that began and are no longer running.
+        """Record what happened since the last step: files that are no longer in place, and attempts
+        that began and are no longer running.
 
         Call it only while no other process uses the results folder and no LoadGen run is active.
         """
@@ -94,7 +139,9 @@ class Ledger:
         nonces = {step.n: step.nonce for step in steps}
         for number, files in standing(steps).items():
             for unit in units(files):
-                if not any(stands(place, unit) for place in staged_places(self.results, self.workload)):
+                if not any(
+                    stands(place, unit) for place in staged_places(self.results, self.workload)
+                ):
                     self.append(StepKind.SUPERSEDED, unit, made=number, nonce=nonces[number])
         going_on = set(nonces_of_sets(self.results, self.workload))
         for each in unended(steps):
@@ -106,7 +153,9 @@ def ledger_of(entry: Entry, workload: str, row: Benchmark) -> Ledger:
     """Return the ledger that an attempt is recorded in."""
     results = own_results(entry.results)
     names = tuple(dict.fromkeys((row.training_name, row.inference_name)))
-    return Ledger(results=results, home=results / entry.division / entry.org, workload=workload, names=names)
+    return Ledger(
+        results=results, home=results / entry.division / entry.org, workload=workload, names=names
+    )
 
 
 def write_at(path: Path, offset: int, line: bytes) -> None:
@@ -130,7 +179,10 @@ def now() -> str:
 def stands(place: Path, files: Files) -> bool:
     """Return whether all of these files are in a results folder, unchanged."""
     try:
-        return all(stays_inside(name) and sha256_of(place / name) == sha256 for name, sha256 in files.items())
+        return all(
+            stays_inside(name) and sha256_of(place / name) == sha256
+            for name, sha256 in files.items()
+        )
     except (OSError, ValueError):  # a name in an untrusted ledger may not be a valid file name
         return False
 
@@ -149,12 +201,20 @@ def known_sha256(path: Path, inode: int, size: int, changed_ns: int) -> str:
 
 
 def files_in(folder: Path, target: Path, results: Path) -> dict[str, str]:
-    """Hash the files of a folder under the names that they will have in a results folder, below `target`."""
-    return {(target / path.name).relative_to(results).as_posix(): file_sha256(path) for path in sorted(folder.iterdir()) if path.is_file()}
+    """Hash the files of a folder under the names that they will have in a results folder, below
+    `target`.
+    """
+    return {
+        (target / path.name).relative_to(results).as_posix(): file_sha256(path)
+        for path in sorted(folder.iterdir())
+        if path.is_file()
+    }
 
 
 def nonces_of_sets(results: Path, workload: str) -> Iterable[str]:
-    """Yield the nonces of training sets that are in progress or complete, from the state that `podium train` keeps."""
+    """Yield the nonces of training sets that are in progress or complete, from the state that
+    `podium train` keeps.
+    """
     for place in staged_places(results, workload):
         try:
             state = read(state_folder(place, workload) / "campaign.json", json.loads)
@@ -166,4 +226,6 @@ def nonces_of_sets(results: Path, workload: str) -> Iterable[str]:
 
 def json_sha256(document: Mapping[str, Any]) -> str:
     """Hash a document in its written form: sorted keys, indented by two."""
-    return line_sha256((json.dumps(document, indent=2, sort_keys=True, allow_nan=False) + "\n").encode())
+    return line_sha256(
+        (json.dumps(document, indent=2, sort_keys=True, allow_nan=False) + "\n").encode()
+    )

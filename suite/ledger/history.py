@@ -1,4 +1,6 @@
-"""What a ledger's steps add up to: which files are in place, which attempts never ended, how often a result was attempted."""
+"""What a ledger's steps add up to: which files are in place, which attempts never ended, how often
+a result was attempted.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
@@ -16,7 +18,8 @@ TEST_DEPTH: Final = 5
 
 
 def standing(steps: Iterable[Step]) -> Mapping[int, Files]:
-    """Return the files of each step, by its number, that were not superseded later; steps without any are left out.
+    """Return the files of each step, by its number, that were not superseded later; steps without
+    any are left out.
 
     Keyed by step, not by file: two runs may produce equal files, such as an accuracy run's score.
     """
@@ -31,7 +34,9 @@ def standing(steps: Iterable[Step]) -> Mapping[int, Files]:
 
 
 def units(files: Files) -> Iterator[Files]:
-    """Split files into units that are created and superseded together: the files of a LoadGen run, those of a compliance test, or any other single file."""
+    """Split files into units that are created and superseded together: the files of a LoadGen run,
+    those of a compliance test, or any other single file.
+    """
     found: dict[str, dict[str, str]] = {}
     for name, sha256 in files.items():
         folder, parts = PurePosixPath(name).parent, PurePosixPath(name).parts
@@ -44,7 +49,9 @@ def units(files: Files) -> Iterator[Files]:
 
 
 def unended(steps: Sequence[Step]) -> Iterator[Step]:
-    """Yield each `begin` that no later step ends: a LoadGen run needs one `served` or `aborted` for its folder, a training set one ending per run."""
+    """Yield each `begin` that no later step ends: a LoadGen run needs one `served` or `aborted` for
+    its folder, a training set one ending per run.
+    """
     for place, begun in enumerate(steps):
         if begun.step is StepKind.BEGIN and not ended(begun, steps[place + 1 :]):
             yield begun
@@ -52,7 +59,11 @@ def unended(steps: Sequence[Step]) -> Iterator[Step]:
 
 def ended(begun: Step, later: Sequence[Step]) -> bool:
     """Return whether an attempt ended, successfully or not."""
-    own = [step for step in later if (step.what, step.of, step.nonce) == (begun.what, begun.of, begun.nonce)]
+    own = [
+        step
+        for step in later
+        if (step.what, step.of, step.nonce) == (begun.what, begun.of, begun.nonce)
+    ]
     if begun.what != What.TRAINING:
         return any(step.step in (StepKind.SERVED, StepKind.ABORTED) for step in own)
     runs = {path for step in own if step.step in MAKING for path in step.files}
@@ -62,6 +73,10 @@ def ended(begun: Step, later: Sequence[Step]) -> bool:
 
 
 def begun(steps: Iterable[Step], what: What, folder: str) -> int:
-    """Count the attempts at one result: training sets that began in its folder, or performance runs of a scenario's folder."""
+    """Count the attempts at one result: training sets that began in its folder, or performance runs
+    of a scenario's folder.
+    """
     own = [step.of for step in steps if step.step is StepKind.BEGIN and step.what == what]
-    return sum(of == folder or (what is not What.TRAINING and of.startswith(f"{folder}/")) for of in own)
+    return sum(
+        of == folder or (what is not What.TRAINING and of.startswith(f"{folder}/")) for of in own
+    )

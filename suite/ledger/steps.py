@@ -1,9 +1,13 @@
-"""One line of a ledger: its format, its link to the previous line, and a parser that skips invalid lines.
+"""One line of a ledger: its format, its link to the previous line, and a parser that skips invalid
+lines.
 
-A ledger has one JSON object per line. Each contains the SHA-256 of the previous line, so that no line can be removed, repeated, moved or
-edited without changing all that follow. A line without its newline was being written when the process was killed: it never counted, and
+A ledger has one JSON object per line. Each contains the SHA-256 of the previous line, so that no
+line can be removed, repeated, moved or
+edited without changing all that follow. A line without its newline was being written when the
+process was killed: it never counted, and
 the next writer removes it.
-Source: house rule; the form of a hash chain is that of S. Haber and W. S. Stornetta, How to time-stamp a digital document, 1991, section 5.1.
+Source: house rule; the form of a hash chain is that of S. Haber and W. S. Stornetta, How to
+time-stamp a digital document, 1991, section 5.1.
 """
 
 import hashlib
@@ -18,7 +22,9 @@ from suite.files.untrusted_files import nested_too_deep
 SIZE_LIMIT: Final = 64 << 20
 """Size limit in bytes of a ledger; an attempt takes about a thousand."""
 CHALLENGE_BYTES: Final = (8, 64)
-"""Fewest and most bytes of a challenge. Source: house rule; 8 bytes cannot be guessed, and 64 hold any usual digest."""
+"""Fewest and most bytes of a challenge. Source: house rule; 8 bytes cannot be guessed, and 64 hold
+any usual digest.
+"""
 RANDOM_BYTES: Final = 32
 """Random bytes that a campaign adds to a challenge: the length of a SHA-256."""
 
@@ -46,7 +52,16 @@ class StepKind(StrEnum):
     """A bundle was sealed."""
 
 
-MAKING: Final = frozenset({StepKind.BEGIN, StepKind.TRAINED, StepKind.MISSED, StepKind.ABORTED, StepKind.EXPORTED, StepKind.SERVED})
+MAKING: Final = frozenset(
+    {
+        StepKind.BEGIN,
+        StepKind.TRAINED,
+        StepKind.MISSED,
+        StepKind.ABORTED,
+        StepKind.EXPORTED,
+        StepKind.SERVED,
+    }
+)
 """Steps whose files are results from then on; files of a `begin` predate the ledger."""
 
 
@@ -69,7 +84,8 @@ class Step:
     utc: str
     """Time by this machine's clock: `2026-11-22T06:09:41Z`."""
     files: Mapping[str, str]
-    """Path in the results folder -> SHA-256, for files that the step made, moved aside or sealed."""
+    """Path in the results folder -> SHA-256, for files that the step made, moved aside or sealed.
+    """
     previous: str
     """SHA-256 of the previous line, without its newline; empty in the first."""
     nonce: str = ""
@@ -87,7 +103,9 @@ class Step:
     system: str = ""
     """SHA-256 of the system description; only of a `begin`."""
     challenge: str = ""
-    """Hexadecimal digits chosen by someone else; only of a `begin` whose nonce was derived from them."""
+    """Hexadecimal digits chosen by someone else; only of a `begin` whose nonce was derived from
+    them.
+    """
     random: str = ""
     """Hexadecimal random digits that were added to the challenge."""
 
@@ -96,13 +114,27 @@ FIELDS: Final = frozenset(each.name for each in fields(Step))
 EMPTY: Final[tuple[object, ...]] = ("", None, {})
 """Values of unset fields."""
 ALWAYS: Final = ("n", "step", "utc", "files", "previous")
-TEXTS: Final = ("utc", "previous", "nonce", "what", "of", "verdict", "system", "challenge", "random")
+TEXTS: Final = (
+    "utc",
+    "previous",
+    "nonce",
+    "what",
+    "of",
+    "verdict",
+    "system",
+    "challenge",
+    "random",
+)
 
 
 def encode(step: Step) -> bytes:
     """Return the only valid text of a line, with its newline; unset fields are left out."""
-    told = {name: value for name, value in asdict(step).items() if name in ALWAYS or value not in EMPTY}
-    return (json.dumps(told, sort_keys=True, allow_nan=False, separators=(", ", ": ")) + "\n").encode()
+    told = {
+        name: value for name, value in asdict(step).items() if name in ALWAYS or value not in EMPTY
+    }
+    return (
+        json.dumps(told, sort_keys=True, allow_nan=False, separators=(", ", ": ")) + "\n"
+    ).encode()
 
 
 def line_sha256(line: bytes) -> str:
@@ -111,7 +143,9 @@ def line_sha256(line: bytes) -> str:
 
 
 def whole_lines(text: bytes) -> list[bytes]:
-    """Split a ledger into its lines, without their newlines; an incomplete last line is left out."""
+    """Split a ledger into its lines, without their newlines; an incomplete last line is left
+    out.
+    """
     return text.split(b"\n")[:-1]
 
 
@@ -121,14 +155,22 @@ def parse(line: bytes) -> Step | None:
         return None
     try:
         told = json.loads(line)
-        if not isinstance(told, dict) or not isinstance(told.get("files"), dict) or not isinstance(told.get("n"), int):
+        if (
+            not isinstance(told, dict)
+            or not isinstance(told.get("files"), dict)
+            or not isinstance(told.get("n"), int)
+        ):
             return None
         if not isinstance(told.get("made"), int | None):
             return None
-        if not all(isinstance(told.get(name, ""), str) for name in TEXTS) or not all(isinstance(value, str) for value in told["files"].values()):
+        if not all(isinstance(told.get(name, ""), str) for name in TEXTS) or not all(
+            isinstance(value, str) for value in told["files"].values()
+        ):
             return None
         known = {name: value for name, value in told.items() if name in FIELDS}
-        return Step(**{**known, "step": StepKind(told["step"]), "options": dict(told.get("options", {}))})
+        return Step(
+            **{**known, "step": StepKind(told["step"]), "options": dict(told.get("options", {}))}
+        )
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
 
@@ -145,7 +187,9 @@ def head(text: bytes) -> str:
 
 
 def sealed_part(text: bytes) -> bytes:
-    """Return the part that goes into a bundle: all but the trailing `packed` lines, so that packing the same results twice gives the same bytes."""
+    """Return the part that goes into a bundle: all but the trailing `packed` lines, so that packing
+    the same results twice gives the same bytes.
+    """
     lines = whole_lines(text)
     while lines and (last := parse(lines[-1])) and last.step is StepKind.PACKED:
         lines.pop()
@@ -153,7 +197,9 @@ def sealed_part(text: bytes) -> bytes:
 
 
 def nonce_of(challenge: str, random: str) -> str:
-    """Derive a campaign's nonce: SHA-256 of challenge and random bytes, concatenated, all in hexadecimal digits; ValueError for other input."""
+    """Derive a campaign's nonce: SHA-256 of challenge and random bytes, concatenated, all in
+    hexadecimal digits; ValueError for other input.
+    """
     return hashlib.sha256(bytes.fromhex(challenge) + bytes.fromhex(random)).hexdigest()
 
 
@@ -162,4 +208,8 @@ def challenge_problem(text: str) -> str | None:
     least, most = CHALLENGE_BYTES
     if len(text) % 2 or not text or set(text) - set("0123456789abcdef"):
         return "not an even number of the hexadecimal digits 0-9 and a-f"
-    return None if least <= len(text) // 2 <= most else f"{len(text) // 2} bytes, and a challenge has {least} to {most}"
+    return (
+        None
+        if least <= len(text) // 2 <= most
+        else f"{len(text) // 2} bytes, and a challenge has {least} to {most}"
+    )

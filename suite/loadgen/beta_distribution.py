@@ -1,4 +1,5 @@
-"""The regularised incomplete beta function in pure Python: the binomial tail of LoadGen's early stopping, and Student's distribution.
+"""The regularised incomplete beta function in pure Python: the binomial tail of LoadGen's early
+stopping, and Student's distribution.
 
 Source: DLMF 8.17.22; Press et al., Numerical Recipes, 6.4. Tested against scipy.
 """
@@ -14,7 +15,9 @@ def beta_regularised(x: float, a: float, b: float) -> float:
     """Return I_x(a, b) for 0 < x < 1 and a, b > 0, by continued fraction."""
     if x > (a + 1) / (a + b + 2):  # the continued fraction converges faster for the complement
         return 1.0 - beta_regularised(1.0 - x, b, a)
-    log_front = a * math.log(x) + b * math.log1p(-x) + math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+    log_front = (
+        a * math.log(x) + b * math.log1p(-x) + math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+    )
     return math.exp(log_front) / a / continued_fraction(x, a, b)
 
 

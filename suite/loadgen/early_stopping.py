@@ -1,7 +1,10 @@
-"""LoadGen's early stopping: how many queries prove a percentile. Pure functions; percentiles are 0-100.
+"""LoadGen's early stopping: how many queries prove a percentile. Pure functions; percentiles are
+0-100.
 
-Source: mlcommons/inference, loadgen/early_stopping.cc and results.cc, PerformanceSummary::EarlyStopping. With t queries
-over the bound, h below it are enough when the regularised incomplete beta function BetaReg(p, h, 1 + t) is below 1 - 0.99.
+Source: mlcommons/inference, loadgen/early_stopping.cc and results.cc,
+PerformanceSummary::EarlyStopping. With t queries
+over the bound, h below it are enough when the regularised incomplete beta function BetaReg(p, h, 1
++ t) is below 1 - 0.99.
 """
 
 from dataclasses import dataclass
@@ -22,7 +25,9 @@ class Estimate:
     queries_needed: int
     """Minimum number of queries: 64, 219 and 662 for p90, p97 and p99."""
     place_from_top: int | None
-    """Rank from the highest latency, counted from 1, of the proven latency; None if there are too few queries."""
+    """Rank from the highest latency, counted from 1, of the proven latency; None if there are too
+    few queries.
+    """
 
 
 def passes(below: int, over: int, percentile: float) -> bool:
@@ -32,7 +37,9 @@ def passes(below: int, over: int, percentile: float) -> bool:
 
 @cache
 def find_min_passing(over: int, percentile: float) -> int:
-    """Return the smallest number of queries below the bound that compensates for `over` queries above it."""
+    """Return the smallest number of queries below the bound that compensates for `over` queries
+    above it.
+    """
     share = fraction(percentile)
     low = int(over * share / (1.0 - share))  # exactly at the percentile nothing is proven yet
     high = low + 1
@@ -45,7 +52,9 @@ def find_min_passing(over: int, percentile: float) -> int:
 
 
 def queries_needed(over: int, percentile: float) -> int:
-    """Return the smallest total number of queries that proves the percentile with `over` of them above the bound."""
+    """Return the smallest total number of queries that proves the percentile with `over` of them
+    above the bound.
+    """
     return over + find_min_passing(over, percentile)
 
 
@@ -56,12 +65,18 @@ def estimate(queries: int, percentile: float) -> Estimate:
     if queries < floor:
         return Estimate(queries_needed=floor, place_from_top=None)
     low, high = 1, queries
-    while high - low > 1:  # the highest t that still passes: the more queries are over, the less is proven
+    while (
+        high - low > 1
+    ):  # the highest t that still passes: the more queries are over, the less is proven
         middle = (low + high) // 2
-        low, high = (middle, high) if passes(queries - middle, middle, percentile) else (low, middle)
+        low, high = (
+            (middle, high) if passes(queries - middle, middle, percentile) else (low, middle)
+        )
     return Estimate(queries_needed=floor, place_from_top=low)
 
 
 def server_passes(queries: int, over: int, percentile: float) -> bool:
-    """Return whether a Server run of this many queries, `over` of them above the bound, proves the percentile."""
+    """Return whether a Server run of this many queries, `over` of them above the bound, proves the
+    percentile.
+    """
     return queries >= queries_needed(over, percentile)

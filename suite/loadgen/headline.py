@@ -16,4 +16,6 @@ METRICS: Final[Mapping[Scenario, tuple[str, str]]] = {
     Scenario.SERVER: ("completed_samples_per_second", "result_completed_samples_per_sec"),
     Scenario.OFFLINE: ("samples_per_second", "result_samples_per_second"),
 }
-"""Metric and its key in the detail log, as used by MLCommons' submission checker since LoadGen 2.0 (RESULT_FIELD_NEW)."""
+"""Metric and its key in the detail log, as used by MLCommons' submission checker since LoadGen 2.0
+(RESULT_FIELD_NEW).
+"""

@@ -1,4 +1,5 @@
-"""LoadGen's errors and warnings: which are harmless and which invalidate a run; runner and judge share this list.
+"""LoadGen's errors and warnings: which are harmless and which invalidate a run; runner and judge
+share this list.
 
 Any error that is not listed invalidates the run.
 """
@@ -26,15 +27,24 @@ class Report:
 
 
 RAN_OUT: Final = Report(
-    text="Ran out of generated queries to issue before the minimum query count and test duration were reached",
+    text=(
+        "Ran out of generated queries to issue before the minimum query count and test duration"
+        " were reached"
+    ),
     harmless=False,
-    source="mlcommons/inference, loadgen/loadgen.cc, IssueQueries: the system under test was faster than expected; LoadGen calls the run INVALID",
+    source=(
+        "mlcommons/inference, loadgen/loadgen.cc, IssueQueries: the system under test was faster"
+        " than expected; LoadGen calls the run INVALID"
+    ),
 )
 CLOCKS: Final = Report(
     text="PerfClock and system_clock differ by more than 1%",
     harmless=False,
     passing=True,
-    source="mlcommons/inference, loadgen/loadgen.cc, RunPerformanceMode: the wall clock was set, or the process waited between two readings",
+    source=(
+        "mlcommons/inference, loadgen/loadgen.cc, RunPerformanceMode: the wall clock was set, or"
+        " the process waited between two readings"
+    ),
 )
 UNCOMMITTED: Final = Report(
     text="Loadgen built with uncommitted changes",
@@ -44,13 +54,20 @@ UNCOMMITTED: Final = Report(
 CAS_FAILED: Final = Report(
     text="CAS failed",
     harmless=True,
-    source="mlcommons/inference, loadgen/logging.cc, TlsLogger::Log, TlsLogger::SwapBuffers and Logger::GetTlsLoggerThatRequestedSwap: two threads meet "
-    "in the logger, and one tries again; a warning since LoadGen 1.0; tools/submission/submission-checker.py, MODEL_CONFIG ignore_errors of v0.5 and v0.7",
+    source=(
+        "mlcommons/inference, loadgen/logging.cc, TlsLogger::Log, TlsLogger::SwapBuffers and"
+        " Logger::GetTlsLoggerThatRequestedSwap: two threads meet in the logger, and one tries"
+        " again; a warning since LoadGen 1.0; tools/submission/submission-checker.py, MODEL_CONFIG"
+        " ignore_errors of v0.5 and v0.7"
+    ),
 )
 ALLOCATION: Final = Report(
     text="Logging allocation detected",
     harmless=True,
-    source="mlcommons/inference, loadgen/logging.cc, Logger::CollectTlsLoggerStats: the logger's buffers grew; frequent with fast systems",
+    source=(
+        "mlcommons/inference, loadgen/logging.cc, Logger::CollectTlsLoggerStats: the logger's"
+        " buffers grew; frequent with fast systems"
+    ),
 )
 REPORTS: Final[Mapping[str, Report]] = {
     "ran-out": RAN_OUT,

@@ -1,6 +1,7 @@
 """LoadGen's definition of percentiles, as pure functions; percentiles are 0-100.
 
-Source: mlcommons/inference, loadgen/results.cc, PerformanceSummary::ProcessLatencies: the latencies are sorted and the
+Source: mlcommons/inference, loadgen/results.cc, PerformanceSummary::ProcessLatencies: the latencies
+are sorted and the
 one at index `count * percentile`, truncated to an integer, is taken; nothing is interpolated.
 """
 
@@ -14,7 +15,9 @@ DIGITS: Final = 12
 
 
 def fraction(percentile: float) -> float:
-    """Convert a percentile (0-100) to LoadGen's fraction (0-1); ValueError for a value that must be a fraction already."""
+    """Convert a percentile (0-100) to LoadGen's fraction (0-1); ValueError for a value that must be
+    a fraction already.
+    """
     if not LOWEST <= percentile < 100.0:
         raise ValueError(f"a percentile must be between {LOWEST:g} and 100, not {percentile!r}")
     return round(percentile / 100.0, DIGITS)

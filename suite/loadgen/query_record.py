@@ -1,13 +1,16 @@
 """The query record of a performance run, `queries.npy`: its fields and its row limit.
 
-One row per query, in order of issue. Offline has one query; its rows are the chunks of samples that completed together, in order of
-completion. NumPy format, version 1.0, one dimension, no pickled objects. The harness writes it, the judge reads it.
+One row per query, in order of issue. Offline has one query; its rows are the chunks of samples that
+completed together, in order of
+completion. NumPy format, version 1.0, one dimension, no pickled objects. The harness writes it, the
+judge reads it.
 """
 
 from typing import Final
 
 FIELDS: Final = (("issued_ns", "<i8"), ("done_ns", "<i8"), ("batch", "<u4"), ("samples", "<u4"))
-"""Name and type of each field: when the query was issued to podium and when its last answer was handed to LoadGen, both by the monotonic clock;
+"""Name and type of each field: when the query was issued to podium and when its last answer was
+handed to LoadGen, both by the monotonic clock;
 the 0-based number of the batch that contained its last sample; its number of samples."""
 MOST_ROWS: Final = 8_388_608
 """House rule: 2**23 rows of 24 bytes are 192 MiB. The record of a longer run is cut off there."""

@@ -1,4 +1,5 @@
-"""The power channels of a telemetry file, and the energy of a window by each of them; harness and judge share this code.
+"""The power channels of a telemetry file, and the energy of a window by each of them; harness and
+judge share this code.
 
 Times are converted to UTC by the pair of clocks in the head of each segment; the file is untrusted.
 """
@@ -23,13 +24,17 @@ MOST_READINGS: Final = 20_000_000
 CLOCK_DRIFT_NS: Final = 50_000_000
 """Limit of the drift between the monotonic clock and UTC during a run. Source: house rule."""
 NVML_LEAST_S: Final = 10.0
-"""NVML gives no energy for a shorter window: its sensors sample a quarter of the time. Source: arXiv:2312.02741."""
+"""NVML gives no energy for a shorter window: its sensors sample a quarter of the time. Source:
+arXiv:2312.02741.
+"""
 COMPONENTS: Final = "components"
 """Source name for a sum of parts, which is never reported as the system."""
 PARTS: Final = (Grade.SENSOR, Grade.COUNTER)
 """Grades that a sum of parts may consist of."""
 METERS_OFFSET_NS: Final = 100_000_000
-"""Limit of a meter's clock offset, including the uncertainty of the comparison. Source: house rule; MLPerf Power allows 400 ms."""
+"""Limit of a meter's clock offset, including the uncertainty of the comparison. Source: house rule;
+MLPerf Power allows 400 ms.
+"""
 IDLE_S: Final = 5.0
 """How long power is read before a command's first run, while nothing runs. Source: house rule."""
 NOTE: Final = "power:"
@@ -83,7 +88,9 @@ class Readings:
 
 
 def read(path: Path) -> Readings:
-    """Read the power channels; UnreadableError if the file is not in the sampler's format. Other lines are skipped."""
+    """Read the power channels; UnreadableError if the file is not in the sampler's format. Other
+    lines are skipped.
+    """
     found, count = Readings(), 0
     segment = Segment()
     try:
@@ -95,7 +102,9 @@ def read(path: Path) -> Readings:
                 if line.endswith(b"\n"):  # else cut off by a kill
                     segment = take(found, segment, json.loads(line))
     except OSError as error:
-        raise UnreadableError(path, error.strerror or str(error), missing=isinstance(error, FileNotFoundError)) from error
+        raise UnreadableError(
+            path, error.strerror or str(error), missing=isinstance(error, FileNotFoundError)
+        ) from error
     except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:
         raise UnreadableError(path, f"line {count}: {complaint(error)}") from error
     return found
@@ -118,7 +127,9 @@ def take(found: Readings, segment: Segment, line: Any) -> Segment:
         return head(found, line)
     if "end" in line:
         found.ended = True
-        found.drift_ns = max(found.drift_ns, abs(offset(line["end"]["clocks_ns"]) - segment.offset_ns))
+        found.drift_ns = max(
+            found.drift_ns, abs(offset(line["end"]["clocks_ns"]) - segment.offset_ns)
+        )
     elif "i" in line:
         track = segment.tracks.get(line["i"])
         for key, quantity in KEYS.items():
@@ -126,7 +137,11 @@ def take(found: Readings, segment: Segment, line: Any) -> Segment:
                 track.times_ns.append(whole(line["t"]) + segment.offset_ns)
                 track.values.append(whole(line[key]))
     else:
-        errors = {name: str(line[name]["error"]) for name in segment.notes if name in line and "error" in line[name]}
+        errors = {
+            name: str(line[name]["error"])
+            for name in segment.notes
+            if name in line and "error" in line[name]
+        }
         found.absent += errors.values()
         found.failed |= {name.removeprefix(NOTE) for name in errors}
     return segment
@@ -140,7 +155,11 @@ def head(found: Readings, line: Mapping[str, Any]) -> Segment:
         if "grade" in channel:
             track = track_of(channel)
             known = found.tracks.setdefault(track.name, track)
-            if (known.scopes, known.grade, known.quantity) != (track.scopes, track.grade, track.quantity):
+            if (known.scopes, known.grade, known.quantity) != (
+                track.scopes,
+                track.grade,
+                track.quantity,
+            ):
                 raise ValueError(f"channel '{track.name}' is of two kinds")
             tracks[number] = known
             root = str(channel.get("root", ROOT))
@@ -165,7 +184,11 @@ def track_of(channel: Mapping[str, Any]) -> Track:
         containers=listed["within"],
         quantity=Quantity(channel["kind"]),
         period_ms=period_ms,
-        facts={key: bounded(value) for key, value in channel.items() if isinstance(value, int | float | str)},
+        facts={
+            key: bounded(value)
+            for key, value in channel.items()
+            if isinstance(value, int | float | str)
+        },
     )
 
 
@@ -190,13 +213,24 @@ def whole(value: Any) -> int:
 
 
 def energies(found: Readings, begin_ns: int, end_ns: int) -> tuple[dict[str, Energy], list[str]]:
-    """Compute the energy of a window, UTC ns, for every channel, and give a reason for each channel without one."""
+    """Compute the energy of a window, UTC ns, for every channel, and give a reason for each channel
+    without one.
+    """
     measured: dict[str, Energy] = {}
     reasons = list(dict.fromkeys(found.absent))
     if found.tracks and not found.ended:
-        return {}, [*reasons, "the readings end without the line that compares the clocks: the sampler was killed, or the file was cut"]
+        return {}, [
+            *reasons,
+            (
+                "the readings end without the line that compares the clocks: the sampler was"
+                " killed, or the file was cut"
+            ),
+        ]
     if found.drift_ns > CLOCK_DRIFT_NS:
-        return {}, [*reasons, f"the machine's clock was set by {found.drift_ns / 1e6:.0f} ms during the run"]
+        return {}, [
+            *reasons,
+            f"the machine's clock was set by {found.drift_ns / 1e6:.0f} ms during the run",
+        ]
     for name, track in found.tracks.items():
         if name in found.failed:
             continue
@@ -209,24 +243,41 @@ def energies(found: Readings, begin_ns: int, end_ns: int) -> tuple[dict[str, Ene
 
 
 def refuse(track: Track, begin_ns: int, end_ns: int) -> None:
-    """Raise NoEnergyError for a source that cannot measure this window: NVML for short ones, a meter whose clock is not the machine's."""
+    """Raise NoEnergyError for a source that cannot measure this window: NVML for short ones, a
+    meter whose clock is not the machine's.
+    """
     if track.source == "nvml" and (end_ns - begin_ns) / 1e9 < NVML_LEAST_S:
-        raise NoEnergyError(f"NVML's readings of less than {NVML_LEAST_S:g} s are not graded: some GPUs' sensors see a quarter of the time")
+        raise NoEnergyError(
+            f"NVML's readings of less than {NVML_LEAST_S:g} s are not graded: some GPUs' sensors"
+            " see a quarter of the time"
+        )
     apart, doubt = track.facts.get("clock_offset_ns", 0), track.facts.get("clock_doubt_ns", 0)
     if type(apart) is int and type(doubt) is int and abs(apart) + doubt > METERS_OFFSET_NS:
         limit = METERS_OFFSET_NS / 1e6
-        raise NoEnergyError(f"the meter's clock is {apart / 1e6:+,.0f} ms off, within {doubt / 1e6:,.0f} ms; at most {limit:g} ms are allowed: set it by NTP")
+        raise NoEnergyError(
+            f"the meter's clock is {apart / 1e6:+,.0f} ms off, within {doubt / 1e6:,.0f} ms; at"
+            f" most {limit:g} ms are allowed: set it by NTP"
+        )
 
 
 def covered(found: Readings) -> tuple[int, int] | None:
     """Return the window that all channels with readings cover, ns of UTC; None if there is none."""
-    edges = [(min(track.times_ns), max(track.times_ns)) for track in found.tracks.values() if track.times_ns]
-    begin_ns, end_ns = max((first for first, _ in edges), default=0), min((last for _, last in edges), default=0)
+    edges = [
+        (min(track.times_ns), max(track.times_ns))
+        for track in found.tracks.values()
+        if track.times_ns
+    ]
+    begin_ns, end_ns = (
+        max((first for first, _ in edges), default=0),
+        min((last for _, last in edges), default=0),
+    )
     return (begin_ns, end_ns) if begin_ns < end_ns else None
 
 
 def before_the_run(found: Readings) -> tuple[int, int] | None:
-    """Return the window of the idle machine, ns of UTC: IDLE_S from where all channels have readings; None if they end before."""
+    """Return the window of the idle machine, ns of UTC: IDLE_S from where all channels have
+    readings; None if they end before.
+    """
     both = covered(found)
     end_ns = both[0] + int(IDLE_S * NS_PER_S) if both else 0
     return (both[0], end_ns) if both and end_ns <= both[1] else None
@@ -241,8 +292,12 @@ class Work:
     """Queries of a SingleStream or MultiStream run, whose energy is also reported per query."""
 
 
-def records(found: Readings, begin_ns: int, end_ns: int, work: Work) -> tuple[tuple[EnergyRecord, ...], tuple[str, ...]]:
-    """Return the energy records of a window as run.json has them, a sum of parts last, and the reasons for channels without energy."""
+def records(
+    found: Readings, begin_ns: int, end_ns: int, work: Work
+) -> tuple[tuple[EnergyRecord, ...], tuple[str, ...]]:
+    """Return the energy records of a window as run.json has them, a sum of parts last, and the
+    reasons for channels without energy.
+    """
     measured, reasons = energies(found, begin_ns, end_ns)
     each = tuple(record(found.tracks[name], value, work) for name, value in measured.items())
     return (*each, *components(each, work)), tuple(reasons)
@@ -263,14 +318,18 @@ def record(track: Track, measured: Energy, work: Work) -> EnergyRecord:
         longest_gap_ms=measured.longest_gap_ms,
         mlperf_mean_w=measured.mlperf_mean_w,
         per_sample_j=measured.joules / work.samples if work.samples else None,
-        samples_per_s_per_w=work.samples / measured.joules if measured.joules > 0 and work.samples else None,
+        samples_per_s_per_w=(
+            work.samples / measured.joules if measured.joules > 0 and work.samples else None
+        ),
         mj_per_query=measured.joules * 1000 / work.queries if work.queries else None,
         call=str(track.facts.get("call", "")),
     )
 
 
 def components(each: Sequence[EnergyRecord], work: Work) -> Iterator[EnergyRecord]:
-    """Yield the sum of the parts that no other part contains, if there are several; its grade is the weakest among them."""
+    """Yield the sum of the parts that no other part contains, if there are several; its grade is
+    the weakest among them.
+    """
     parts = list(outermost([one for one in each if one.grade in PARTS and SYSTEM not in one.scope]))
     if len(parts) < 2:
         return
@@ -285,15 +344,27 @@ def components(each: Sequence[EnergyRecord], work: Work) -> Iterator[EnergyRecor
     )
     scopes = tuple(sorted(scope for part in parts for scope in part.scope))
     track = Track(
-        name=COMPONENTS, source=COMPONENTS, grade=weakest, scopes=scopes, containers=(), quantity=Quantity.ENERGY, period_ms=PERIOD_MS, facts={}
+        name=COMPONENTS,
+        source=COMPONENTS,
+        grade=weakest,
+        scopes=scopes,
+        containers=(),
+        quantity=Quantity.ENERGY,
+        period_ms=PERIOD_MS,
+        facts={},
     )
     yield record(track, total, work)
 
 
 def outermost(each: Sequence[EnergyRecord]) -> Iterator[EnergyRecord]:
-    """Keep the parts that no other part contains; of several readings of one part keep the first."""
+    """Keep the parts that no other part contains; of several readings of one part keep the
+    first.
+    """
     kept: list[EnergyRecord] = []
-    for one in sorted(each, key=lambda one: len({*one.within} & {scope for other in each for scope in other.scope})):
+    for one in sorted(
+        each,
+        key=lambda one: len({*one.within} & {scope for other in each for scope in other.scope}),
+    ):
         if not any(overlap(one, other) for other in kept):
             kept.append(one)
             yield one

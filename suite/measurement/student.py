@@ -1,4 +1,6 @@
-"""Student's t distribution, standard library only; matches scipy within 1e-9 (tests/submissions/compare/test_distributions.py)."""
+"""Student's t distribution, standard library only; matches scipy within 1e-9
+(tests/submissions/compare/test_distributions.py).
+"""
 
 import math
 from functools import cache

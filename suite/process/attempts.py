@@ -1,9 +1,12 @@
 """How the ranks of one attempt meet in a store that outlives them.
 
-torchrun's store stays when ranks are restarted, and holds what earlier attempts wrote. torchrun's count of restarts does
+torchrun's store stays when ranks are restarted, and holds what earlier attempts wrote. torchrun's
+count of restarts does
 not tell attempts apart: the agent of each node counts those alone that its own ranks caused
-(torch/distributed/elastic/agent/server/api.py, `_invoke_run`), and one on a replaced node begins at 0. Here each rank
-writes a word that nobody else knows, and rank 0 invites by these words: one left by an earlier attempt is never taken up.
+(torch/distributed/elastic/agent/server/api.py, `_invoke_run`), and one on a replaced node begins at
+0. Here each rank
+writes a word that nobody else knows, and rank 0 invites by these words: one left by an earlier
+attempt is never taken up.
 """
 
 import secrets
@@ -25,28 +28,40 @@ class Attempt:
     name: str
     """Known to the ranks of this attempt alone."""
     restarts: int
-    """How often the launcher has started these ranks before, as far as its store or any of its agents knows."""
+    """How often the launcher has started these ranks before, as far as its store or any of its
+    agents knows.
+    """
 
 
 def meet(store: Any, rank: int, world_size: int, restarts: int, limit_s: float) -> Attempt:
-    """Wait for all ranks of this attempt; TemporaryError if they do not come within `limit_s` seconds.
+    """Wait for all ranks of this attempt; TemporaryError if they do not come within `limit_s`
+    seconds.
 
-    `store` is a torch.distributed.Store (Any, since torch is imported late); `restarts` is what this rank's agent counts.
+    `store` is a torch.distributed.Store (Any, since torch is imported late); `restarts` is what
+    this rank's agent counts.
     """
     word = secrets.token_hex(WORD_BYTES)
     store.set(f"here/{rank}", f"{word} {restarts}")
     end = time.monotonic() + limit_s
-    return invite(store, word, world_size, restarts, end) if rank == 0 else accept(store, word, rank, end)
+    return (
+        invite(store, word, world_size, restarts, end)
+        if rank == 0
+        else accept(store, word, rank, end)
+    )
 
 
 def invite(store: Any, word: str, world_size: int, restarts: int, end: float) -> Attempt:
-    """Invite whoever says to be there until every rank has accepted; rank 0's word is the attempt's name."""
+    """Invite whoever says to be there until every rank has accepted; rank 0's word is the attempt's
+    name.
+    """
     known = [int(store.add("attempts", 1)) - 1, restarts]
     found: dict[int, str] = {}
     missing = set(range(1, world_size))
 
     def accepted(rank: int) -> bool:
-        if store.check([f"here/{rank}"]) and found.get(rank) != (said := store.get(f"here/{rank}").decode()):
+        if store.check([f"here/{rank}"]) and found.get(rank) != (
+            said := store.get(f"here/{rank}").decode()
+        ):
             store.set(f"invited/{said.split()[0]}", word)
             found[rank] = said
         return bool(store.check([f"accepted/{word}/{rank}"]))
@@ -71,7 +86,9 @@ def accept(store: Any, word: str, rank: int, end: float) -> Attempt:
 
 
 def until(condition: Callable[[], bool], told: str, end: float) -> None:
-    """Wait for something to become true; TemporaryError with these words if it does not before `end`."""
+    """Wait for something to become true; TemporaryError with these words if it does not before
+    `end`.
+    """
     while not condition():
         if time.monotonic() > end:
             raise TemporaryError(f"the ranks did not meet: {told}")

@@ -1,4 +1,6 @@
-"""Names of devices in options and records: `cpu`, `cuda:3`, and several GPUs in the notation of the kernel's lists, `cuda:0-3,6`."""
+"""Names of devices in options and records: `cpu`, `cuda:3`, and several GPUs in the notation of the
+kernel's lists, `cuda:0-3,6`.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
@@ -22,7 +24,9 @@ def names_several(device: str) -> bool:
 
 
 def spans(text: str) -> Spans | None:
-    """Read numbers and ranges with commas, in any order; None if a part is none, a range runs backwards, or a number is there twice."""
+    """Read numbers and ranges with commas, in any order; None if a part is none, a range runs
+    backwards, or a number is there twice.
+    """
     found = []
     for part in text.split(","):
         first, dash, last = part.partition("-")
@@ -31,11 +35,17 @@ def spans(text: str) -> Spans | None:
             return None
         found.append((low, high))
     found.sort()
-    return None if any(low <= before for (_, before), (low, _) in zip(found, found[1:], strict=False)) else tuple(found)
+    return (
+        None
+        if any(low <= before for (_, before), (low, _) in zip(found, found[1:], strict=False))
+        else tuple(found)
+    )
 
 
 def expanded(text: str) -> tuple[int, ...] | None:
-    """Return the numbers of a list such as `0-3,8`, ascending; None for a malformed one, or one of more than MOST."""
+    """Return the numbers of a list such as `0-3,8`, ascending; None for a malformed one, or one of
+    more than MOST.
+    """
     found = spans(text)
     if found is None or sum(high - low + 1 for low, high in found) > MOST:
         return None
@@ -55,7 +65,11 @@ def ordinal(device: str) -> int:
 def name_of(devices: Sequence[str]) -> str:
     """Return the one name of devices, all of them GPUs if they are several."""
     different = sorted(set(devices), key=lambda device: (len(device), device))
-    return different[0] if len(different) == 1 else f"{CUDA}:{written(sorted(map(ordinal, different)))}"
+    return (
+        different[0]
+        if len(different) == 1
+        else f"{CUDA}:{written(sorted(map(ordinal, different)))}"
+    )
 
 
 def alone(device: str) -> str:
@@ -64,10 +78,13 @@ def alone(device: str) -> str:
 
 
 def visible_alone(device: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variable that lets a process see one GPU alone, of those that this one sees; nothing for processors.
+    """Return the variable that lets a process see one GPU alone, of those that this one sees;
+    nothing for processors.
 
-    Frameworks that take memory of every GPU that they see, or use the current one where none is named, would meet on the first. CUDA reads the
-    variable when it is initialised (CUDA C++ Programming Guide, CUDA environment variables): numbers, or UUIDs of GPUs and their slices.
+    Frameworks that take memory of every GPU that they see, or use the current one where none is
+    named, would meet on the first. CUDA reads the
+    variable when it is initialised (CUDA C++ Programming Guide, CUDA environment variables):
+    numbers, or UUIDs of GPUs and their slices.
     """
     if not device.startswith(CUDA):
         return {}
@@ -77,7 +94,9 @@ def visible_alone(device: str, environment: Mapping[str, str]) -> dict[str, str]
 
 
 def members(device: str) -> tuple[str, ...] | None:
-    """Return the devices of a name that `name_of` has made; None for a list that it would not have written, or of more than MOST."""
+    """Return the devices of a name that `name_of` has made; None for a list that it would not have
+    written, or of more than MOST.
+    """
     if not names_several(device):
         return (device,)
     found = expanded(device.partition(":")[2])
@@ -89,6 +108,12 @@ def written(numbers: Sequence[int]) -> str:
     """Write numbers in ascending order as the kernel's lists have them: `0-3,8`."""
     if not numbers:
         return ""
-    starts = [place for place, number in enumerate(numbers) if place == 0 or number != numbers[place - 1] + 1]
-    parts = (numbers[first:last] for first, last in zip(starts, [*starts[1:], len(numbers)], strict=True))
+    starts = [
+        place
+        for place, number in enumerate(numbers)
+        if place == 0 or number != numbers[place - 1] + 1
+    ]
+    parts = (
+        numbers[first:last] for first, last in zip(starts, [*starts[1:], len(numbers)], strict=True)
+    )
     return ",".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)

@@ -1,4 +1,6 @@
-"""Install commands for an extra, matching how podium itself was installed: from a clone, a URL or an index."""
+"""Install commands for an extra, matching how podium itself was installed: from a clone, a URL or
+an index.
+"""
 
 import json
 import shlex
@@ -13,7 +15,9 @@ DISTRIBUTION: Final = "podium-suite"
 RUN: Final = "run"
 """The extra for training and serving."""
 INSTALL: Final = "pip install "
-"""Prefix of every install command in a message; `podium doctor` uses it to recognise what an installation fixes."""
+"""Prefix of every install command in a message; `podium doctor` uses it to recognise what an
+installation fixes.
+"""
 PINS: Final = "constraints.txt"
 
 
@@ -22,23 +26,31 @@ def install(*extras: str) -> str:
     clone, wanted = source_folder(), ",".join(extras)
     if clone is None:
         address = origin()
-        return INSTALL + shlex.quote(f"{DISTRIBUTION}[{wanted}]" + (f" @ {address}" if address else ""))
+        return INSTALL + shlex.quote(
+            f"{DISTRIBUTION}[{wanted}]" + (f" @ {address}" if address else "")
+        )
     here = Path() if clone == Path.cwd() else clone
     pins = f"-c {shlex.quote(str(here / PINS))} " if (clone / PINS).is_file() else ""
     return f"{INSTALL}{pins}{shlex.quote(f'{here}[{wanted}]')}"
 
 
 def lacking(module: str) -> str:
-    """Return advice for a module that cannot be imported; if its package is present, installing does not help."""
+    """Return advice for a module that cannot be imported; if its package is present, installing
+    does not help.
+    """
     top = module.partition(".")[0]
     if top != module and find_spec(top) is not None:
-        return f"module {module} is missing from package {top}, which is broken or of another version"
+        return (
+            f"module {module} is missing from package {top}, which is broken or of another version"
+        )
     return f"{module} is not installed: {install(RUN)}"
 
 
 @cache
 def origin() -> str:
-    """Return the URL that podium was installed from (PEP 610); empty if it came from an index, or was not installed."""
+    """Return the URL that podium was installed from (PEP 610); empty if it came from an index, or
+    was not installed.
+    """
     try:
         text = distribution(DISTRIBUTION).read_text("direct_url.json")
     except PackageNotFoundError:
@@ -49,7 +61,9 @@ def origin() -> str:
 
 
 def source_folder() -> Path | None:
-    """Find the clone that podium was installed from, or runs in; None if there is none on this machine."""
+    """Find the clone that podium was installed from, or runs in; None if there is none on this
+    machine.
+    """
     address = urlsplit(origin())
     folders = [Path(unquote(address.path))] if address.scheme == "file" else []
     folders.append(Path(__file__).resolve().parents[2])

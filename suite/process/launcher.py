@@ -11,5 +11,8 @@ def from_environment(variable: str, default: int | None = None) -> int:
     text = os.environ.get(variable, "" if default is None else str(default))
     number = untrusted_files.whole_number(text)
     if number is None:
-        raise RequestError(f"environment: {variable}={text!r} is not a whole number; start several ranks with torchrun")
+        raise RequestError(
+            f"environment: {variable}={text!r} is not a whole number; start several ranks with"
+            " torchrun"
+        )
     return number

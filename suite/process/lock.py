@@ -1,4 +1,6 @@
-"""The lock of a results folder: one command at a time, because two would move each other's logs aside."""
+"""The lock of a results folder: one command at a time, because two would move each other's logs
+aside.
+"""
 
 import errno
 import fcntl
@@ -13,20 +15,27 @@ from suite.files.layout import STATE
 from suite.terms import Division
 
 HELD: Final[dict[Path, int]] = {}
-"""Lock -> the process that holds it: closing any descriptor of the lock file would release the lock."""
+"""Lock -> the process that holds it: closing any descriptor of the lock file would release the
+lock.
+"""
 LOCK: Final = "lock"
 TAKEN: Final = (errno.EACCES, errno.EAGAIN)
-"""fcntl(2), F_SETLK: another process holds the lock. A network file system without locks gives ENOLCK or ENOSYS."""
+"""fcntl(2), F_SETLK: another process holds the lock. A network file system without locks gives
+ENOLCK or ENOSYS.
+"""
 DEPTH: Final = 5
 """Folder levels below a division, down to a scenario."""
 
 
 @contextmanager
 def exclusive(results: Path) -> Iterator[None]:
-    """Lock the results folder, reentrant within this process; RequestError if another process holds it.
+    """Lock the results folder, reentrant within this process; RequestError if another process holds
+    it.
 
-    A POSIX record lock: it is released when its process ends, however that happens, and forked data loaders do not inherit it.
-    If the block fails, empty folders that it created are removed, and so is the lock file if nothing else was created.
+    A POSIX record lock: it is released when its process ends, however that happens, and forked data
+    loaders do not inherit it.
+    If the block fails, empty folders that it created are removed, and so is the lock file if
+    nothing else was created.
     """
     path = results.resolve() / STATE / LOCK
     if HELD.get(path) == os.getpid():
@@ -56,8 +65,14 @@ def locked(path: Path, results: Path) -> IO[str]:
     except OSError as error:
         file.close()
         if error.errno not in TAKEN:
-            raise RequestError(f"--results {results}: its file system gives no locks ({error.strerror}); use a folder on another one") from error
-        raise RequestError(f"--results {results}: another podium command is using it; wait for it, or use another folder") from error
+            raise RequestError(
+                f"--results {results}: its file system gives no locks ({error.strerror}); use a"
+                " folder on another one"
+            ) from error
+        raise RequestError(
+            f"--results {results}: another podium command is using it; wait for it, or use another"
+            " folder"
+        ) from error
     with suppress(FileNotFoundError):
         if os.path.samestat(os.fstat(file.fileno()), path.stat()):
             return file
@@ -68,8 +83,17 @@ def locked(path: Path, results: Path) -> IO[str]:
 def folders(results: Path) -> set[Path]:
     """Return the existing folders of a results tree, and those above it."""
     divisions = [results / division for division in Division]
-    below = [path for division in divisions for depth in range(1, DEPTH + 1) for path in division.glob("/".join("*" * depth))]
-    return {path for path in (*results.parents, results, results / STATE, *divisions, *below) if path.is_dir()}
+    below = [
+        path
+        for division in divisions
+        for depth in range(1, DEPTH + 1)
+        for path in division.glob("/".join("*" * depth))
+    ]
+    return {
+        path
+        for path in (*results.parents, results, results / STATE, *divisions, *below)
+        if path.is_dir()
+    }
 
 
 def tidy(results: Path, before: set[Path]) -> None:

@@ -1,4 +1,6 @@
-"""Keeps spawned children from importing the command line: `multiprocessing` has each import its parent's main module again."""
+"""Keeps spawned children from importing the command line: `multiprocessing` has each import its
+parent's main module again.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -14,7 +16,9 @@ SCRIPT: Final = "podium"
 
 @contextmanager
 def kept_back() -> Iterator[None]:
-    """Start children without a main module if it is podium's command line, to which no job refers; one of another program may define what is sent."""
+    """Start children without a main module if it is podium's command line, to which no job refers;
+    one of another program may define what is sent.
+    """
     main = sys.modules["__main__"]
     if not is_command_line(main):
         yield

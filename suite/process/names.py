@@ -3,4 +3,6 @@
 from typing import Final
 
 TEMPLATE: Final = "podium-template"
-"""The process that LoadGen's are forked from. Its memory is theirs too, and must not be counted twice."""
+"""The process that LoadGen's are forked from. Its memory is theirs too, and must not be counted
+twice.
+"""

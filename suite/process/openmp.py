@@ -1,8 +1,12 @@
-"""Limits how long OpenMP threads spin before they sleep; libgomp reads the setting when loaded, so it is set before PyTorch is imported.
+"""Limits how long OpenMP threads spin before they sleep; libgomp reads the setting when loaded, so
+it is set before PyTorch is imported.
 
-libgomp, which PyTorch's Linux wheels bundle, lets a waiting thread spin 300,000 times, some milliseconds, unless there are more threads
-than cores. While another program occupies a core, each of a network's many small kernels then waits for a thread that is not running,
-spinning on the core that this thread needs. A short spin covers the gap between two kernels, which is what spinning is for.
+libgomp, which PyTorch's Linux wheels bundle, lets a waiting thread spin 300,000 times, some
+milliseconds, unless there are more threads
+than cores. While another program occupies a core, each of a network's many small kernels then waits
+for a thread that is not running,
+spinning on the core that this thread needs. A short spin covers the gap between two kernels, which
+is what spinning is for.
 """
 
 from collections.abc import MutableMapping
@@ -10,7 +14,9 @@ from typing import Final
 
 SPINS: Final = "GOMP_SPINCOUNT"
 FEW_SPINS: Final = "3000"
-"""Some tens of microseconds. GNMT's training steps on two quiet cores: 0.96 of the usual rate, within its spread; 0.90 with 1,000 and 0.32 with none."""
+"""Some tens of microseconds. GNMT's training steps on two quiet cores: 0.96 of the usual rate,
+within its spread; 0.90 with 1,000 and 0.32 with none.
+"""
 USERS: Final = (SPINS, "OMP_WAIT_POLICY")
 """Variables by which a user overrides this."""
 

@@ -1,6 +1,8 @@
-"""Raises SIGINT, SIGTERM and SIGHUP as an exception in the main thread: no signal is lost, and a second one ends the process at once.
+"""Raises SIGINT, SIGTERM and SIGHUP as an exception in the main thread: no signal is lost, and a
+second one ends the process at once.
 
-The handler runs in the main thread, which may be busy in C code; a second thread sees every signal at once through
+The handler runs in the main thread, which may be busy in C code; a second thread sees every signal
+at once through
 the wake-up descriptor (signal.set_wakeup_fd) and ends the process if the main thread does not.
 """
 
@@ -22,7 +24,9 @@ from suite.errors import AbortedError
 
 ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SAME_S: Final = 0.25
-"""A signal this soon after the first is the same interrupt: `timeout` and terminals signal both a process and its group."""
+"""A signal this soon after the first is the same interrupt: `timeout` and terminals signal both a
+process and its group.
+"""
 SAME_LAUNCHED_S: Final = 5.0
 """The same among ranks: a launcher forwards the signals that it receives."""
 STEP_S: Final = 10.0
@@ -34,7 +38,9 @@ DEADLINE_S: Final = 45.0
 
 
 class Interrupted(BaseException):
-    """Ctrl-C. No Exception, as KeyboardInterrupt is none: what handles errors must not take a signal for one."""
+    """Ctrl-C. No Exception, as KeyboardInterrupt is none: what handles errors must not take a
+    signal for one.
+    """
 
     exit_code: ClassVar[int] = 130
 
@@ -82,13 +88,17 @@ class Signals:
         self._sender.close()
 
     def check(self) -> None:
-        """Raise the received signal again: a callback or a finalizer may have swallowed the handler's exception."""
+        """Raise the received signal again: a callback or a finalizer may have swallowed the
+        handler's exception.
+        """
         if self.received is not None:
             raise self.received
 
     @contextmanager
     def postponed(self) -> Iterator[None]:
-        """Let the block check `received` at safe points; inside it, the signal is raised only after STEP_S."""
+        """Let the block check `received` at safe points; inside it, the signal is raised only after
+        STEP_S.
+        """
         before, self._postponed = self._postponed, True
         try:
             yield
@@ -108,17 +118,25 @@ class Signals:
     def _handle(self, number: int, _: FrameType | None) -> None:
         if os.getpid() != self._owner:  # a forked loader worker: its parent ends it, by SIGTERM
             if number == signal.SIGTERM:
-                os._exit(0)  # torch's loader would report any other status in its parent, after podium's own message
+                os._exit(
+                    0
+                    # torch's loader would report any other status in its parent, after podium's own
+                    # message
+                )
             return
         first = self.received is None
         if self.received is None:
-            self.received = MEANING[signal.Signals(number)](f"interrupted by {signal.Signals(number).name}")
+            self.received = MEANING[signal.Signals(number)](
+                f"interrupted by {signal.Signals(number).name}"
+            )
         if self._overdue or (first and not self._postponed):
             self._overdue = False
             raise self.received
 
     def _unraisable(self, args: "sys.UnraisableHookArgs") -> None:
-        """Print no traceback where a callback or a finalizer swallows the handler's exception: `check` raises it again."""
+        """Print no traceback where a callback or a finalizer swallows the handler's exception:
+        `check` raises it again.
+        """
         if args.exc_value is None or args.exc_value is not self.received:
             self._hook_before(args)
 
@@ -128,22 +146,42 @@ class Signals:
             number, began = self._next(), time.monotonic()
             same_s = SAME_LAUNCHED_S if int(os.environ.get("WORLD_SIZE", "1")) > 1 else SAME_S
             self._wait(began, same_s, lambda: None)
-            self._wait(began, STEP_S, lambda: end(number, "interrupted again: ended at once; what was saved before is kept"))
+            self._wait(
+                began,
+                STEP_S,
+                lambda: end(
+                    number, "interrupted again: ended at once; what was saved before is kept"
+                ),
+            )
             if self._postponed:
                 self._overdue = True
                 _thread.interrupt_main(signal.Signals(number))
                 self._next()  # that signal is written to the descriptor too
-            self._wait(began, DEADLINE_S, lambda: end(number, "interrupted again: ended at once; what was saved before is kept"))
-            end(number, f"interrupted, and not at an end after {DEADLINE_S:.0f} s: ended as it stood; what was saved before is kept")
+            self._wait(
+                began,
+                DEADLINE_S,
+                lambda: end(
+                    number, "interrupted again: ended at once; what was saved before is kept"
+                ),
+            )
+            end(
+                number,
+                f"interrupted, and not at an end after {DEADLINE_S:.0f} s: ended as it stood; what"
+                " was saved before is kept",
+            )
 
     def _wait(self, began: float, until_s: float, again: Callable[[], None]) -> None:
-        """Wait until this many seconds after the first signal; call `again` on each further signal."""
+        """Wait until this many seconds after the first signal; call `again` on each further
+        signal.
+        """
         while (left := began + until_s - time.monotonic()) > 0:
             if select.select([self._seen], [], [], left)[0] and self._read() in ENDING:
                 again()
 
     def _next(self) -> int:
-        """Wait for a signal that ends the process; ignore others with handlers, such as a loader's SIGCHLD."""
+        """Wait for a signal that ends the process; ignore others with handlers, such as a loader's
+        SIGCHLD.
+        """
         while (number := self._read()) not in ENDING:
             pass
         return number
@@ -163,9 +201,11 @@ def end(number: int, sentence: str) -> NoReturn:
 
 
 def outlive(_: int = 0) -> None:
-    """Let a worker survive SIGTERM and SIGHUP for some seconds, so that a parent that received it too can finish its step and save.
+    """Let a worker survive SIGTERM and SIGHUP for some seconds, so that a parent that received it
+    too can finish its step and save.
 
-    If the whole process group is signalled, a dead worker would break the parent's loop before it reaches a point where it can save.
+    If the whole process group is signalled, a dead worker would break the parent's loop before it
+    reaches a point where it can save.
     """
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -180,7 +220,9 @@ def end_children() -> None:
 
 
 def leave(sentence: str, code: int) -> NoReturn:
-    """Say why, and leave without waiting for threads and loaders: another Ctrl-C there would be a traceback."""
+    """Say why, and leave without waiting for threads and loaders: another Ctrl-C there would be a
+    traceback.
+    """
     with suppress(OSError):
         print(f"podium: {sentence}", file=sys.stderr, flush=True)
     with suppress(OSError):
@@ -200,7 +242,8 @@ os.register_at_fork(after_in_child=forget_in_child)
 
 @contextmanager
 def raised() -> Iterator[Signals]:
-    """Raise signals inside the block, at its end at the latest; a nested block reuses the outer one.
+    """Raise signals inside the block, at its end at the latest; a nested block reuses the outer
+    one.
 
     Outside the main thread, where Python allows no handlers, nothing is ever received.
     """
@@ -219,7 +262,9 @@ def raised() -> Iterator[Signals]:
 
 @contextmanager
 def first_named(signals: Signals) -> Iterator[Signals]:
-    """Raise a received signal at the block's end, and instead of an error behind it, which it caused: a pipe, a child, an import, a collective."""
+    """Raise a received signal at the block's end, and instead of an error behind it, which it
+    caused: a pipe, a child, an import, a collective.
+    """
     try:
         yield signals
     except AbortedError:

@@ -1,6 +1,7 @@
 """Rounds as data: every number is in a TOML file, next to its source.
 
-A round is the union of the files `<round>.toml` in all packages of the entry-point group `podium.rounds`: the
+A round is the union of the files `<round>.toml` in all packages of the entry-point group
+`podium.rounds`: the
 round's own rules lie in `suite.rounds`, each workload's row lies in the workload's folder.
 """
 
@@ -53,7 +54,9 @@ class Setting:
     log: bool = False
     """A hyper-parameter, logged under this name and checked for constancy and legality."""
     free: str = ""
-    """Why the closed division leaves it to the user, with source; empty: each closed training row has a constraint on it."""
+    """Why the closed division leaves it to the user, with source; empty: each closed training row
+    has a constraint on it.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +71,9 @@ class TrainingRow:
     max_epochs: int
     evaluate_every_epochs: int = 1
     evaluation_epochs: tuple[int, ...] = ()
-    """Epochs of the evaluations, in order, if the rules name them; evaluate_every_epochs and evaluate_offset_epochs then do not apply."""
+    """Epochs of the evaluations, in order, if the rules name them; evaluate_every_epochs and
+    evaluate_offset_epochs then do not apply.
+    """
     evaluate_offset_epochs: tuple[int, ...] = (0,)
     """The first evaluation may come this many epochs later; MLPerf resnet: 0-3."""
     fewest_epochs: int = 1
@@ -76,24 +81,36 @@ class TrainingRow:
     precision: str = "fp32"
     settings: Mapping[str, HyperValue] = field(default_factory=dict)
     recipes: tuple[Mapping[str, HyperValue], ...] = ()
-    """Reference convergence points; the one for the run's global_batch_size fills in what the user did not set."""
+    """Reference convergence points; the one for the run's global_batch_size fills in what the user
+    did not set.
+    """
     constraints: tuple[Constraint, ...] = ()
     required: tuple[str, ...] = ()
     """Hyper-parameters that the log must contain."""
     train_samples: int | None = None
     """Size of the training set that the profile requires; None: any."""
     earlier_train_samples: tuple[int, ...] = ()
-    """Sizes of embedded training sets that earlier versions of podium generated; results on them are still accepted."""
+    """Sizes of embedded training sets that earlier versions of podium generated; results on them
+    are still accepted.
+    """
     corpus_samples: tuple[int, ...] = ()
-    """Fewest and most samples in the training set before filtering by length, if an unconstrained limit decides how many remain; empty: any number."""
+    """Fewest and most samples in the training set before filtering by length, if an unconstrained
+    limit decides how many remain; empty: any number.
+    """
     eval_samples: int | None = None
     """Size of the evaluation set."""
 
     def samples(self) -> Mapping[str, tuple[int, int]]:
-        """Return the fewest and most samples allowed for each data size, by its name in the log; sizes that the row leaves open are omitted."""
+        """Return the fewest and most samples allowed for each data size, by its name in the log;
+        sizes that the row leaves open are omitted.
+        """
         counts = {TRAIN_SAMPLES: self.train_samples, EVAL_SAMPLES: self.eval_samples}
         ranges = {key: (count, count) for key, count in counts.items() if count is not None}
-        return ranges | ({CORPUS_SAMPLES: (self.corpus_samples[0], self.corpus_samples[-1])} if self.corpus_samples else {})
+        return ranges | (
+            {CORPUS_SAMPLES: (self.corpus_samples[0], self.corpus_samples[-1])}
+            if self.corpus_samples
+            else {}
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +123,9 @@ class ScenarioRow:
     """Server's latency bound."""
     min_duration_ms: int
     min_queries: int
-    """For Offline, which sends one query with all samples, the number of samples: LoadGen reads min_query_count that way."""
+    """For Offline, which sends one query with all samples, the number of samples: LoadGen reads
+    min_query_count that way.
+    """
     samples_per_query: int = 1
     runs: int = 1
     house_rule: bool = False
@@ -134,15 +153,23 @@ class InferenceRow:
     accuracy_samples: int | None = None
     """Size of the accuracy set that the profile requires; None: any."""
     truth_sha256: str | None = None
-    """suite.files.layout.folder_sha256 of the embedded data's truth, which is the same for everybody; None: the truth is the user's."""
+    """suite.files.layout.folder_sha256 of the embedded data's truth, which is the same for
+    everybody; None: the truth is the user's.
+    """
     earlier_truth_sha256: tuple[str, ...] = ()
-    """Truths of embedded data that earlier versions of podium generated; results on them are still accepted."""
+    """Truths of embedded data that earlier versions of podium generated; results on them are still
+    accepted.
+    """
     threshold: Mapping[str, float] = field(default_factory=dict)
-    """Metric -> quality that a served result must reach in addition to the share of the reference accuracy."""
+    """Metric -> quality that a served result must reach in addition to the share of the reference
+    accuracy.
+    """
     scenarios: Mapping[Scenario, ScenarioRow] = field(default_factory=dict)
     settings: Mapping[str, HyperValue] = field(default_factory=dict)
     calibration: Mapping[str, CalibrationList] = field(default_factory=dict)
-    """Name -> list; a quantised system is calibrated with one of them. Empty: the round has none for this workload."""
+    """Name -> list; a quantised system is calibrated with one of them. Empty: the round has none
+    for this workload.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,30 +178,43 @@ class Benchmark:
 
     title: str
     training_name: str
-    """Folder and `submission_benchmark` of training results; MLPerf calls resnet50 `resnet` there."""
+    """Folder and `submission_benchmark` of training results; MLPerf calls resnet50 `resnet` there.
+    """
     inference_name: str
     metrics: Mapping[str, str]
-    """Metric -> its key in a structured eval_accuracy (BBOX, SEGM); empty text: eval_accuracy is a plain number."""
+    """Metric -> its key in a structured eval_accuracy (BBOX, SEGM); empty text: eval_accuracy is a
+    plain number.
+    """
     settings: Mapping[str, Setting]
     training: Mapping[Profile, TrainingRow]
     inference: Mapping[Profile, InferenceRow]
     served_metrics: tuple[str, ...] = ()
-    """Metrics of a served result and of the reference accuracy, if they differ from what training is evaluated by; empty: `metrics`."""
+    """Metrics of a served result and of the reference accuracy, if they differ from what training
+    is evaluated by; empty: `metrics`.
+    """
     reference_within: Mapping[str, float] = field(default_factory=dict)
-    """Metric -> largest difference between reference accuracy, last evaluation and a served fp32 result, all from the same weights and samples.
+    """Metric -> largest difference between reference accuracy, last evaluation and a served fp32
+    result, all from the same weights and samples.
 
-    Only for metrics that are the share of samples answered correctly in one forward pass; others depend on training's own settings.
+    Only for metrics that are the share of samples answered correctly in one forward pass; others
+    depend on training's own settings.
     """
     fastest_step_us: float | None = None
     """No device takes less time for an optimizer step; None: unknown."""
     lowest_loss: float | None = None
     """No loss of the workload is lower: a cross-entropy is never negative; None: unknown."""
     latency_budget_ms: float | None = None
-    """Latency within which vendors state throughput of such tasks; a bound for `podium peak` and `podium sweep`, never the round's. None: there is none."""
+    """Latency within which vendors state throughput of such tasks; a bound for `podium peak` and
+    `podium sweep`, never the round's. None: there is none.
+    """
     not_quantised: str = ""
-    """Why this workload is not served in a number format that needs calibration; empty: it may be, if a row has a list."""
+    """Why this workload is not served in a number format that needs calibration; empty: it may be,
+    if a row has a list.
+    """
     precision_settings: Mapping[str, HyperValue] = field(default_factory=dict)
-    """Settings that `podium precision` serves with, so that its table shows more than a result requires."""
+    """Settings that `podium precision` serves with, so that its table shows more than a result
+    requires.
+    """
     embedded: tuple[Profile, ...] = (Profile.SMOKE,)
     """Profiles with embedded data; the others need the user's data."""
     data: str = ""
@@ -190,10 +230,15 @@ class Benchmark:
         return self.served_metrics or tuple(self.metrics)
 
     def check_data(self, workload: str, profile: Profile, data: Path | None) -> None:
-        """Reject a profile that requires real data if none are given: a run on other data is not a run of that profile."""
+        """Reject a profile that requires real data if none are given: a run on other data is not a
+        run of that profile.
+        """
         if data is None and profile not in self.embedded:
             wanted = f", a folder with {self.data}" if self.data else ", the folder of its data set"
-            raise RequestError(f"{workload} in profile {profile} needs --data DIR{wanted}; embedded data exist for {listed(self.embedded)}")
+            raise RequestError(
+                f"{workload} in profile {profile} needs --data DIR{wanted}; embedded data exist for"
+                f" {listed(self.embedded)}"
+            )
 
 
 def listed(profiles: tuple[Profile, ...]) -> str:
@@ -211,7 +256,9 @@ class LoadGenRules:
     accuracy_share: float
     """0-1: share of reference_accuracy that every served result must reach."""
     sampled_answers: int
-    """Answers that a performance run logs (accuracy_log_sampling_target); 0 if the round forbids it."""
+    """Answers that a performance run logs (accuracy_log_sampling_target); 0 if the round forbids
+    it.
+    """
     ceiling_share: float
     """0-1: a result above this share of the host's harness ceiling is flagged."""
 

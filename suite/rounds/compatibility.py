@@ -1,4 +1,6 @@
-"""Which published rounds are comparable for a workload, from rounds/compatibility.toml; each row has its source."""
+"""Which published rounds are comparable for a workload, from rounds/compatibility.toml; each row
+has its source.
+"""
 
 import tomllib
 from collections.abc import Mapping
@@ -20,9 +22,14 @@ def table() -> Mapping[str, Mapping[str, Any]]:
 
 
 def workload_of(half: str, name: str) -> str:
-    """Return podium's name of a workload that a round calls differently; otherwise the name itself."""
+    """Return podium's name of a workload that a round calls differently; otherwise the name
+    itself.
+    """
     rows = table()[half].items()
-    return next((workload for workload, row in rows if fold(name) in {fold(each) for each in row["names"]}), name)
+    return next(
+        (workload for workload, row in rows if fold(name) in {fold(each) for each in row["names"]}),
+        name,
+    )
 
 
 def compatible(half: str, workload: str, one: str, other: str) -> bool:

@@ -1,4 +1,6 @@
-"""Closed-division constraints on a hyper-parameter, alone or relative to another one: learning rates that scale with the batch, steps from samples."""
+"""Closed-division constraints on a hyper-parameter, alone or relative to another one: learning
+rates that scale with the batch, steps from samples.
+"""
 
 import math
 from dataclasses import dataclass
@@ -7,12 +9,16 @@ from typing import Final, TypeAlias
 HyperValue: TypeAlias = bool | int | float | str | tuple[int | float, ...]
 """A hyper-parameter or setting, as in logs and TOML."""
 TOLERANCE: Final = 1e-6
-"""Relative tolerance of fractions: logs print floats with six digits or more. Whole numbers are exact."""
+"""Relative tolerance of fractions: logs print floats with six digits or more. Whole numbers are
+exact.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
-    """Value of a hyper-parameter as a function of another one; without any number, the two are equal."""
+    """Value of a hyper-parameter as a function of another one; without any number, the two are
+    equal.
+    """
 
     of: str
     """The other hyper-parameter."""
@@ -41,7 +47,9 @@ class Relation:
         return self.value is self.steps is self.rest_of is self.whole_batches is None
 
     def expected(self, other: float) -> float:
-        """Return the value for a given value of the other hyper-parameter, which must be above 0 if it is a divisor."""
+        """Return the value for a given value of the other hyper-parameter, which must be above 0 if
+        it is a divisor.
+        """
         if self.value is not None:
             return float(self.value * (other / self.at) ** self.power)
         if self.steps is not None:
@@ -54,7 +62,9 @@ class Relation:
         """Return whether a value matches a given value of the other hyper-parameter."""
         wanted = self.expected(other)
         counted = self.value is None and (self.rest_of is not None or float(wanted).is_integer())
-        return abs(value - wanted) <= max(self.within, (self.share + (0.0 if counted else TOLERANCE)) * abs(wanted))
+        return abs(value - wanted) <= max(
+            self.within, (self.share + (0.0 if counted else TOLERANCE)) * abs(wanted)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,12 +1,16 @@
-"""Reference convergence points (RCP): how long the reference trains to the target at a batch size, and the least that a set of runs may need.
+"""Reference convergence points (RCP): how long the reference trains to the target at a batch size,
+and the least that a set of runs may need.
 
-A point's mean drops as many runs at each end as a set's mean does. The smallest mean allowed for a set is that of a one-sided t test
+A point's mean drops as many runs at each end as a set's mean does. The smallest mean allowed for a
+set is that of a one-sided t test
 with significance 0.05, assuming the point's standard deviation s for both samples:
 
     least = mean - t(0.95, n1 + n2 - 2) * s * sqrt(1/n1 + 1/n2)
 
-with n1 runs in the point's mean and n2 = runs of a set - 2. Between two points values are interpolated, and n1 = 2 x runs of a set. Points
-that are slower than an interpolation of their neighbours are pruned. Source: mlcommons/logging, mlperf_logging/rcp_checker/rcp_checker.py,
+with n1 runs in the point's mean and n2 = runs of a set - 2. Between two points values are
+interpolated, and n1 = 2 x runs of a set. Points
+that are slower than an interpolation of their neighbours are pruned. Source: mlcommons/logging,
+mlperf_logging/rcp_checker/rcp_checker.py,
 which searches for the same value step by step; training_rules.adoc, Reference Convergence Points.
 """
 
@@ -26,7 +30,9 @@ FOLDER: Final = files("suite.rounds").joinpath("convergence")
 SIGNIFICANCE: Final = 0.05
 """Source: rcp_checker.py, alpha."""
 EARLIER_SAMPLES: Final = {"llama31_405b": 46_080}
-"""How far below the least mean a set may be, from v5.0 on. Source: rcp_checker.py, _eval_submission_record: one evaluation interval."""
+"""How far below the least mean a set may be, from v5.0 on. Source: rcp_checker.py,
+_eval_submission_record: one evaluation interval.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,19 +66,33 @@ class Reference:
     """How far below the least mean a set may be."""
 
     def at(self, batch: float) -> Point | None:
-        """Return the point for a batch size, interpolated if necessary; None outside all of them."""
+        """Return the point for a batch size, interpolated if necessary; None outside all of
+        them.
+        """
         exact = next((point for point in self.points if point.batch == batch), None)
         below = [point for point in self.points if point.batch < batch]
         beyond = [point for point in self.points if point.batch > batch]
-        return exact or (between(below[-1], beyond[0], batch, self.runs) if below and beyond else None)
+        return exact or (
+            between(below[-1], beyond[0], batch, self.runs) if below and beyond else None
+        )
 
 
 def between(low: Point, high: Point, batch: float, runs: int) -> Point:
     """Interpolate between two points."""
     share = (batch - low.batch) / (high.batch - low.batch)
-    mean, deviation = low.mean + share * (high.mean - low.mean), low.deviation + share * (high.deviation - low.deviation)
+    mean, deviation = (
+        low.mean + share * (high.mean - low.mean),
+        low.deviation + share * (high.deviation - low.deviation),
+    )
     name = f"between {low.name} and {high.name}"
-    return Point(name=name, batch=int(batch), mean=mean, deviation=deviation, runs=2 * runs, least=least_mean(mean, deviation, 2 * runs, runs))
+    return Point(
+        name=name,
+        batch=int(batch),
+        mean=mean,
+        deviation=deviation,
+        runs=2 * runs,
+        least=least_mean(mean, deviation, 2 * runs, runs),
+    )
 
 
 def least_mean(mean: float, deviation: float, reference_runs: int, runs: int) -> float:
@@ -80,7 +100,13 @@ def least_mean(mean: float, deviation: float, reference_runs: int, runs: int) ->
     own = runs - 2
     if deviation == 0 or reference_runs + own <= 2 or own < 1:
         return mean
-    return max(0.0, mean - quantile(1 - SIGNIFICANCE, reference_runs + own - 2) * deviation * math.sqrt(1 / reference_runs + 1 / own))
+    return max(
+        0.0,
+        mean
+        - quantile(1 - SIGNIFICANCE, reference_runs + own - 2)
+        * deviation
+        * math.sqrt(1 / reference_runs + 1 / own),
+    )
 
 
 def trimmed(values: Iterable[float], ends: int) -> Sequence[float]:
@@ -89,18 +115,33 @@ def trimmed(values: Iterable[float], ends: int) -> Sequence[float]:
 
 
 @cache
-def reference(round_name: str, benchmark: str, runs: int, ends: int, without_ends: bool) -> Reference | None:
+def reference(
+    round_name: str, benchmark: str, runs: int, ends: int, without_ends: bool
+) -> Reference | None:
     """Read and prune the reference points of a benchmark in a round; None if it has none."""
     try:
         tables = tomllib.loads(FOLDER.joinpath(f"{benchmark}.toml").read_text("utf-8"))["point"]
     except FileNotFoundError:
         return None
-    found = sorted((made(table, runs, ends, without_ends) for table in tables if round_name in table["rounds"]), key=lambda point: point.batch)
+    found = sorted(
+        (
+            made(table, runs, ends, without_ends)
+            for table in tables
+            if round_name in table["rounds"]
+        ),
+        key=lambda point: point.batch,
+    )
     earlier = EARLIER_SAMPLES.get(benchmark, 0)
-    return Reference(points=pruned(found, runs), runs=runs, ends=ends, earlier=earlier) if found else None
+    return (
+        Reference(points=pruned(found, runs), runs=runs, ends=ends, earlier=earlier)
+        if found
+        else None
+    )
 
 
-def reference_of(round: PublishedTraining, benchmark: str, row: PublishedBenchmark) -> Reference | None:
+def reference_of(
+    round: PublishedTraining, benchmark: str, row: PublishedBenchmark
+) -> Reference | None:
     """Return the reference points for a benchmark's sets in a round."""
     own = row.drop_each_end
     ends = round.rules.drop_each_end if own is None else own
@@ -114,7 +155,15 @@ def made(table: dict[str, object], runs: int, ends: int, without_ends: bool) -> 
     mean, deviation = fmean(kept), pstdev(kept if without_ends else converged)
     least = least_mean(mean, deviation, len(kept), runs)
     precision = str(table.get("precision", ""))
-    return Point(name=str(table["name"]), batch=int(str(table["batch"])), mean=mean, deviation=deviation, runs=len(kept), least=least, precision=precision)
+    return Point(
+        name=str(table["name"]),
+        batch=int(str(table["batch"])),
+        mean=mean,
+        deviation=deviation,
+        runs=len(kept),
+        least=least,
+        precision=precision,
+    )
 
 
 def iterable(value: object) -> Iterable[object]:
@@ -123,15 +172,20 @@ def iterable(value: object) -> Iterable[object]:
 
 
 def pruned(points: Sequence[Point], runs: int) -> tuple[Point, ...]:
-    """Drop points that are slower than a smaller batch's point, or slower than an interpolation of their neighbours.
+    """Drop points that are slower than a smaller batch's point, or slower than an interpolation of
+    their neighbours.
 
-    Source: rcp_checker.py, _prune_rcps: nothing below the batch of the fastest point; then one pass, a step back after each removal.
+    Source: rcp_checker.py, _prune_rcps: nothing below the batch of the fastest point; then one
+    pass, a step back after each removal.
     """
     fastest = min(points, key=lambda point: point.mean)
     kept = [point for point in points if point.batch >= fastest.batch]
     index = 1
     while index < len(kept) - 1:
-        if kept[index].mean > between(kept[index - 1], kept[index + 1], kept[index].batch, runs).mean:
+        if (
+            kept[index].mean
+            > between(kept[index - 1], kept[index + 1], kept[index].batch, runs).mean
+        ):
             del kept[index]
             index -= 1
         index += 1

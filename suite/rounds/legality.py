@@ -1,4 +1,6 @@
-"""Checks hyper-parameters against a round's closed division; pure functions, used before the run and by the judge."""
+"""Checks hyper-parameters against a round's closed division; pure functions, used before the run
+and by the judge.
+"""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,23 +33,39 @@ def judge(constraints: Iterable[Constraint], values: Mapping[str, HyperValue]) -
             continue
         for required in demands(constraint, value):
             yield Breach(key=constraint.key, found=value, required=required)
-        for required in relations(constraint, value, values) if constraint.at_most_key or constraint.grid or constraint.relation else ():
+        for required in (
+            relations(constraint, value, values)
+            if constraint.at_most_key or constraint.grid or constraint.relation
+            else ()
+        ):
             yield Breach(key=constraint.key, found=value, required=required)
 
 
-def judge_served(round: Round, workload: str, profile: Profile, values: Mapping[str, HyperValue]) -> Iterator[Breach]:
-    """Yield settings of a served system that are neither free, nor the row's own, nor among those that the closed division allows in training."""
+def judge_served(
+    round: Round, workload: str, profile: Profile, values: Mapping[str, HyperValue]
+) -> Iterator[Breach]:
+    """Yield settings of a served system that are neither free, nor the row's own, nor among those
+    that the closed division allows in training.
+    """
     row = round.benchmark(workload)
     training, own = row.training.get(profile), settle(round, workload, profile, {}, serving=True)
     for key, setting in catalogue(round, row).items():
         value, wanted = values.get(key), own.get(key)
         if setting.free or value is wanted or same(value, wanted):
             continue
-        about = [constraint for constraint in (training.constraints if training else ()) if constraint.key == key]
+        about = [
+            constraint
+            for constraint in (training.constraints if training else ())
+            if constraint.key == key
+        ]
         if about and value is not None:
             yield from judge(about, values)
         else:
-            yield Breach(key=key, found="missing" if value is None else value, required="unset" if wanted is None else f"{wanted}")
+            yield Breach(
+                key=key,
+                found="missing" if value is None else value,
+                required="unset" if wanted is None else f"{wanted}",
+            )
 
 
 def applies(constraint: Constraint, values: Mapping[str, HyperValue]) -> bool:
@@ -57,7 +75,9 @@ def applies(constraint: Constraint, values: Mapping[str, HyperValue]) -> bool:
     value = values.get(constraint.when_key)
     if constraint.when_one_of and value not in constraint.when_one_of:
         return False
-    if constraint.when_from is not None and not (is_number(value) and value >= constraint.when_from):
+    if constraint.when_from is not None and not (
+        is_number(value) and value >= constraint.when_from
+    ):
         return False
     return constraint.when_below is None or (is_number(value) and value < constraint.when_below)
 
@@ -71,7 +91,14 @@ def demands(constraint: Constraint, value: HyperValue) -> Iterator[str]:
         yield f"one of {', '.join(map(str, constraint.one_of))}"
     if any(same(folded, choice) for choice in constraint.none_of):
         yield f"anything but {' or '.join(repr(choice) for choice in constraint.none_of)}"
-    free = constraint.minimum is constraint.above is constraint.below is constraint.multiple_of is constraint.power_of_two_times is None
+    free = (
+        constraint.minimum
+        is constraint.above
+        is constraint.below
+        is constraint.multiple_of
+        is constraint.power_of_two_times
+        is None
+    )
     free = free and constraint.multiple_or_share_of is None
     if constraint.integer or not free:
         yield from numeric_demands(constraint, value)
@@ -95,12 +122,18 @@ def numeric_demands(constraint: Constraint, value: HyperValue) -> Iterator[str]:
     unit = constraint.multiple_or_share_of
     if unit is not None and not (value > 0 and (whole(value / unit) or whole(unit / value))):
         yield f"a multiple of {unit:g}, or {unit:g} divided by a whole number"
-    if constraint.power_of_two_times is not None and not power(value / constraint.power_of_two_times):
+    if constraint.power_of_two_times is not None and not power(
+        value / constraint.power_of_two_times
+    ):
         yield f"{constraint.power_of_two_times:g} times a power of two"
 
 
-def relations(constraint: Constraint, value: HyperValue, values: Mapping[str, HyperValue]) -> Iterator[str]:
-    """Yield each violated condition that involves other hyper-parameters, or the entries of a list."""
+def relations(
+    constraint: Constraint, value: HyperValue, values: Mapping[str, HyperValue]
+) -> Iterator[str]:
+    """Yield each violated condition that involves other hyper-parameters, or the entries of a
+    list.
+    """
     other = values.get(constraint.at_most_key) if constraint.at_most_key else None
     if is_number(other) and is_number(value) and value > other:
         yield f"at most {constraint.at_most_key}, {other:g}"
@@ -112,30 +145,50 @@ def relations(constraint: Constraint, value: HyperValue, values: Mapping[str, Hy
             yield f"{', '.join(f'{point:g}' for point in points)}, all times one 1 + k/10"
 
 
-def followed(constraint: Constraint, value: HyperValue, values: Mapping[str, HyperValue]) -> Iterator[str]:
-    """Yield the expected value if it is a function of another hyper-parameter, which must be a positive number if it is set."""
+def followed(
+    constraint: Constraint, value: HyperValue, values: Mapping[str, HyperValue]
+) -> Iterator[str]:
+    """Yield the expected value if it is a function of another hyper-parameter, which must be a
+    positive number if it is set.
+    """
     relation = constraint.relation
     other = values.get(relation.of) if relation else None
     if relation is None or other is None or (relation.equal and value == other):
         return
     if not is_number(other) or other < 0 or (other < SMALLEST and relation.rest_of is None):
-        yield f"a value that follows from {relation.of}, which must be a number {'from' if relation.rest_of is not None else 'above'} 0, not {other!r}"
+        yield (
+            f"a value that follows from {relation.of}, which must be a number"
+            f" {'from' if relation.rest_of is not None else 'above'} 0, not {other!r}"
+        )
         return
     if not is_number(value) or not relation.holds(value, other):
-        yield f"{relation.expected(other):.10g}, with {relation.of} {other:g}{f', up to {relation.share:.0%} more or less' if relation.share else ''}"
+        yield (
+            f"{relation.expected(other):.10g}, with {relation.of}"
+            f" {other:g}{f', up to {relation.share:.0%} more or less' if relation.share else ''}"
+        )
 
 
 def on_grid(value: HyperValue, points: Sequence[float], slack: float) -> bool:
-    """Return whether a list equals these points x (1 + k / 10) for one integer k, each within a slack of less than one."""
-    if not isinstance(value, list | tuple) or len(value) != len(points) or not all(map(is_number, value)):
+    """Return whether a list equals these points x (1 + k / 10) for one integer k, each within a
+    slack of less than one.
+    """
+    if (
+        not isinstance(value, list | tuple)
+        or len(value) != len(points)
+        or not all(map(is_number, value))
+    ):
         return False
     k = round((value[0] / points[0] - 1) * 10)
     near = (abs(each - point * (1 + k / 10)) for each, point in zip(value, points, strict=True))
-    return k > -10 and all(gap < max(slack, TOLERANCE * point) for gap, point in zip(near, points, strict=True))
+    return k > -10 and all(
+        gap < max(slack, TOLERANCE * point) for gap, point in zip(near, points, strict=True)
+    )
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Return whether a value is a number safe for arithmetic: no bool, no text, no NaN, no integer of arbitrary length."""
+    """Return whether a value is a number safe for arithmetic: no bool, no text, no NaN, no integer
+    of arbitrary length.
+    """
     return type(value) in (int, float) and -LARGEST < value < LARGEST  # type: ignore[operator]
 
 

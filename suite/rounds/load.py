@@ -1,6 +1,7 @@
 """Parses TOML into a `Round`: strips sources and validates values against the dataclasses.
 
-In the TOML a value is written as `{ value = 0.759, source = "..." }`, or plainly in a table that has a `source` of its own.
+In the TOML a value is written as `{ value = 0.759, source = "..." }`, or plainly in a table that
+has a `source` of its own.
 """
 
 import tomllib
@@ -12,7 +13,15 @@ from types import UnionType
 from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
 
 from suite.errors import RequestError
-from suite.rounds import Benchmark, LoadGenRules, NoiseRules, Round, RoundKind, Setting, TrainingRules
+from suite.rounds import (
+    Benchmark,
+    LoadGenRules,
+    NoiseRules,
+    Round,
+    RoundKind,
+    Setting,
+    TrainingRules,
+)
 
 ROUND_TABLES = frozenset({"round", "loadgen", "training", "settings", "noise"})
 KEPT: Final = 8
@@ -26,9 +35,15 @@ def load(name: str, texts: Iterable[str]) -> Round:
 
 @lru_cache(maxsize=KEPT)
 def built(name: str, texts: tuple[str, ...]) -> Round:
-    """Build a round, cached: a file of another package is tried with the others before they are loaded."""
+    """Build a round, cached: a file of another package is tried with the others before they are
+    loaded.
+    """
     merged, sources = merge(name, texts)
-    rows = build(Mapping[str, Benchmark], {key: table for key, table in merged.items() if key not in ROUND_TABLES}, "")
+    rows = build(
+        Mapping[str, Benchmark],
+        {key: table for key, table in merged.items() if key not in ROUND_TABLES},
+        "",
+    )
     return Round(
         name=name,
         title=merged["round"]["title"],
@@ -47,7 +62,9 @@ def check(name: str, texts: Sequence[str]) -> None:
 
 
 def merge(name: str, texts: Iterable[str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the tables of a round's files without their sources, and the sources by dotted path."""
+    """Return the tables of a round's files without their sources, and the sources by dotted
+    path.
+    """
     merged, sources = merged_texts(name, tuple(texts))
     return {**merged}, {**sources}  # published rounds add their rows
 
@@ -89,17 +106,25 @@ def plain(node: Any, path: str, sources: dict[str, str]) -> Any:
         sources[path] = node["source"]
     if node.keys() == {"value", "source"}:
         return plain(node["value"], path, sources)
-    return {key: plain(entry, f"{path}.{key}", sources) for key, entry in node.items() if key != "source"}
+    return {
+        key: plain(entry, f"{path}.{key}", sources)
+        for key, entry in node.items()
+        if key != "source"
+    }
 
 
 def build(kind: Any, value: Any, path: str) -> Any:
-    """Build an instance of a type hint from plain TOML values; RequestError if they do not match it."""
+    """Build an instance of a type hint from plain TOML values; RequestError if they do not match
+    it.
+    """
     return builder_of(kind)(kind, value, path)
 
 
 @cache
 def builder_of(kind: Any) -> Callable[[Any, Any, str], Any]:
-    """Return the function that builds instances of a type hint, cached: a round has thousands of values and a dozen hints."""
+    """Return the function that builds instances of a type hint, cached: a round has thousands of
+    values and a dozen hints.
+    """
     origin = get_origin(kind)
     if origin in (Union, UnionType):
         return build_union
@@ -126,16 +151,33 @@ class Keys:
 @cache
 def keys_of(kind: Any) -> Keys:
     """Return a dataclass's fields, their types, and which have no default."""
-    needed = frozenset(e.name for e in fields(kind) if e.default is MISSING and e.default_factory is MISSING)
-    return Keys(hints=get_type_hints(kind), known=frozenset(entry.name for entry in fields(kind)), needed=needed)
+    needed = frozenset(
+        e.name for e in fields(kind) if e.default is MISSING and e.default_factory is MISSING
+    )
+    return Keys(
+        hints=get_type_hints(kind),
+        known=frozenset(entry.name for entry in fields(kind)),
+        needed=needed,
+    )
 
 
 def build_record(kind: Any, value: Any, path: str) -> Any:
-    """Build a dataclass; unknown and missing keys are errors, reported together with those below."""
+    """Build a dataclass; unknown and missing keys are errors, reported together with those
+    below.
+    """
     table, keys = expect(dict, value, path), keys_of(kind)
     odd = sorted((table.keys() - keys.known) | (keys.needed - table.keys()))
-    wrong = [f"{path}: '{name}' is {'missing' if name in keys.needed else 'not a key here'}" for name in odd]
-    return kind(**build_entries({key: (keys.hints[key], entry) for key, entry in table.items() if key in keys.known}, path, wrong))
+    wrong = [
+        f"{path}: '{name}' is {'missing' if name in keys.needed else 'not a key here'}"
+        for name in odd
+    ]
+    return kind(
+        **build_entries(
+            {key: (keys.hints[key], entry) for key, entry in table.items() if key in keys.known},
+            path,
+            wrong,
+        )
+    )
 
 
 def build_tuple(kind: Any, value: Any, path: str) -> tuple[Any, ...]:
@@ -156,8 +198,12 @@ def build_mapping(kind: Any, value: Any, path: str) -> Any:
     return {build(key_kind, key, path): entry for key, entry in entries.items()}
 
 
-def build_entries(typed: Mapping[str, tuple[Any, Any]], path: str, wrong: list[str]) -> dict[str, Any]:
-    """Build the entries of a table; RequestError names everything wrong with it, including earlier findings."""
+def build_entries(
+    typed: Mapping[str, tuple[Any, Any]], path: str, wrong: list[str]
+) -> dict[str, Any]:
+    """Build the entries of a table; RequestError names everything wrong with it, including earlier
+    findings.
+    """
     made: dict[str, Any] = {}
     for key, (kind, entry) in typed.items():
         try:

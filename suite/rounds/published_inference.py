@@ -8,7 +8,9 @@ from typing import Any, Final
 from suite.loadgen.scenario import Scenario
 from suite.rounds.load import build
 
-PUBLISHED_TABLES: Final = frozenset({"round", "loadgen", "minimums", "scenarios", "filing", "audit", "mapping"})
+PUBLISHED_TABLES: Final = frozenset(
+    {"round", "loadgen", "minimums", "scenarios", "filing", "audit", "mapping"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,13 +18,17 @@ class ServedRules:
     """LoadGen settings required of every run in the round."""
 
     inferred: tuple[Scenario, ...] = ()
-    """Scenarios whose edge results may be inferred from SingleStream's logs, which are filed in their place."""
+    """Scenarios whose edge results may be inferred from SingleStream's logs, which are filed in
+    their place.
+    """
 
     qsl_rng_seed: int
     sample_index_rng_seed: int
     schedule_rng_seed: int
     accepted_errors: tuple[str, ...]
-    """Names in suite/loadgen/loadgen_errors.py of errors that are accepted in addition to the harmless ones."""
+    """Names in suite/loadgen/loadgen_errors.py of errors that are accepted in addition to the
+    harmless ones.
+    """
     versions: tuple[str, ...]
     """LoadGen's version numbers; empty: any."""
     revisions: Mapping[str, tuple[str, ...]]
@@ -40,10 +46,14 @@ class ServedMinimums:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedScenario:
-    """Rules of a scenario, for one benchmark or for all; a benchmark inherits what it does not set."""
+    """Rules of a scenario, for one benchmark or for all; a benchmark inherits what it does not
+    set.
+    """
 
     percentile: float
-    """0-100: share of the latencies that must meet the bound, or percentile of the latency that is the result."""
+    """0-100: share of the latencies that must meet the bound, or percentile of the latency that is
+    the result.
+    """
     min_queries: int
     bound_ns: int | None = None
     """Server: bound of a query's latency. MultiStream: time between two queries."""
@@ -62,7 +72,9 @@ class ServedBenchmark:
     metric: str
     """accuracy, mAP, BLEU, F1, AUC, WER or DICE, as in the reference's accuracy script."""
     reference: float
-    """Quality of the reference model in fp32, in the unit of accuracy.txt (percent, BLEU, or a mean)."""
+    """Quality of the reference model in fp32, in the unit of accuracy.txt (percent, BLEU, or a
+    mean).
+    """
     share: float
     """0-1: share of the reference that a closed result must reach."""
     accuracy_samples: tuple[int, ...]
@@ -102,7 +114,9 @@ class Filing:
     code_optional: bool = False
     """A benchmark without code gets a note but counts."""
     truncated_accuracy_bytes: int | None = None
-    """Size to which accuracy logs are truncated before filing, with the full log's hash in accuracy.txt; None: filed whole."""
+    """Size to which accuracy logs are truncated before filing, with the full log's hash in
+    accuracy.txt; None: filed whole.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +137,9 @@ class ModelMapping:
 
     def benchmark(self, name: str) -> str | None:
         """Return the benchmark of a model; None if nothing matches."""
-        return self.names.get(name) or next((benchmark for part, benchmark in self.parts.items() if part in name), None)
+        return self.names.get(name) or next(
+            (benchmark for part, benchmark in self.parts.items() if part in name), None
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,13 +160,22 @@ class PublishedInference:
     """Dotted path of a value in the TOML -> its source."""
 
     def benchmark_of(self, folder: str, division: str | None) -> str | None:
-        """Return the benchmark of a model's folder; models of the open division may have any name. None if there is none."""
+        """Return the benchmark of a model's folder; models of the open division may have any name.
+        None if there is none.
+        """
         name = folder.casefold()
         known = name if name in self.benchmarks else self.mapping.benchmark(name)
         if known or division == "closed":
             return known
         exact = next((key for key, row in self.benchmarks.items() if name in row.names), None)
-        return exact or next((key for key, row in self.benchmarks.items() if any(name.startswith(other) for other in (key, *row.names))), None)
+        return exact or next(
+            (
+                key
+                for key, row in self.benchmarks.items()
+                if any(name.startswith(other) for other in (key, *row.names))
+            ),
+            None,
+        )
 
     def rule(self, benchmark: str | None, scenario: Scenario) -> ServedScenario | None:
         """Return the rules of a scenario; None if the benchmark does not have it."""
@@ -164,8 +189,12 @@ class PublishedInference:
         return self.sources.get(path, f"round {self.name}")
 
 
-def from_tables(name: str, tables: Mapping[str, Any], sources: Mapping[str, str]) -> PublishedInference:
-    """Validate a round's tables, sources removed; RequestError names the path of an invalid value."""
+def from_tables(
+    name: str, tables: Mapping[str, Any], sources: Mapping[str, str]
+) -> PublishedInference:
+    """Validate a round's tables, sources removed; RequestError names the path of an invalid
+    value.
+    """
     return PublishedInference(
         name=name,
         title=tables["round"]["title"],
@@ -175,6 +204,10 @@ def from_tables(name: str, tables: Mapping[str, Any], sources: Mapping[str, str]
         filing=build(Filing, tables["filing"], "filing"),
         audit=build(Mapping[str, AuditTest], tables["audit"], "audit"),
         mapping=build(ModelMapping, tables.get("mapping", {}), "mapping"),
-        benchmarks={key: build(ServedBenchmark, table, key) for key, table in tables.items() if key not in PUBLISHED_TABLES},
+        benchmarks={
+            key: build(ServedBenchmark, table, key)
+            for key, table in tables.items()
+            if key not in PUBLISHED_TABLES
+        },
         sources=sources,
     )

@@ -48,13 +48,21 @@ class PublishedRules:
     deviation_without_ends: bool = False
     """The standard deviation of a reference convergence point drops the same runs as its mean."""
     system_fields: tuple[str, ...] = ()
-    """Fields that a system description must have beside its names; empty: the few that each round asks for."""
+    """Fields that a system description must have beside its names; empty: the few that each round
+    asks for.
+    """
     system_statuses: tuple[str, ...] = ()
-    """The only texts that a description's status may be; empty: any that has one of the usual words in it."""
+    """The only texts that a description's status may be; empty: any that has one of the usual words
+    in it.
+    """
     system_checked: bool = False
-    """A description without these fields and texts was refused; before, few descriptions are at hand that could tell."""
+    """A description without these fields and texts was refused; before, few descriptions are at
+    hand that could tell.
+    """
     loose: bool = False
-    """Logs may begin blocks ahead and count them from 0, mark only the begin of epochs, and give two results for the first epoch."""
+    """Logs may begin blocks ahead and count them from 0, mark only the begin of epochs, and give
+    two results for the first epoch.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +85,9 @@ class Target:
 
     metrics: Mapping[str, float]
     above: Mapping[str, float] = field(default_factory=dict)
-    """Metric -> a value that no evaluation counts at or below: of a loss a bound that is not believed, of others a target that must be passed."""
+    """Metric -> a value that no evaluation counts at or below: of a loss a bound that is not
+    believed, of others a target that must be passed.
+    """
     batch_from: int = 0
     """Applies from this global batch size up; the last match counts."""
 
@@ -103,7 +113,9 @@ class FirstEvaluation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsualInterval:
-    """Distance between two evaluations, in the unit of the benchmark's progress, of benchmarks whose rules make it a share of the whole."""
+    """Distance between two evaluations, in the unit of the benchmark's progress, of benchmarks
+    whose rules make it a share of the whole.
+    """
 
     epochs: float = 0.0
     """This many epochs, or if 0 ..."""
@@ -116,7 +128,9 @@ class UsualInterval:
 
     def at(self, batch: float) -> float:
         """Return the distance at a batch size."""
-        return self.epochs or self.whole * math.floor((self.samples + self.per_batch * batch) / self.whole)
+        return self.epochs or self.whole * math.floor(
+            (self.samples + self.per_batch * batch) / self.whole
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,12 +154,14 @@ class PublishedBenchmark:
     names: tuple[str, ...]
     """Names in folders and submission_benchmark; the first is used for results."""
     metrics: Mapping[str, str]
-    """Metric -> its key in a structured eval_accuracy; empty text: eval_accuracy is a plain number."""
+    """Metric -> its key in a structured eval_accuracy; empty text: eval_accuracy is a plain number.
+    """
     targets: tuple[Target, ...]
     lower_is_better: tuple[str, ...] = ()
     """Metrics that are errors or losses, from 0 on."""
     joined: bool = False
-    """Each metric of an evaluation has its own record, with its name in the metadata as `metric`."""
+    """Each metric of an evaluation has its own record, with its name in the metadata as `metric`.
+    """
     evaluated_later: bool = False
     """Checkpoints are evaluated after the run; the first that reaches the target counts."""
     progress: tuple[str, ...] = ()
@@ -154,7 +170,9 @@ class PublishedBenchmark:
     """Samples between two evaluations, rounded up to whole batches."""
     first_evaluation: FirstEvaluation | None = None
     usual_interval: UsualInterval | None = None
-    """Distance between two evaluations that the rules give as a share or formula, and accepted logs exceed a little."""
+    """Distance between two evaluations that the rules give as a share or formula, and accepted logs
+    exceed a little.
+    """
     skipped: Skipped | None = None
     """Evaluations that the rules let pass before the first."""
     loose_clock: bool = False
@@ -170,7 +188,8 @@ class PublishedBenchmark:
     runs: int
     """Runs per set."""
     evaluate_every_epochs: int | None = None
-    """Epochs between two evaluations, at most; None if the rules name epochs, or use another unit."""
+    """Epochs between two evaluations, at most; None if the rules name epochs, or use another unit.
+    """
     evaluation_epochs: tuple[float, ...] = ()
     """Epochs of the evaluations, if the rules name them."""
     evaluation_slack_epochs: float = 0.0
@@ -180,9 +199,13 @@ class PublishedBenchmark:
     data_set: bool = True
     """False if the run generates its own data."""
     sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Event of a data set's size -> allowed numbers of samples; empty if the rules do not fix the number."""
+    """Event of a data set's size -> allowed numbers of samples; empty if the rules do not fix the
+    number.
+    """
     result_event: str | None = None
-    """Event whose metadata holds the result as a timestamp in seconds after run_start, if the result is not run_stop's."""
+    """Event whose metadata holds the result as a timestamp in seconds after run_start, if the
+    result is not run_stop's.
+    """
     required: tuple[str, ...] = ()
     """Hyper-parameters that a closed log must contain."""
     required_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -224,19 +247,25 @@ class PublishedTraining:
     """Dotted path of a value in the TOML -> its source."""
 
     def benchmark(self, name: str | None) -> str | None:
-        """Return the canonical name of a benchmark, ignoring case and punctuation; None if the round does not have it."""
+        """Return the canonical name of a benchmark, ignoring case and punctuation; None if the
+        round does not have it.
+        """
         if name in self.benchmarks:
             return name
         folded = "".join(letter for letter in (name or "").casefold() if letter.isalnum())
         return next((key for key, row in self.benchmarks.items() if folded in row.names), None)
 
     def closed_constraints(self, workload: str) -> tuple[Constraint, ...] | None:
-        """Return the closed division's constraints on a benchmark's hyper-parameters; None if the round does not have it."""
+        """Return the closed division's constraints on a benchmark's hyper-parameters; None if the
+        round does not have it.
+        """
         known = self.benchmark(workload)
         return self.benchmarks[known].constraints if known else None
 
     def closed_required(self, workload: str, optimizer: object = None) -> tuple[str, ...]:
-        """Return the hyper-parameters that a closed log of a benchmark must contain, including those of its optimizer."""
+        """Return the hyper-parameters that a closed log of a benchmark must contain, including
+        those of its optimizer.
+        """
         known = self.benchmark(workload)
         if known is None:
             return ()
@@ -250,9 +279,17 @@ class PublishedTraining:
         return self.sources.get(path, f"round {self.name}")
 
 
-def from_tables(name: str, tables: Mapping[str, Any], sources: Mapping[str, str]) -> PublishedTraining:
-    """Validate a round's tables, sources removed; RequestError names the path of an invalid value."""
-    benchmarks = {key: build(PublishedBenchmark, table, key) for key, table in tables.items() if key not in PUBLISHED_TABLES}
+def from_tables(
+    name: str, tables: Mapping[str, Any], sources: Mapping[str, str]
+) -> PublishedTraining:
+    """Validate a round's tables, sources removed; RequestError names the path of an invalid
+    value.
+    """
+    benchmarks = {
+        key: build(PublishedBenchmark, table, key)
+        for key, table in tables.items()
+        if key not in PUBLISHED_TABLES
+    }
     return PublishedTraining(
         name=name,
         title=tables["round"]["title"],
@@ -260,7 +297,11 @@ def from_tables(name: str, tables: Mapping[str, Any], sources: Mapping[str, str]
         rules=build(PublishedRules, tables["training"], "training"),
         events=build(Presence, tables["events"], "events"),
         benchmarks=benchmarks,
-        disclosure=build(Disclosure, tables["disclosure"], "disclosure") if "disclosure" in tables else None,
+        disclosure=(
+            build(Disclosure, tables["disclosure"], "disclosure")
+            if "disclosure" in tables
+            else None
+        ),
         hyperparameters=frozenset(name for row in benchmarks.values() for name in names_in(row)),
         sources=sources,
     )

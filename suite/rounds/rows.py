@@ -1,9 +1,11 @@
-"""Rows of published rounds: one file per benchmark, `rows/<benchmark>.toml`; each of its rows lists the rounds in which it applies.
+"""Rows of published rounds: one file per benchmark, `rows/<benchmark>.toml`; each of its rows lists
+the rounds in which it applies.
 
     [[training]]
     rounds = ["training-v2.0", "training-v2.1"]
     ...
-    [[training.only]]                  # exceptions: they replace what the row says, in some of its rounds
+    [[training.only]]                  # exceptions: they replace what the row says, in some of its
+    rounds
     rounds = ["training-v2.1"]
     runs = { value = 5, source = "..." }
     [[training.constraints]]           # may list rounds of its own, too
@@ -27,7 +29,9 @@ HEADS: Final = re.compile(r"^(?=\[\[(?:training|inference|served)\]\])", re.MULT
 
 
 def joined(name: str, texts: Iterable[str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the tables of a published round with its rows, without their sources, and the sources by dotted path."""
+    """Return the tables of a published round with its rows, without their sources, and the sources
+    by dotted path.
+    """
     merged, sources = merge(name, texts)
     kind = merged["round"].get("kind", "")
     for benchmark in merged["round"].get("rows", ()):
@@ -61,11 +65,17 @@ def pieces(benchmark: str) -> tuple[str, ...]:
 
 def settled(row: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Apply a row's exceptions for a round, and keep the constraints that apply in it."""
-    made = {key: value for key, value in row.items() if key not in ("rounds", "only", "constraints")}
+    made = {
+        key: value for key, value in row.items() if key not in ("rounds", "only", "constraints")
+    }
     for other in row.get("only", ()):
         if name in other["rounds"]:
             made |= {key: value for key, value in other.items() if key != "rounds"}
-    return made | {"constraints": list(within(row.get("constraints", ()), name))} if "constraints" in row else made
+    return (
+        made | {"constraints": list(within(row.get("constraints", ()), name))}
+        if "constraints" in row
+        else made
+    )
 
 
 def within(constraints: Iterable[Mapping[str, Any]], name: str) -> Iterator[Mapping[str, Any]]:

@@ -1,4 +1,6 @@
-"""A published inference round since v1.0 as data: seeds, durations, and each benchmark's quality, samples and latency bound."""
+"""A published inference round since v1.0 as data: seeds, durations, and each benchmark's quality,
+samples and latency bound.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,13 +27,19 @@ class ServedRoundRules:
     test05_seeds: Mapping[str, int] = field(default_factory=dict)
     """Seeds of TEST05, by LoadGen's names; empty if the round does not have the test."""
     test_runs_logged: bool = False
-    """The round's checker only logged what was wrong in the run of a compliance test, and looked for its outcome and its files."""
+    """The round's checker only logged what was wrong in the run of a compliance test, and looked
+    for its outcome and its files.
+    """
     early_stopping: bool = False
-    """LoadGen's early stopping decides whether enough queries were processed; it estimates the latencies that count."""
+    """LoadGen's early stopping decides whether enough queries were processed; it estimates the
+    latencies that count.
+    """
     offline_samples: int | None = None
     """Minimum number of samples of Offline's query; a benchmark may have its own."""
     together: bool = False
-    """Measurements and compliance tests lie in the folder of the results, and not in trees of their own."""
+    """Measurements and compliance tests lie in the folder of the results, and not in trees of their
+    own.
+    """
     measurement_files: tuple[str, ...] = ()
     measurement_fields: tuple[str, ...] = ()
     system_fields: tuple[str, ...] = ()
@@ -45,7 +53,9 @@ class ServedRoundRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedModel:
-    """One benchmark's row. Scenarios are named as their folders are: Server, Offline, SingleStream, MultiStream, Interactive."""
+    """One benchmark's row. Scenarios are named as their folders are: Server, Offline, SingleStream,
+    MultiStream, Interactive.
+    """
 
     accuracy: Mapping[str, float] = field(default_factory=dict)
     """Metric, as named by the round's checker -> minimum of a closed result."""
@@ -78,7 +88,9 @@ class ServedModel:
     required: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Category of a system (datacenter, edge, both) -> scenarios that a closed system must file."""
     optional: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Category -> scenarios that it may file; of Server and Interactive, where both are here, it must file one."""
+    """Category -> scenarios that it may file; of Server and Interactive, where both are here, it
+    must file one.
+    """
     tests: tuple[str, ...] = ()
     """Compliance tests of a closed result."""
 
@@ -112,7 +124,9 @@ class ServedRound:
     def benchmark_of(self, folder: str) -> str | None:
         """Return the benchmark of a model's folder; None if the round does not have it."""
         named = folder if folder in self.models else self.mapping.names.get(folder)
-        return named or next((benchmark for part, benchmark in self.mapping.parts.items() if part in folder), None)
+        return named or next(
+            (benchmark for part, benchmark in self.mapping.parts.items() if part in folder), None
+        )
 
     def offline_samples(self, model: ServedModel | None) -> int | None:
         """Return the minimum number of samples of Offline's query; None if there is none."""
@@ -121,12 +135,18 @@ class ServedRound:
 
 
 def from_tables(name: str, tables: Mapping[str, Any], sources: Mapping[str, str]) -> ServedRound:
-    """Validate a round's tables, sources removed; RequestError names the path of an invalid value."""
+    """Validate a round's tables, sources removed; RequestError names the path of an invalid
+    value.
+    """
     return ServedRound(
         name=name,
         title=tables["round"]["title"],
         rules=build(ServedRoundRules, tables["served"], "served"),
         mapping=build(ServedNames, tables["mapping"], "mapping"),
-        models={key: build(ServedModel, table, key) for key, table in tables.items() if key not in SERVED_TABLES},
+        models={
+            key: build(ServedModel, table, key)
+            for key, table in tables.items()
+            if key not in SERVED_TABLES
+        },
         sources=sources,
     )

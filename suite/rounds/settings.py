@@ -1,6 +1,8 @@
-"""Resolves `--config FILE` and `--set KEY=VALUE` to the settings of one run, validated against the round.
+"""Resolves `--config FILE` and `--set KEY=VALUE` to the settings of one run, validated against the
+round.
 
-In increasing precedence: the setting's default, the profile's row, the recipe for that global batch size, the config file, --set.
+In increasing precedence: the setting's default, the profile's row, the recipe for that global batch
+size, the config file, --set.
 """
 
 import math
@@ -15,7 +17,12 @@ from suite.rounds import Benchmark, HyperValue, Kind, Profile, Round, Setting
 from suite.workload import Mode
 
 BATCH = "global_batch_size"
-SCENARIOS: Final = {"server.": Scenario.SERVER, "offline.": Scenario.OFFLINE, "single_stream.": Scenario.SINGLE_STREAM, "multi_stream.": Scenario.MULTI_STREAM}
+SCENARIOS: Final = {
+    "server.": Scenario.SERVER,
+    "offline.": Scenario.OFFLINE,
+    "single_stream.": Scenario.SINGLE_STREAM,
+    "multi_stream.": Scenario.MULTI_STREAM,
+}
 """Prefix of a setting's name -> the only scenario that it affects."""
 TIMED: Final = (*SCENARIOS, "loadgen.")
 """Prefixes of settings that affect performance runs only."""
@@ -26,11 +33,24 @@ def catalogue(round: Round, benchmark: Benchmark) -> Mapping[str, Setting]:
     return {**round.settings, **benchmark.settings}
 
 
-def settle(round: Round, workload: str, profile: Profile, chosen: Mapping[str, HyperValue], *, serving: bool = False) -> dict[str, HyperValue]:
-    """Fill in what the user did not set; if both halves of a row set a value, the requested half wins, training or serving."""
+def settle(
+    round: Round,
+    workload: str,
+    profile: Profile,
+    chosen: Mapping[str, HyperValue],
+    *,
+    serving: bool = False,
+) -> dict[str, HyperValue]:
+    """Fill in what the user did not set; if both halves of a row set a value, the requested half
+    wins, training or serving.
+    """
     row = round.benchmark(workload)
     training, inference = row.training.get(profile), row.inference.get(profile)
-    values = {key: setting.default for key, setting in catalogue(round, row).items() if setting.default is not None}
+    values = {
+        key: setting.default
+        for key, setting in catalogue(round, row).items()
+        if setting.default is not None
+    }
     trained = dict(training.settings) if training else {}
     served = dict(inference.settings) if inference else {}
     values |= trained | served if serving else served | trained
@@ -39,13 +59,19 @@ def settle(round: Round, workload: str, profile: Profile, chosen: Mapping[str, H
     return values | dict(chosen)
 
 
-def recipe(recipes: Iterable[Mapping[str, HyperValue]], batch: HyperValue | None) -> Mapping[str, HyperValue]:
+def recipe(
+    recipes: Iterable[Mapping[str, HyperValue]], batch: HyperValue | None
+) -> Mapping[str, HyperValue]:
     """Return the reference convergence point for a global batch size, or nothing."""
     return next((entry for entry in recipes if entry.get(BATCH) == batch), {})
 
 
-def choose(known: Mapping[str, Setting], config: Path | None, assignments: Iterable[str]) -> dict[str, HyperValue]:
-    """Read the config file and the assignments; RequestError for an unknown key (naming the nearest) or a wrong type."""
+def choose(
+    known: Mapping[str, Setting], config: Path | None, assignments: Iterable[str]
+) -> dict[str, HyperValue]:
+    """Read the config file and the assignments; RequestError for an unknown key (naming the
+    nearest) or a wrong type.
+    """
     chosen = read_config(known, config) if config else {}
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
@@ -95,7 +121,10 @@ def parse(text: str) -> Any:
 
 def convert(setting: Setting, key: str, value: Any) -> HyperValue:
     """Check the value's type; RequestError names the expected one."""
-    if any(type(entry) is float and not math.isfinite(entry) for entry in (value if isinstance(value, list) else [value])):
+    if any(
+        type(entry) is float and not math.isfinite(entry)
+        for entry in (value if isinstance(value, list) else [value])
+    ):
         raise RequestError(f"setting {key}: {value!r} is not finite")
     if setting.kind is Kind.TEXT and type(value) in (int, float):
         value = str(value)  # before the choices, which are text
@@ -103,9 +132,15 @@ def convert(setting: Setting, key: str, value: Any) -> HyperValue:
         raise unknown(f"value of {key}", str(value), setting.choices)
     if setting.kind is Kind.FLOAT and type(value) is int:
         return float(value)
-    if setting.kind is Kind.NUMBERS and isinstance(value, list) and all(type(entry) in (int, float) for entry in value):
+    if (
+        setting.kind is Kind.NUMBERS
+        and isinstance(value, list)
+        and all(type(entry) in (int, float) for entry in value)
+    ):
         return tuple(value)
-    if type(value) is not {Kind.BOOL: bool, Kind.INT: int, Kind.FLOAT: float, Kind.TEXT: str}.get(setting.kind):
+    if type(value) is not {Kind.BOOL: bool, Kind.INT: int, Kind.FLOAT: float, Kind.TEXT: str}.get(
+        setting.kind
+    ):
         raise RequestError(f"setting {key}: {value!r} is not of type {setting.kind}")
     return cast(HyperValue, value)
 

@@ -1,6 +1,8 @@
-"""The bare-network contract: networks without training, whose speed `podium sweep` measures, and whose score where labelled data is named.
+"""The bare-network contract: networks without training, whose speed `podium sweep` measures, and
+whose score where labelled data is named.
 
-Registered as an entry point of the group `podium.networks`: a callable without arguments that returns the object.
+Registered as an entry point of the group `podium.networks`: a callable without arguments that
+returns the object.
 """
 
 from pathlib import Path
@@ -17,7 +19,8 @@ class BareNetwork(Protocol):
     """Framework of its tensors: "torch", "tensorflow"."""
 
     def inference(self, run: Run, weights: Path | None, engine: Engine[Any]) -> Inference:
-        """Build the system under test from a file of weights, or with random ones seeded by `run.seed`; RequestError if the weights do not fit.
+        """Build the system under test from a file of weights, or with random ones seeded by
+        `run.seed`; RequestError if the weights do not fit.
 
         Batches hold exactly `batching.max_batch` samples, so that `warm_up` needs no other size.
         """
@@ -25,7 +28,9 @@ class BareNetwork(Protocol):
 
 @runtime_checkable
 class ChecksWeights(Protocol):
-    """Optional for a bare network: it tells the weights of another network without building anything."""
+    """Optional for a bare network: it tells the weights of another network without building
+    anything.
+    """
 
     def check_weights(self, weights: Path) -> None:
         """RequestError if the file cannot be read, or its tensors are not the network's."""
@@ -33,10 +38,16 @@ class ChecksWeights(Protocol):
 
 @runtime_checkable
 class Labelled(Protocol):
-    """Optional for a bare network: it can be scored, by the entry point of its name in the group `podium.scorers`."""
+    """Optional for a bare network: it can be scored, by the entry point of its name in the group
+    `podium.scorers`.
+    """
 
     def listing(self, data: Path) -> str:
-        """Return a line for each labelled sample of a folder, in order: name, tab, bytes; RequestError if the network has other classes."""
+        """Return a line for each labelled sample of a folder, in order: name, tab, bytes;
+        RequestError if the network has other classes.
+        """
 
     def over_data(self, run: Run, data: Path, weights: Path, engine: Engine[Any]) -> Inference:
-        """Build the system under test over these samples; it answers as the scorer reads, in batches of at most `batching.max_batch`."""
+        """Build the system under test over these samples; it answers as the scorer reads, in
+        batches of at most `batching.max_batch`.
+        """

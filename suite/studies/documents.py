@@ -1,4 +1,5 @@
-"""The documents of a study: `point.json` next to each point's LoadGen files, and `study.json` with the table.
+"""The documents of a study: `point.json` next to each point's LoadGen files, and `study.json` with
+the table.
 
 The harness writes them and the judge recomputes them, both with the formulas in this module.
 """
@@ -35,7 +36,9 @@ class Point:
     """Name of a workload or of a bare network."""
     bare: bool
     weights: str
-    """SHA-256 of the checkpoint or of the file of weights; `random, seed N` for a bare network without weights."""
+    """SHA-256 of the checkpoint or of the file of weights; `random, seed N` for a bare network
+    without weights.
+    """
     profile: str | None
     """Profile of a workload."""
     engine: str
@@ -60,13 +63,23 @@ NS_PER_S: Final = 1_000_000_000
 NS_PER_MS: Final = 1_000_000
 P90_QUERIES: Final = 64
 P99_QUERIES: Final = 662
-"""Minimum number of queries from which LoadGen estimates the percentile with 99 % confidence. Source: loadgen/early_stopping.cc, MinPassingQueriesFinder."""
-SHARES: Final = {"p50_ns": (0, "50.00"), "p90_ns": (P90_QUERIES, "90.00"), "p99_ns": (P99_QUERIES, "99.00")}
-"""Field of a row -> minimum number of queries, and the percentile in LoadGen's key: the slowest of 71 is not a 99th percentile."""
+"""Minimum number of queries from which LoadGen estimates the percentile with 99 % confidence.
+Source: loadgen/early_stopping.cc, MinPassingQueriesFinder.
+"""
+SHARES: Final = {
+    "p50_ns": (0, "50.00"),
+    "p90_ns": (P90_QUERIES, "90.00"),
+    "p99_ns": (P99_QUERIES, "99.00"),
+}
+"""Field of a row -> minimum number of queries, and the percentile in LoadGen's key: the slowest of
+71 is not a 99th percentile.
+"""
 QUERIES: Final = "result_query_count"
 MEAN: Final = "result_mean_query_latency_ns"
 WIDE: Final = 0.05
-"""House rule: half the width of a rate's interval, as a share of the rate, from which a point is measured again for longer."""
+"""House rule: half the width of a rate's interval, as a share of the rate, from which a point is
+measured again for longer.
+"""
 LONGEST: Final = 4
 """House rule: a point is measured for at most this multiple of the seconds asked for."""
 PARTS: Final = 10
@@ -132,7 +145,7 @@ class Best:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What was asked of one engine and number format, by this sweep and by earlier ones whose rows stand in the table."""
+    """Points requested of one engine and precision, by this sweep and by earlier ones."""
 
     engine: str
     precision: str
@@ -188,20 +201,41 @@ class Study:
 
 
 def own_settings(batch: int) -> dict[str, Any]:
-    """Return the settings of a point that its batch size decides: each query is answered at once, in one batch."""
-    return {"batching.max_batch": batch, "batching.workers": 1, "batching.window_us": 0, "batching.only_full": True}
+    """Return the settings of a point that its batch size decides: each query is answered at once,
+    in one batch.
+    """
+    return {
+        "batching.max_batch": batch,
+        "batching.workers": 1,
+        "batching.window_us": 0,
+        "batching.only_full": True,
+    }
 
 
-def ordered(subjects: Sequence[str], engines: Sequence[str], precisions: Sequence[str], batches: Sequence[int], seed: int) -> tuple[str, ...]:
-    """Return the order of a sweep's points: the smallest batch of each series, then the others in a random order drawn by the seed."""
-    series = [f"{subject} {engine} {precision}" for engine in engines for precision in precisions for subject in subjects]
+def ordered(
+    subjects: Sequence[str],
+    engines: Sequence[str],
+    precisions: Sequence[str],
+    batches: Sequence[int],
+    seed: int,
+) -> tuple[str, ...]:
+    """Return the order of a sweep's points: the smallest batch of each series, then the others in a
+    random order drawn by the seed.
+    """
+    series = [
+        f"{subject} {engine} {precision}"
+        for engine in engines
+        for precision in precisions
+        for subject in subjects
+    ]
     rest = [f"{one} {batch}" for one in series for batch in batches if batch != min(batches)]
     random.Random(seed).shuffle(rest)
     return (*(f"{one} {min(batches)}" for one in series), *rest)
 
 
 def longer(row: Row, seconds: float) -> int | None:
-    """Return the multiple of `seconds` for which a point is measured again, as its interval is wide; None if it is narrow, unknown or long enough.
+    """Return the multiple of `seconds` for which a point is measured again, as its interval is
+    wide; None if it is narrow, unknown or long enough.
 
     A run of few slow queries may have taken longer than that multiple already.
     """
@@ -211,24 +245,41 @@ def longer(row: Row, seconds: float) -> int | None:
     lasted_s = row.queries * row.mean_latency_ns / NS_PER_S
     if half <= WIDE * row.samples_per_second or lasted_s >= LONGEST * seconds:
         return None
-    return next((times for times in (2, LONGEST) if times > row.times and times * seconds > lasted_s), None)
+    return next(
+        (times for times in (2, LONGEST) if times > row.times and times * seconds > lasted_s), None
+    )
 
 
 def most_direct(energy: Sequence[EnergyRecord]) -> EnergyRecord | None:
-    """Return the energy that a table shows: the system's by the best grade, else that of all parts together."""
+    """Return the energy that a table shows: the system's by the best grade, else that of all parts
+    together.
+    """
     return next(iter(widest(energy)), None)
 
 
 def best_within(rows: Sequence[Row], within_ms: float | None) -> tuple[Best, ...]:
-    """Return the largest batch within the budget for each engine and number format; only measured points count."""
+    """Return the largest batch within the budget for each engine and number format; only measured
+    points count.
+    """
     if within_ms is None:
         return ()
     found: dict[tuple[str, str], Best] = {}
     for row in sorted(rows, key=lambda row: row.batch):
-        latency, by = (row.p99_ns, "p99") if row.p99_ns is not None else (row.mean_latency_ns, "mean")
-        if latency is not None and row.samples_per_second is not None and latency <= within_ms * NS_PER_MS:
+        latency, by = (
+            (row.p99_ns, "p99") if row.p99_ns is not None else (row.mean_latency_ns, "mean")
+        )
+        if (
+            latency is not None
+            and row.samples_per_second is not None
+            and latency <= within_ms * NS_PER_MS
+        ):
             found[row.engine, row.precision] = Best(
-                engine=row.engine, precision=row.precision, batch=row.batch, samples_per_second=row.samples_per_second, latency_ns=latency, by=by
+                engine=row.engine,
+                precision=row.precision,
+                batch=row.batch,
+                samples_per_second=row.samples_per_second,
+                latency_ns=latency,
+                by=by,
             )
     return tuple(found.values())
 
@@ -239,25 +290,47 @@ def share_key(share: str) -> str:
 
 
 def cells(value: Callable[[str], float], batch: int) -> dict[str, Any]:
-    """Return the cells computed from LoadGen's detail log: the rate of a closed loop is a query's samples over the mean latency."""
+    """Return the cells computed from LoadGen's detail log: the rate of a closed loop is a query's
+    samples over the mean latency.
+    """
     queries, mean_ns = int(value(QUERIES)), value(MEAN)
-    shares = {name: value(share_key(share)) for name, (least, share) in SHARES.items() if queries >= least}
-    return {"queries": queries, "samples_per_second": batch * NS_PER_S / mean_ns, "mean_latency_ns": mean_ns, **shares}
+    shares = {
+        name: value(share_key(share)) for name, (least, share) in SHARES.items() if queries >= least
+    }
+    return {
+        "queries": queries,
+        "samples_per_second": batch * NS_PER_S / mean_ns,
+        "mean_latency_ns": mean_ns,
+        **shares,
+    }
 
 
 def interval(means_ns: Sequence[float], batch: int) -> tuple[float | None, float | None]:
-    """Return the 95 % interval of the rate by batch means: the mean latencies of ten parts of the run, which are less correlated than queries.
+    """Return the 95 % interval of the rate by batch means: the mean latencies of ten parts of the
+    run, which are less correlated than queries.
 
-    Source: A. M. Law, Simulation Modeling and Analysis, section 9.5.3. None if there are fewer parts, or an end has no bound.
+    Source: A. M. Law, Simulation Modeling and Analysis, section 9.5.3. None if there are fewer
+    parts, or an end has no bound.
     """
     if len(means_ns) != PARTS:
         return None, None
-    mean_ns, half_ns = fmean(means_ns), quantile((1 + CONFIDENCE) / 2, PARTS - 1) * stdev(means_ns) / math.sqrt(PARTS)
-    return batch * NS_PER_S / (mean_ns + half_ns), batch * NS_PER_S / (mean_ns - half_ns) if mean_ns > half_ns else None
+    mean_ns, half_ns = (
+        fmean(means_ns),
+        quantile((1 + CONFIDENCE) / 2, PARTS - 1) * stdev(means_ns) / math.sqrt(PARTS),
+    )
+    return batch * NS_PER_S / (mean_ns + half_ns), (
+        batch * NS_PER_S / (mean_ns - half_ns) if mean_ns > half_ns else None
+    )
 
 
 def parts_of(latencies: Any) -> list[float]:
-    """Cut the latencies of queries (an array, ns) into ten consecutive parts, and return their means; none if there are fewer than ten."""
+    """Cut the latencies of queries (an array, ns) into ten consecutive parts, and return their
+    means; none if there are fewer than ten.
+    """
     count = len(latencies)
     ends = [count * part // PARTS for part in range(PARTS + 1)]
-    return [float(latencies[start:end].mean()) for start, end in zip(ends, ends[1:], strict=False)] if count >= PARTS else []
+    return (
+        [float(latencies[start:end].mean()) for start, end in zip(ends, ends[1:], strict=False)]
+        if count >= PARTS
+        else []
+    )

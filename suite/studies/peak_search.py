@@ -1,9 +1,14 @@
-"""The search for the highest Server rate that meets a latency bound: which run comes next, from those that were made. Pure functions.
+"""The search for the highest Server rate that meets a latency bound: which run comes next, from
+those that were made. Pure functions.
 
-Two phases. Short probes give a bracket, and a line of ln(share of queries over the bound) against ln(rate). Then follow full-length runs, each a
-result if VALID, at the rate that should pass with two thirds; each sharpens the line, until the highest VALID and the lowest INVALID rate are
-close. Late queries come in bursts: counts over the bound vary more than independent ones would, by the dispersion (variance over mean of counts
-in windows), so probes and runs are weighed by it. A bisection by short probes alone ends above the peak where queues are slow.
+Two phases. Short probes give a bracket, and a line of ln(share of queries over the bound) against
+ln(rate). Then follow full-length runs, each a
+result if VALID, at the rate that should pass with two thirds; each sharpens the line, until the
+highest VALID and the lowest INVALID rate are
+close. Late queries come in bursts: counts over the bound vary more than independent ones would, by
+the dispersion (variance over mean of counts
+in windows), so probes and runs are weighed by it. A bisection by short probes alone ends above the
+peak where queues are slow.
 """
 
 import math
@@ -20,7 +25,9 @@ FIRST_QUERIES: Final = 1000
 PROBE_QUERIES: Final = 30_000
 """Of all probes together, house rule; a quarter of it is the longest probe."""
 PROBES: Final = 12
-"""House rule: then full runs follow, whatever the probes showed; the simulated queues take two to eight."""
+"""House rule: then full runs follow, whatever the probes showed; the simulated queues take two to
+eight.
+"""
 PROBE_BOUNDS: Final = 50
 """A probe lasts so many times the bound: a queue that is overloaded by 2 % then shows."""
 SKIPPED_BOUNDS: Final = 10
@@ -41,19 +48,25 @@ SLOPE: Final = 20.0
 """Of the line before any probe, with SLOPE_SD: the simulations' queues have slopes of 5 to 60."""
 SLOPE_SD: Final = 40.0
 STRIDE: Final = 0.3
-"""Of the distance from the highest VALID to the lowest INVALID rate, that the next full run goes up at least: a line can be wrong where a queue's
+"""Of the distance from the highest VALID to the lowest INVALID rate, that the next full run goes up
+at least: a line can be wrong where a queue's
 share over the bound rises from nothing to most queries within a few percent of the rate."""
 STEEPER: Final = 1.5
 """Factor of the step up after each VALID run before an INVALID one."""
 STEEPER_DOWN: Final = 2.0
-"""The same of the step down, as a power, after each INVALID run before the first VALID one; at most MOST_DOWN."""
+"""The same of the step down, as a power, after each INVALID run before the first VALID one; at most
+MOST_DOWN.
+"""
 MOST_DOWN: Final = 12.0
 CHANCE: Final = 0.4
-"""Chance to pass, by all runs, from which an INVALID run is taken to have failed by bad luck. Chosen with STRIDE and PASS on the six queues of
+"""Chance to pass, by all runs, from which an INVALID run is taken to have failed by bad luck.
+Chosen with STRIDE and PASS on the six queues of
 benchmarks/peak.py, 100 seeds each."""
 LEAST_SLOPE: Final = 3.0
 MODEL_ERROR: Final = 0.05
-"""Standard deviation of ln(share) about a line, near the bound; further away a tenth of the distance more: the curve bends."""
+"""Standard deviation of ln(share) about a line, near the bound; further away a tenth of the
+distance more: the curve bends.
+"""
 NEAR: Final = 1.5
 """Distance in ln(share) within which probes tell the dispersion at the bound."""
 
@@ -71,7 +84,8 @@ class Aim:
     min_duration_s: float
     """Both of a full run."""
     tolerance: float
-    """Relative distance of the highest VALID and the lowest INVALID rate at which the search ends."""
+    """Relative distance of the highest VALID and the lowest INVALID rate at which the search ends.
+    """
 
     @property
     def share(self) -> float:
@@ -123,23 +137,31 @@ class Line:
 
 @cache
 def most_over(queries: int, percentile: float) -> int:
-    """Return the most queries over the bound with which LoadGen calls a run of so many queries VALID; -1 if it never does."""
+    """Return the most queries over the bound with which LoadGen calls a run of so many queries
+    VALID; -1 if it never does.
+    """
     low, high = -1, queries
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if queries_needed(middle, percentile) <= queries else (low, middle)
+        low, high = (
+            (middle, high) if queries_needed(middle, percentile) <= queries else (low, middle)
+        )
     return low
 
 
 def dispersion(counts: Sequence[float]) -> float:
-    """Return variance over mean of the counts over the bound in windows of a run; 1, as of independent queries, where none is over."""
+    """Return variance over mean of the counts over the bound in windows of a run; 1, as of
+    independent queries, where none is over.
+    """
     mean = sum(counts) / len(counts)
     return sum((count - mean) ** 2 for count in counts) / (len(counts) - 1) / mean if mean else 1.0
 
 
 @dataclass(slots=True)
 class Search:
-    """The state of a search, made of the runs so far: the same runs always give the same next step, so a search can go on at any time."""
+    """The state of a search, made of the runs so far: the same runs always give the same next step,
+    so a search can go on at any time.
+    """
 
     aim: Aim
     rows: list[tuple[float, float, float, float]] = field(default_factory=list)
@@ -172,7 +194,9 @@ class Search:
         """Return the next run; None if the search is over."""
         if self.probing:
             queries = max(self.length, math.ceil(PROBE_BOUNDS * self.aim.bound_s * self.rate))
-            whole = self.aim.full(self.rate)  # a full run that is no longer than a probe tells as much, and may be the result
+            whole = self.aim.full(
+                self.rate
+            )  # a full run that is no longer than a probe tells as much, and may be the result
             return Step(rate=self.rate, queries=min(queries, whole), full=whole <= queries)
         if self.runs >= RUNS or self.close():
             return None
@@ -209,13 +233,22 @@ class Search:
     def add(self, seen: Seen) -> None:
         """Add a point to the line."""
         count = seen.over + 0.5
-        self.rows.append((math.log(seen.rate), math.log(count / (seen.queries + 1)), count, max(seen.dispersion, 1.0)))
+        self.rows.append(
+            (
+                math.log(seen.rate),
+                math.log(count / (seen.queries + 1)),
+                count,
+                max(seen.dispersion, 1.0),
+            )
+        )
 
     def probed(self, seen: Seen) -> None:
         """Narrow the bracket, and choose the next probe or end the first phase."""
         self.spent += seen.queries
         count, scale = seen.over + 0.5, max(seen.dispersion, 1.0)
-        clear = (math.log(count / (seen.queries + 1)) - math.log(self.aim.share)) / math.sqrt(scale / count)
+        clear = (math.log(count / (seen.queries + 1)) - math.log(self.aim.share)) / math.sqrt(
+            scale / count
+        )
         if seen.over < FLAT * seen.queries:
             self.add(seen)
         if clear < -CLEAR:
@@ -223,11 +256,18 @@ class Search:
         elif clear > CLEAR:
             self.high = min(self.high or math.inf, seen.rate)
         if self.low and self.high and self.high <= self.low:
-            self.low, self.high = 0.95 * self.high, 1.05 * self.low  # probes that contradict each other are both in doubt
+            self.low, self.high = (
+                0.95 * self.high,
+                1.05 * self.low,
+            )  # probes that contradict each other are both in doubt
         close = bool(self.low and self.high and self.high / self.low < CLOSE and len(self.rows) > 2)
         self.probes += 1
-        known = bool(seen.full and self.best and self.worst)  # short full runs have found what probes look for
-        self.probing = not close and not known and self.spent < PROBE_QUERIES and self.probes < PROBES
+        known = bool(
+            seen.full and self.best and self.worst
+        )  # short full runs have found what probes look for
+        self.probing = (
+            not close and not known and self.spent < PROBE_QUERIES and self.probes < PROBES
+        )
         self.turn(clear)
 
     def turn(self, clear: float) -> None:
@@ -235,50 +275,91 @@ class Search:
         if abs(clear) <= CLEAR or (self.low and self.high):
             self.length = min(2 * self.length, PROBE_QUERIES // 4)
         if self.low and self.high:
-            at = math.exp(self.line().root) if len(self.rows) > 2 else math.sqrt(self.low * self.high)
+            at = (
+                math.exp(self.line().root)
+                if len(self.rows) > 2
+                else math.sqrt(self.low * self.high)
+            )
             edge = 0.2 * (self.high - self.low)
             self.rate = min(max(at, self.low + edge), self.high - edge)
         else:
-            self.rate = min(1.15 * self.rate, 1.2 * self.aim.seen) if clear < 0 else 0.85 * self.rate
+            self.rate = (
+                min(1.15 * self.rate, 1.2 * self.aim.seen) if clear < 0 else 0.85 * self.rate
+            )
 
     def promising(self) -> float:
-        """Return the rate at which a full run should pass with two thirds, between the highest VALID and the lowest INVALID one."""
+        """Return the rate at which a full run should pass with two thirds, between the highest
+        VALID and the lowest INVALID one.
+        """
         line = self.line()
         queries = self.aim.full(math.exp(line.root))
         allowed = max(most_over(queries, self.aim.percentile), 0.5)
         safe = math.log(allowed / queries) - PASS * math.sqrt(self.scale() / allowed)
-        rate = min(math.exp(line.root + (safe - math.log(self.aim.share)) / line.slope), self.high or math.inf)
+        rate = min(
+            math.exp(line.root + (safe - math.log(self.aim.share)) / line.slope),
+            self.high or math.inf,
+        )
         return self.inside(rate)
 
     def inside(self, rate: float) -> float:
-        """Move a rate between the highest VALID and the lowest INVALID one, so that each run narrows what lies between them."""
+        """Move a rate between the highest VALID and the lowest INVALID one, so that each run
+        narrows what lies between them.
+        """
         if self.best and self.worst:
             gap = self.worst - self.best
-            return min(max(rate, self.best + STRIDE * gap, self.best * (1 + self.aim.tolerance / 2)), self.best + gap / 2)
+            return min(
+                max(rate, self.best + STRIDE * gap, self.best * (1 + self.aim.tolerance / 2)),
+                self.best + gap / 2,
+            )
         if self.best:
             top = max((self.high or 0.0) - self.best, 0.0)
-            return max(rate, self.best + STRIDE * top, self.best * (1 + self.aim.tolerance / 2 * STEEPER**self.risen))
-        down = (1 - 2 * self.aim.tolerance) ** min(STEEPER_DOWN ** max(self.failed - 1, 0), MOST_DOWN)
+            return max(
+                rate,
+                self.best + STRIDE * top,
+                self.best * (1 + self.aim.tolerance / 2 * STEEPER**self.risen),
+            )
+        down = (1 - 2 * self.aim.tolerance) ** min(
+            STEEPER_DOWN ** max(self.failed - 1, 0), MOST_DOWN
+        )
         return min(rate, self.worst * down) if self.worst else rate
 
     def scale(self) -> float:
-        """Return the dispersion of counts at the bound, at least 1: the mean of the points near it, by their counts."""
-        near = [row for row in self.rows if abs(row[1] - math.log(self.aim.share)) < NEAR] or self.rows
-        return max(sum(row[2] * row[3] for row in near) / sum(row[2] for row in near), 1.0) if near else 1.0
+        """Return the dispersion of counts at the bound, at least 1: the mean of the points near it,
+        by their counts.
+        """
+        near = [
+            row for row in self.rows if abs(row[1] - math.log(self.aim.share)) < NEAR
+        ] or self.rows
+        return (
+            max(sum(row[2] * row[3] for row in near) / sum(row[2] for row in near), 1.0)
+            if near
+            else 1.0
+        )
 
     def line(self) -> Line:
-        """Fit the line by weighted least squares; without points it passes through the rate that is tried next."""
+        """Fit the line by weighted least squares; without points it passes through the rate that is
+        tried next.
+        """
         if sum(row[2] >= 1 for row in self.rows) < 2:
             middle = math.sqrt(self.low * self.high) if self.low and self.high else self.rate
             return Line(root=math.log(middle), error=1.0, slope=SLOPE)
         aim, scale = math.log(self.aim.share), self.scale()
-        weights = [1 / (scale / count + MODEL_ERROR**2 + (0.1 * (y - aim)) ** 2) for _, y, count, _ in self.rows]
+        weights = [
+            1 / (scale / count + MODEL_ERROR**2 + (0.1 * (y - aim)) ** 2)
+            for _, y, count, _ in self.rows
+        ]
         total = sum(weights)
         middle = sum(w * row[0] for w, row in zip(weights, self.rows, strict=True)) / total
         y_mean = sum(w * row[1] for w, row in zip(weights, self.rows, strict=True)) / total
         prior = 1 / SLOPE_SD**2
-        square = sum(w * (row[0] - middle) ** 2 for w, row in zip(weights, self.rows, strict=True)) + prior
-        slope = (sum(w * (row[0] - middle) * row[1] for w, row in zip(weights, self.rows, strict=True)) + SLOPE * prior) / square
+        square = (
+            sum(w * (row[0] - middle) ** 2 for w, row in zip(weights, self.rows, strict=True))
+            + prior
+        )
+        slope = (
+            sum(w * (row[0] - middle) * row[1] for w, row in zip(weights, self.rows, strict=True))
+            + SLOPE * prior
+        ) / square
         slope = max(slope, LEAST_SLOPE)
         root = middle + (aim - y_mean) / slope
         error = math.sqrt(1 / total + (root - middle) ** 2 / square) / slope
@@ -286,13 +367,21 @@ class Search:
 
 
 def passes(search: Search, rate: float) -> float | None:
-    """Return the chance with which a full run at this rate is VALID, by the line and the dispersion seen; None without runs.
+    """Return the chance with which a full run at this rate is VALID, by the line and the dispersion
+    seen; None without runs.
 
-    The count over the bound is taken as normal, with the dispersion times its mean as variance, and the line's own error added.
+    The count over the bound is taken as normal, with the dispersion times its mean as variance, and
+    the line's own error added.
     """
     if not search.rows:
         return None
     line, queries = search.line(), search.aim.full(rate)
-    mean = queries * min(search.aim.share * math.exp(line.slope * (math.log(rate) - line.root)), 1.0)
+    mean = queries * min(
+        search.aim.share * math.exp(line.slope * (math.log(rate) - line.root)), 1.0
+    )
     spread = math.sqrt(search.scale() * mean + (mean * line.slope * line.error) ** 2)
-    return NormalDist().cdf((most_over(queries, search.aim.percentile) + 0.5 - mean) / spread) if spread > 0 else 1.0
+    return (
+        NormalDist().cdf((most_over(queries, search.aim.percentile) + 0.5 - mean) / spread)
+        if spread > 0
+        else 1.0
+    )

@@ -1,4 +1,5 @@
-"""The documents of studies of rates: `study.json` of speed alone, and of a search for the peak rate.
+"""The documents of studies of rates: `study.json` of speed alone, and of a search for the peak
+rate.
 
 The harness writes them and the judge recomputes them from the LoadGen runs that they name.
 """
@@ -63,7 +64,9 @@ PROBE: Final = "probe"
 RUN: Final = "run"
 VALID: Final = "VALID"
 WINDOWS: Final = 25
-"""Of a run's time, in which queries over the bound are counted: at p99 about ten a window in a run of 24,000."""
+"""Of a run's time, in which queries over the bound are counted: at p99 about ten a window in a run
+of 24,000.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +84,9 @@ class Sought:
     min_duration_ms: int
     tolerance: float
     seen: float
-    """Queries/s in full batches of the first look at the system, from which the search starts; MultiStream: samples per query."""
+    """Queries/s in full batches of the first look at the system, from which the search starts;
+    MultiStream: samples per query.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +106,9 @@ class Trial:
     dispersion: float
     """Variance over mean of the counts in windows; 1 for independent queries."""
     latency_ns: float | None
-    """At the percentile; None where LoadGen does not print it. MultiStream: early stopping's estimate."""
+    """At the percentile; None where LoadGen does not print it. MultiStream: early stopping's
+    estimate.
+    """
     verdict: str
     """LoadGen's; MultiStream: whether the estimate is within the bound."""
     seconds: float
@@ -110,7 +117,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialRecord:
-    """`trial.json` next to LoadGen's files: equal stamps and requests need not be measured again."""
+    """`trial.json` next to LoadGen's files; an equal request is not measured again."""
 
     stamps: Stamps
     sought: Sought
@@ -129,7 +136,9 @@ class Answer:
     folder: str
     """The run of the highest VALID rate; empty if there was none."""
     passes: float | None
-    """0-1: chance with which a run at that rate is VALID, by the dispersion seen; None for MultiStream."""
+    """0-1: chance with which a run at that rate is VALID, by the dispersion seen; None for
+    MultiStream.
+    """
     runs: int
     """Full runs."""
     probes: int
@@ -161,15 +170,36 @@ def aim_of(sought: Sought) -> Aim:
 def seen_of(trial: Trial) -> Seen:
     """Return a run as the search takes it."""
     full = trial.purpose == RUN
-    return Seen(rate=trial.rate, queries=trial.queries, over=trial.over, dispersion=trial.dispersion, full=full, valid=full and trial.verdict == VALID)
+    return Seen(
+        rate=trial.rate,
+        queries=trial.queries,
+        over=trial.over,
+        dispersion=trial.dispersion,
+        full=full,
+        valid=full and trial.verdict == VALID,
+    )
 
 
 def answer_of(sought: Sought, trials: Sequence[Trial]) -> Answer:
-    """Return what runs prove: of full runs the highest VALID rate, and the lowest INVALID one above it."""
+    """Return what runs prove: of full runs the highest VALID rate, and the lowest INVALID one above
+    it.
+    """
     runs = [trial for trial in trials if trial.purpose == RUN]
-    best = max((trial for trial in runs if trial.verdict == VALID), key=lambda trial: trial.rate, default=None)
-    above = [trial.rate for trial in runs if trial.verdict != VALID and (best is None or trial.rate > best.rate)]
-    chance = passes(replayed(aim_of(sought), list(map(seen_of, trials))), best.rate) if best and sought.scenario == Scenario.SERVER.label else None
+    best = max(
+        (trial for trial in runs if trial.verdict == VALID),
+        key=lambda trial: trial.rate,
+        default=None,
+    )
+    above = [
+        trial.rate
+        for trial in runs
+        if trial.verdict != VALID and (best is None or trial.rate > best.rate)
+    ]
+    chance = (
+        passes(replayed(aim_of(sought), list(map(seen_of, trials))), best.rate)
+        if best and sought.scenario == Scenario.SERVER.label
+        else None
+    )
     return Answer(
         valid=best.rate if best else None,
         invalid=min(above, default=None),
@@ -181,7 +211,9 @@ def answer_of(sought: Sought, trials: Sequence[Trial]) -> Answer:
 
 
 def counted(latencies_ns: Any, bound_ns: int, skipped: int) -> tuple[int, int, float]:
-    """Count queries over the bound: latencies (an array, ns, in order of issue) in; queries counted, over the bound, and dispersion out."""
+    """Count queries over the bound: latencies (an array, ns, in order of issue) in; queries
+    counted, over the bound, and dispersion out.
+    """
     late = latencies_ns[skipped:] > bound_ns
     ends = [len(late) * part // WINDOWS for part in range(WINDOWS + 1)]
     counts = [float(late[start:end].sum()) for start, end in zip(ends, ends[1:], strict=False)]

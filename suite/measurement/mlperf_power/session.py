@@ -1,6 +1,8 @@
-"""Reads a session of the MLPerf Power workflow: the client's and server's records, and the analyzer's readings. All of it is untrusted.
+"""Reads a session of the MLPerf Power workflow: the client's and server's records, and the
+analyzer's readings. All of it is untrusted.
 
-Source of the formats: mlcommons/power-dev, ptd_client_server/lib/summary.py (client.json, server.json), lib/server.py (spl.txt, the lines of one
+Source of the formats: mlcommons/power-dev, ptd_client_server/lib/summary.py (client.json,
+server.json), lib/server.py (spl.txt, the lines of one
 mark of SPEC PTDaemon's log) and compliance/check.py (the layout).
 """
 
@@ -27,9 +29,13 @@ POWER, RANGING, TESTING = "power", "ranging", "run_1"
 SPL: Final = "spl.txt"
 CLIENT, SERVER, DAEMON_LOG = f"{POWER}/client.json", f"{POWER}/server.json", f"{POWER}/ptd_logs.txt"
 FILES: Final = (
-    CLIENT, f"{POWER}/client.log", DAEMON_LOG, SERVER, f"{POWER}/server.log",
+    CLIENT,
+    f"{POWER}/client.log",
+    DAEMON_LOG,
+    SERVER,
+    f"{POWER}/server.log",
     *(f"{mode}/{name}" for mode in (RANGING, TESTING) for name in (DETAIL, SUMMARY, SPL)),
-)  # fmt: skip
+)
 """The files of a session. Source: compliance/check.py, RESULT_PATHS."""
 LIMIT: Final = 64 << 20
 """Bytes of one file; a day at 1 Hz is 10 MB."""
@@ -38,10 +44,18 @@ PERIOD_MS: Final = 1000
 NAME: Final = "analyzer"
 SOURCE: Final = "ptdaemon"
 NUMBER: Final = r"-?[0-9]{1,12}(?:\.[0-9]{1,9})?"
-READING: Final = re.compile(rf"Time,([^,]*),Watts,({NUMBER}),Volts,({NUMBER}),Amps,({NUMBER}),PF,({NUMBER}),(?:[^\n]*,)?Mark,([^,\n]*)")
-COUNTS: Final = {key: re.compile(rf'"key": ?"{key}", ?"value": ?(\d{{1,15}})\b') for key in ("result_query_count", "generated_samples_per_query")}
+READING: Final = re.compile(
+    rf"Time,([^,]*),Watts,({NUMBER}),Volts,({NUMBER}),Amps,({NUMBER}),PF,({NUMBER}),(?:[^\n]*,)?Mark,([^,\n]*)"
+)
+COUNTS: Final = {
+    key: re.compile(rf'"key": ?"{key}", ?"value": ?(\d{{1,15}})\b')
+    for key in ("result_query_count", "generated_samples_per_query")
+}
 STREAM: Final = re.compile(r'"key": ?"effective_scenario", ?"value": ?"(?:Single|Multi)Stream"')
-EDGES: Final = {key: re.compile(rf'"key": ?"{key}", ?"value": ?"([^"\\]{{1,40}})"') for key in ("power_begin", "power_end")}
+EDGES: Final = {
+    key: re.compile(rf'"key": ?"{key}", ?"value": ?"([^"\\]{{1,40}})"')
+    for key in ("power_begin", "power_end")
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +80,8 @@ class Side:
     results: Mapping[str, str]
     """File -> SHA-1."""
     phases: Mapping[str, Sequence[int]]
-    """ranging and testing -> ns of UTC at its start, before and after its workload, and at its end."""
+    """ranging and testing -> ns of UTC at its start, before and after its workload, and at its end.
+    """
     daemon_messages: Sequence[Message]
     """Between server and daemon."""
     device_type: int | None
@@ -83,8 +98,13 @@ def side_of(content: bytes) -> Side:
             messages=messages(told["messages"]),
             uuid={name: UUID(told["uuid"][name]) for name in ("client", "server")},
             session_name=text(told["session_name"]),
-            results={text(name).replace("\\", "/"): text(sha1) for name, sha1 in told["results"].items()},  # the server may run on Windows
-            phases={mode: [finite_ns(utc_s) for utc_s, _ in told["phases"][mode]] for mode in ("ranging", "testing")},
+            results={
+                text(name).replace("\\", "/"): text(sha1) for name, sha1 in told["results"].items()
+            },  # the server may run on Windows
+            phases={
+                mode: [finite_ns(utc_s) for utc_s, _ in told["phases"][mode]]
+                for mode in ("ranging", "testing")
+            },
             daemon_messages=messages(told.get("ptd_messages", [])),
             device_type=told.get("ptd_config", {}).get("device_type"),
             debug=bool(told.get("debug", False)),
@@ -127,7 +147,9 @@ class Sample:
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """A session beside the run that it measured; what cannot be read raises UnreadableError when it is asked for."""
+    """A session beside the run that it measured; what cannot be read raises UnreadableError when it
+    is asked for.
+    """
 
     home: Path
     """Folder of power/ and ranging/."""
@@ -169,13 +191,17 @@ class Session:
 
     def reply(self, command: str) -> str:
         """Return the daemon's answer to the first command that begins so; empty without one."""
-        return next((each.reply for each in self.server.daemon_messages if each.cmd.startswith(command)), "")
+        return next(
+            (each.reply for each in self.server.daemon_messages if each.cmd.startswith(command)), ""
+        )
 
     @cached_property
     def work(self) -> Work:
         """What the run did, by its detail log; nothing where that does not say."""
         detail = read_text(self.run / DETAIL, limit=LIMIT)
-        queries, per_query = (int(match[1]) if (match := COUNTS[key].search(detail)) else 0 for key in COUNTS)
+        queries, per_query = (
+            int(match[1]) if (match := COUNTS[key].search(detail)) else 0 for key in COUNTS
+        )
         return Work(samples=queries * per_query, queries=queries if STREAM.search(detail) else None)
 
     @property
@@ -213,7 +239,9 @@ def offered(folder: Path, run: Path) -> Session:
 
 
 def utc_ns(text: str, timezone_s: int) -> int:
-    """Parse a time of the server, month first, to ns of UTC; ValueError if it is none. `timezone_s` is added, as the workflow defines it."""
+    """Parse a time of the server, month first, to ns of UTC; ValueError if it is none. `timezone_s`
+    is added, as the workflow defines it.
+    """
     found = power_window.utc_ns(text)
     if found is None or abs(timezone_s) > timedelta(days=1).total_seconds():
         raise ValueError(f"{text[:40]!r} is no time in the form 11-22-2026 21:09:08.765")
@@ -224,7 +252,10 @@ def samples_in(path: Path, timezone_s: int) -> Sequence[Sample]:
     """Read the analyzer's readings; UnreadableError if a line is none."""
 
     def parse(content: bytes) -> Sequence[Sample]:
-        return [sample(line, number, timezone_s) for number, line in enumerate(content.decode("ascii").splitlines(), 1)]
+        return [
+            sample(line, number, timezone_s)
+            for number, line in enumerate(content.decode("ascii").splitlines(), 1)
+        ]
 
     return read(path, parse, LIMIT)
 
@@ -235,14 +266,22 @@ def sample(line: str, number: int, timezone_s: int) -> Sample:
     if not match:
         raise ValueError(f"line {number} is no reading of the daemon")
     watts, volts, amps, factor = (float(match[place]) for place in range(2, 6))
-    return Sample(t_ns=utc_ns(match[1], timezone_s), watts=watts, volts=volts, amps=amps, power_factor=factor, mark=match[6])
+    return Sample(
+        t_ns=utc_ns(match[1], timezone_s),
+        watts=watts,
+        volts=volts,
+        amps=amps,
+        power_factor=factor,
+        mark=match[6],
+    )
 
 
 def window(detail: Path) -> tuple[int, int]:
     """Read power_begin and power_end of a LoadGen detail log; UnreadableError without them."""
     text = read_text(detail, limit=LIMIT)
-    begin, end = ((match := EDGES[key].search(text)) and power_window.utc_ns(match[1]) for key in EDGES)
+    begin, end = (
+        (match := EDGES[key].search(text)) and power_window.utc_ns(match[1]) for key in EDGES
+    )
     if begin is None or end is None:
         raise UnreadableError(detail, "no power_begin and power_end")
     return begin, end
-

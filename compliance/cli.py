@@ -20,18 +20,51 @@ def rule_names() -> list[str]:
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="PATH...")
-@click.option("--round", "round_name", type=ROUND, metavar="ROUND", help="Round to judge by; without it, the one that each PATH's content tells.")
-@click.option("--truth", type=PATH, help="Folder with labels or references where the tree has none.")
-@click.option("--config", type=PATH, help="Judge a TOML or JSON file of hyper-parameters, and each PATH as one more, by closed rules.")
-@click.option("--workload", help="With --config: the workload; without it, the file's own `workload`.")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Output format.")
-def check(paths: tuple[str, ...], round_name: str | None, truth: Path | None, config: Path | None, workload: str | None, form: str) -> int:
-    """Judge logs, sets, entries, systems, organisations, results trees and bundles, each PATH on its own.
+@click.option(
+    "--round",
+    "round_name",
+    type=ROUND,
+    metavar="ROUND",
+    help="Round to judge by; without it, the one that each PATH's content tells.",
+)
+@click.option(
+    "--truth", type=PATH, help="Folder with labels or references where the tree has none."
+)
+@click.option(
+    "--config",
+    type=PATH,
+    help=(
+        "Judge a TOML or JSON file of hyper-parameters, and each PATH as one more, by closed rules."
+    ),
+)
+@click.option(
+    "--workload", help="With --config: the workload; without it, the file's own `workload`."
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="Output format.",
+)
+def check(
+    paths: tuple[str, ...],
+    round_name: str | None,
+    truth: Path | None,
+    config: Path | None,
+    workload: str | None,
+    form: str,
+) -> int:
+    """Judge logs, sets, entries, systems, organisations, results trees and bundles, each PATH on
+    its own.
 
-    Published results of MLPerf Training v0.6 and v0.7 and of MLPerf Inference v0.5 and v0.7 are judged by their own rounds;
+    Published results of MLPerf Training v0.6 and v0.7 and of MLPerf Inference v0.5 and v0.7 are
+    judged by their own rounds;
     results of any other round are neither valid nor broken: they are unknown.
 
-    Exit code 0: all are valid; 1: one is not, or cannot be read, or is of an unknown round; 3: a workload's package is not installed.
+    Exit code 0: all are valid; 1: one is not, or cannot be read, or is of an unknown round; 3: a
+    workload's package is not installed.
 
     Example: podium check results --format json
     """
@@ -46,9 +79,17 @@ def check(paths: tuple[str, ...], round_name: str | None, truth: Path | None, co
 
 @click.command()
 @click.argument("rule", required=False, type=NameType(rule_names), metavar="[RULE]")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Output format.",
+)
 def explain(rule: str | None, form: str) -> None:
-    """Say what RULE of the judge asks, where it stands, and what to do; without RULE, list all rules.
+    """Say what RULE of the judge asks, where it stands, and what to do; without RULE, list all
+    rules.
 
     Example: podium explain training.target
     """

@@ -61,20 +61,27 @@ ABOUT: Final[Mapping[str, str]] = {
 
 
 def check_paths(paths: Sequence[str], round_name: str | None, truth: Path | None, form: str) -> int:
-    """Judge each path and print the report; return 0 if all are valid, 3 if only a workload's package is missing, else 1.
+    """Judge each path and print the report; return 0 if all are valid, 3 if only a workload's
+    package is missing, else 1.
 
     RequestError for an unknown round or truth folder.
     """
     if "" in paths:
-        raise RequestError("an empty PATH: give a log, a folder or a bundle; `.` is the folder that you stand in")
+        raise RequestError(
+            "an empty PATH: give a log, a folder or a bundle; `.` is the folder that you stand in"
+        )
     if truth is not None and not truth.is_dir():
         raise RequestError(f"--truth {truth}: no such folder")
     judge = Judge(round_name, truth)
     return told([judge.result(path) for path in paths], form)
 
 
-def check_config(configs: Sequence[Path], workload: str | None, round_name: str | None, form: str) -> int:
-    """Judge files of hyperparameters by the closed division's rules; return 0 if all are legal, else 1."""
+def check_config(
+    configs: Sequence[Path], workload: str | None, round_name: str | None, form: str
+) -> int:
+    """Judge files of hyperparameters by the closed division's rules; return 0 if all are legal,
+    else 1.
+    """
     from compliance.hyperparameter_check import judge_config
 
     return told([judge_config(path, workload, round_name) for path in configs], form)
@@ -94,14 +101,28 @@ def list_rules(form: str) -> str:
     if form == "json":
         return json.dumps({"rules": [facts(rule) for rule in rules]}, indent=2)
     width = max(len(rule.id) for rule in rules)
-    lines = [f"{rule.id:<{width}} {textwrap.shorten(rule.text, LINE - width - 1, placeholder=' ...')}" for rule in rules]
+    lines = [
+        f"{rule.id:<{width}} {textwrap.shorten(rule.text, LINE - width - 1, placeholder=' ...')}"
+        for rule in rules
+    ]
     return "\n".join([*lines, "", f"{len(rules)} rules; podium explain RULE says more"])
 
 
 def facts(rule: Rule[object]) -> dict[str, object]:
     """Return a rule's facts for JSON output."""
-    told = {"id": rule.id, "severity": rule.severity, "about": ABOUT.get(rule.document.__name__, ""), "text": rule.text}
-    return {**told, "source": rule.source, "advice": rule.advice, "rounds": list(rounds_of(rule)), "workload": rule.workload}
+    told = {
+        "id": rule.id,
+        "severity": rule.severity,
+        "about": ABOUT.get(rule.document.__name__, ""),
+        "text": rule.text,
+    }
+    return {
+        **told,
+        "source": rule.source,
+        "advice": rule.advice,
+        "rounds": list(rounds_of(rule)),
+        "workload": rule.workload,
+    }
 
 
 def explain_rule(id: str, form: str = "text") -> str:
@@ -109,11 +130,18 @@ def explain_rule(id: str, form: str = "text") -> str:
     rules = catalogue()
     if id not in rules:
         near = difflib.get_close_matches(id, sorted(rules), n=NEAREST, cutoff=0.3)
-        hint = f"did you mean {' or '.join(repr(name) for name in near)}?" if near else "podium check names the rules that a result breaks"
+        hint = (
+            f"did you mean {' or '.join(repr(name) for name in near)}?"
+            if near
+            else "podium check names the rules that a result breaks"
+        )
         raise RequestError(f"unknown rule '{id}'; {hint}")
     if form == "json":
         return json.dumps(facts(rules[id]), indent=2)
-    return "\n".join(textwrap.fill(part, 100, subsequent_indent="  ", break_long_words=False) for part in explanation(rules[id]))
+    return "\n".join(
+        textwrap.fill(part, 100, subsequent_indent="  ", break_long_words=False)
+        for part in explanation(rules[id])
+    )
 
 
 def explanation(rule: Rule[object]) -> Iterator[str]:
@@ -125,7 +153,10 @@ def explanation(rule: Rule[object]) -> Iterator[str]:
     yield f"Source: {rule.source}"
     yield f"What to do: {rule.advice}"
     yield f"Rounds: {', '.join(rounds_of(rule))}"
-    yield f"Verdict where it is broken: {rule.weight if rule.severity == 'error' else 'none; it is a ' + rule.severity}"
+    yield (
+        "Verdict where it is broken:"
+        f" {rule.weight if rule.severity == 'error' else 'none; it is a ' + rule.severity}"
+    )
     if rule.workload:
         yield f"Workload: {rule.workload}"
     if found := sighting(rule.id):
@@ -136,4 +167,8 @@ def rounds_of(rule: Rule[object]) -> Sequence[str]:
     """Return the rounds that a rule applies to: its own, else all of the kinds that load it."""
     if rule.rounds is not None:
         return sorted(rule.rounds)
-    return [name for name in registry.round_names() if rule.id in catalogue(registry.kind_of_round(name))]
+    return [
+        name
+        for name in registry.round_names()
+        if rule.id in catalogue(registry.kind_of_round(name))
+    ]

@@ -1,4 +1,6 @@
-"""Judges a PATH: recognises what it is and which round it belongs to, then calls that round's judge."""
+"""Judges a PATH: recognises what it is and which round it belongs to, then calls that round's
+judge.
+"""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,7 +21,9 @@ from suite import registry
 from suite.rounds import RoundKind
 
 HOMES: Final = 4_096
-"""How many folders a judge remembers as being an organisation's or not; many paths lie below few folders."""
+"""How many folders a judge remembers as being an organisation's or not; many paths lie below few
+folders.
+"""
 
 
 class RoundJudge(Protocol):
@@ -31,7 +35,9 @@ class RoundJudge(Protocol):
 
 
 class Judge:
-    """Judges paths by the named round or, if none is named, by the round recognised from each path's content."""
+    """Judges paths by the named round or, if none is named, by the round recognised from each
+    path's content.
+    """
 
     def __init__(self, round_name: str | None = None, truth: Path | None = None) -> None:
         self.round_name, self.truth = round_name, truth
@@ -61,25 +67,43 @@ class Judge:
         found = list(self.findings(target))
         roots = {target.path: as_given(target.path, given)} if found else {}
         seen = self.seen(target)
-        whole = Result(path=given, round=round_name, findings=told(found, roots), seen=seen.seen if seen else "", others=seen.others if seen else ())
+        whole = Result(
+            path=given,
+            round=round_name,
+            findings=told(found, roots),
+            seen=seen.seen if seen else "",
+            others=seen.others if seen else (),
+        )
         return self.by_organisation(whole, target, seen) or whole
 
     def by_organisation(self, whole: Result, target: Target, seen: Witness | None) -> Result | None:
-        """Judge a tree that is broken as a whole once more, each organisation by its own logs' round; None unless all of them are then valid.
+        """Judge a tree that is broken as a whole once more, each organisation by its own logs'
+        round; None unless all of them are then valid.
 
-        A tree whose folder's name tells the round stays whole: only days and benchmarks may mislead.
+        A tree whose folder's name tells the round stays whole: only days and benchmarks may
+        mislead.
         """
-        if target.kind is not Kind.TREE or whole.verdict is not Verdict.BROKEN or not (seen and seen.logs):
+        if (
+            target.kind is not Kind.TREE
+            or whole.verdict is not Verdict.BROKEN
+            or not (seen and seen.logs)
+        ):
             return None
         found = homes_of(target)
         apart = self.each(found, target, whole.path) if differ(found, self.round_for) else whole
         return apart if apart.verdict is Verdict.VALID else None
 
     def each(self, paths: Iterable[Path], target: Target, given: str) -> Result:
-        """Judge each results tree, organisation, system or set in a folder by its own round; the result names all rounds."""
-        judged = [self.result(str(Path(given) / os.path.relpath(path, target.path))) for path in paths]
+        """Judge each results tree, organisation, system or set in a folder by its own round; the
+        result names all rounds.
+        """
+        judged = [
+            self.result(str(Path(given) / os.path.relpath(path, target.path))) for path in paths
+        ]
         found = tuple(dict.fromkeys(finding for part in judged for finding in part.findings))
-        return Result(path=given, round=", ".join(sorted({part.round for part in judged})), findings=found)
+        return Result(
+            path=given, round=", ".join(sorted({part.round for part in judged})), findings=found
+        )
 
     def bundle(self, judge: RoundJudge, target: Target, given: str, round_name: str) -> Result:
         """Judge a bundle, with a temporary folder to unpack it into."""
@@ -102,38 +126,63 @@ class Judge:
             yield from self.judge_of(name).findings(target, target.path) if tried is None else tried
 
     def round_for(self, target: Target) -> str:
-        """Return the round by which to judge a path; UNKNOWN if its content points to a round that is not known."""
+        """Return the round by which to judge a path; UNKNOWN if its content points to a round that
+        is not known.
+        """
         seen = self.seen(target)
         return (seen.round or UNKNOWN) if seen else self.round_name or registry.DEFAULT_ROUND
 
     def seen(self, target: Target) -> Witness | None:
-        """Recognise the round of a path from its content; None if the round was named, or nothing indicates one."""
+        """Recognise the round of a path from its content; None if the round was named, or nothing
+        indicates one.
+        """
         if self.round_name is not None:
             return None
         if self.last is None or self.last[0] != target:
             seen = recognised(target)
-            self.last = target, self.settled(target, seen) if seen and seen.logs and target.kind is Kind.SET and not target.place else seen
+            self.last = (
+                target,
+                (
+                    self.settled(target, seen)
+                    if seen and seen.logs and target.kind is Kind.SET and not target.place
+                    else seen
+                ),
+            )
         return self.last[1]
 
     def settled(self, target: Target, seen: Witness) -> Witness:
-        """Decide between the rounds that a set outside of any tree may have been filed in: the first one, unless a later one alone accepts it."""
+        """Decide between the rounds that a set outside of any tree may have been filed in: the
+        first one, unless a later one alone accepts it.
+        """
         possible = candidates(seen.logs)
         if seen.round not in possible:
             return seen
         self.tried.clear()
         for name in possible if len(possible) > 1 else ():
             if self.verdict_by(name, target) is not Verdict.BROKEN:
-                told = f"{seen.seen}; by {seen.round} it is broken" if name != seen.round else seen.seen
-                return seen._replace(round=name, seen=told, others=tuple(each for each in possible if each != name))
+                told = (
+                    f"{seen.seen}; by {seen.round} it is broken"
+                    if name != seen.round
+                    else seen.seen
+                )
+                return seen._replace(
+                    round=name, seen=told, others=tuple(each for each in possible if each != name)
+                )
         return seen._replace(others=tuple(each for each in possible if each != seen.round))
 
     def verdict_by(self, round_name: str, target: Target) -> Verdict:
-        """Return the verdict on a path by one of the rounds that it may belong to; the findings are kept for the case that this is its round."""
-        self.tried[target, round_name] = tuple(self.judge_of(round_name).findings(target, target.path))
+        """Return the verdict on a path by one of the rounds that it may belong to; the findings are
+        kept for the case that this is its round.
+        """
+        self.tried[target, round_name] = tuple(
+            self.judge_of(round_name).findings(target, target.path)
+        )
         return verdict(self.tried[target, round_name])
 
     def judge_of(self, round_name: str) -> RoundJudge:
-        """Return the judge of a round; it is cached, so files shared by several paths are read once."""
+        """Return the judge of a round; it is cached, so files shared by several paths are read
+        once.
+        """
         if round_name not in self.judges:
             self.judges[round_name] = make_judge(round_name, self.truth)
         return self.judges[round_name]
@@ -166,7 +215,9 @@ def absolute(given: str) -> Path:
 
 
 def as_given(path: Path, given: str) -> Path:
-    """Display a recognised path as the user would write it: as given, absolute, or relative to the working folder."""
+    """Display a recognised path as the user would write it: as given, absolute, or relative to the
+    working folder.
+    """
     if path == absolute(given):
         return Path(given)
     return path if Path(given).is_absolute() else Path(os.path.relpath(path))
@@ -182,7 +233,9 @@ def told(found: Iterable[Finding], roots: Mapping[Path, Path]) -> tuple[Finding,
 
 
 def shown(roots: Mapping[Path, Path], name: str) -> str:
-    """Display a finding's file as the user would name it: below the PATH as given, or relative to the working folder."""
+    """Display a finding's file as the user would name it: below the PATH as given, or relative to
+    the working folder.
+    """
     file = Path(name)
     for root, given in roots.items():
         if file.is_relative_to(root):

@@ -1,8 +1,12 @@
-"""Repeats LoadGen's random draws from the logged seeds: loaded samples, issued samples, schedule, and which answers are logged.
+"""Repeats LoadGen's random draws from the logged seeds: loaded samples, issued samples, schedule,
+and which answers are logged.
 
-LoadGen draws with std::mt19937 and libstdc++'s distributions. Python's `random` uses the same generator with a different seeding, so it
-is given the state that C++ derives from a seed. Source: mlcommons/inference, loadgen 6.0.17, loadgen.cc and
-issue_query_controller.h; ISO C++ 26.6 (the generator); libstdc++ of GCC 11 and later, bits/uniform_int_dist.h,
+LoadGen draws with std::mt19937 and libstdc++'s distributions. Python's `random` uses the same
+generator with a different seeding, so it
+is given the state that C++ derives from a seed. Source: mlcommons/inference, loadgen 6.0.17,
+loadgen.cc and
+issue_query_controller.h; ISO C++ 26.6 (the generator); libstdc++ of GCC 11 and later,
+bits/uniform_int_dist.h,
 bits/stl_algo.h and bits/random.tcc (what the standard leaves open).
 """
 
@@ -21,7 +25,8 @@ WORDS: Final = 624
 MULTIPLIER: Final = 1812433253
 """ISO C++ [rand.eng.mers]: initialization_multiplier of mt19937."""
 UNSEEDED: Final = 5489
-"""std::mt19937::default_seed. LoadGen never seeds the generator that decides which answers are logged (InitAccLogRng is never called);
+"""std::mt19937::default_seed. LoadGen never seeds the generator that decides which answers are
+logged (InitAccLogRng is never called);
 accuracy_log_rng_seed only rotates it by an offset.
 """
 MASK: Final = 0xFFFFFFFF
@@ -29,9 +34,13 @@ BELOW_ONE: Final = math.nextafter(1.0, 0.0)
 REAL_BYTES: Final = 8
 NS_PER_S: Final = 1e9
 GENERATED_AHEAD: Final = 2
-"""loadgen.cc, GenerateQueries: all scenarios except Server prepare queries for twice the duration."""
+"""loadgen.cc, GenerateQueries: all scenarios except Server prepare queries for twice the
+duration.
+"""
 KEPT_SIZE: Final = 1 << 16
-"""Elements of a shuffled order that is worth keeping: the runs of a submission share their seeds and sizes."""
+"""Elements of a shuffled order that is worth keeping: the runs of a submission share their seeds
+and sizes.
+"""
 KEPT: Final = 8
 """Shuffled orders, and states of the generator, that are kept."""
 
@@ -54,7 +63,9 @@ class Twister:
         self.random.setstate((3, seeded(seed & MASK), None))
 
     def real(self) -> float:
-        """Draw from std::uniform_real_distribution<double>(0, 1): two words, the lower one first."""
+        """Draw from std::uniform_real_distribution<double>(0, 1): two words, the lower one
+        first.
+        """
         return min(self.random.getrandbits(64) / 2.0**64, BELOW_ONE)
 
     def reals(self, count: int) -> Any:
@@ -73,7 +84,9 @@ class Twister:
         return product >> 32
 
     def shuffle(self, order: list[int]) -> list[int]:
-        """std::shuffle, in place: one draw places two elements if both positions fit into one word."""
+        """std::shuffle, in place: one draw places two elements if both positions fit into one
+        word.
+        """
         if order and MASK // len(order) < len(order):  # the square of the size exceeds a word
             for at in range(1, len(order)):
                 swap(order, at, self.below(at + 1))
@@ -96,7 +109,9 @@ def swap(order: list[int], left: int, right: int) -> None:
 
 def shuffled(seed: int, size: int) -> Sequence[int]:
     """Return the numbers below a size in the order that a seed shuffles them into."""
-    return kept_shuffled(seed, size) if size <= KEPT_SIZE else Twister(seed).shuffle(list(range(size)))
+    return (
+        kept_shuffled(seed, size) if size <= KEPT_SIZE else Twister(seed).shuffle(list(range(size)))
+    )
 
 
 @lru_cache(maxsize=KEPT)
@@ -107,7 +122,9 @@ def kept_shuffled(seed: int, size: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=KEPT)
 def past_shuffles(seed: int, size: int, again: int, times: int) -> tuple[Any, ...]:
-    """Return the state of a generator that has shuffled so many elements once, and so many others so many times."""
+    """Return the state of a generator that has shuffled so many elements once, and so many others
+    so many times.
+    """
     draw = Twister(seed)
     draw.shuffle(list(range(size)))
     for _ in range(times):
@@ -139,7 +156,9 @@ class Plan:
     log_seed: int
 
     def loaded(self) -> list[list[int]]:
-        """Draw the sets that are loaded one after another; MultiStream's repeat their first samples, so that no query runs past the end."""
+        """Draw the sets that are loaded one after another; MultiStream's repeat their first
+        samples, so that no query runs past the end.
+        """
         order = shuffled(self.qsl_seed, self.samples)
         padding = self.per_query - 1 if self.scenario is Scenario.MULTI_STREAM else 0
         sets = [order[first : first + self.held] for first in range(0, self.samples, self.held)]
@@ -154,7 +173,9 @@ class Plan:
                 yield from self.covered(each)
 
     def covered(self, loaded: list[int]) -> Iterator[int]:
-        """Draw the order in which an accuracy run issues the loaded samples; each set starts from the same seed."""
+        """Draw the order in which an accuracy run issues the loaded samples; each set starts from
+        the same seed.
+        """
         if self.scenario is Scenario.OFFLINE:
             yield from loaded
             return
@@ -171,19 +192,28 @@ class Plan:
         stride = self.per_query if self.scenario is Scenario.MULTI_STREAM else 1
         end = len(loaded) - (stride - 1)
         draw = Twister(self.sample_seed)
-        # LoadGen draws for unique samples and for equal issue counts in any case: both are drawn and discarded
+        # LoadGen draws for unique samples and for equal issue counts in any case: both are drawn
+        # and discarded
         rounds = len(range(0, self.least_queries, len(loaded)))
-        draw.random.setstate(past_shuffles(self.sample_seed, len(range(0, end, stride)), len(loaded), rounds))
+        draw.random.setstate(
+            past_shuffles(self.sample_seed, len(range(0, end, stride)), len(loaded), rounds)
+        )
         while True:
             first = draw.below(end)
             yield from loaded[first : first + stride]
 
     def due_ns(self) -> Iterator[int]:
-        """Draw when each query is due; Server's gaps are exponential, the others' constant. LoadGen truncates each to whole nanoseconds."""
+        """Draw when each query is due; Server's gaps are exponential, the others' constant. LoadGen
+        truncates each to whole nanoseconds.
+        """
         draw, due = Twister(self.schedule_seed), 0
         while True:
             yield due
-            due += int(-math.log(1.0 - draw.real()) / self.rate * NS_PER_S) if self.scenario is Scenario.SERVER else self.period_ns
+            due += (
+                int(-math.log(1.0 - draw.real()) / self.rate * NS_PER_S)
+                if self.scenario is Scenario.SERVER
+                else self.period_ns
+            )
 
     @property
     def period_ns(self) -> int:
@@ -191,18 +221,26 @@ class Plan:
         return int(NS_PER_S / self.rate)
 
     def last_due_ns(self) -> tuple[int, int, int]:
-        """Return when the last query but one is due, the last one, and one more would be; -1 for a query that is not there."""
+        """Return when the last query but one is due, the last one, and one more would be; -1 for a
+        query that is not there.
+        """
         if self.scenario is Scenario.SERVER:
             before, last, end = [-1, *first(self.due_ns(), self.queries + 1)][-3:]
             return before, last, end
-        return (self.queries - 2) * self.period_ns if self.queries > 1 else -1, (self.queries - 1) * self.period_ns, self.queries * self.period_ns
+        return (
+            (self.queries - 2) * self.period_ns if self.queries > 1 else -1,
+            (self.queries - 1) * self.period_ns,
+            self.queries * self.period_ns,
+        )
 
     def until_ns(self) -> float:
         """Return the time up to which queries are generated."""
         return self.duration_ms * 1e6 * (1 if self.scenario is Scenario.SERVER else GENERATED_AHEAD)
 
     def chances(self, count: int) -> Any:
-        """Draw, for each of the first `count` samples, the number compared with the share of answers to log: an array (count,)."""
+        """Draw, for each of the first `count` samples, the number compared with the share of
+        answers to log: an array (count,).
+        """
         import numpy
 
         values = Twister(UNSEEDED).reals(count) + Twister(self.log_seed).real()

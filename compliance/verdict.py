@@ -25,7 +25,9 @@ class Verdict(StrEnum):
     NOT_CONVERGED = "not-converged"
     """A legal training run, or set, that missed its target."""
     UNKNOWN = "unknown"
-    """The round's rules are not known here, or the workload is not installed, so the result was not judged."""
+    """The round's rules are not known here, or the workload is not installed, so the result was not
+    judged.
+    """
     BROKEN = "broken"
     """Violates a rule, or cannot be read."""
 
@@ -89,8 +91,12 @@ class Result:
 
     @property
     def lacks_workload(self) -> bool:
-        """Whether the only obstacle to judging the result is a workload package that is not installed."""
-        return self.verdict is Verdict.UNKNOWN and any(finding.rule == INSTALLED for finding in self.findings)
+        """Whether the only obstacle to judging the result is a workload package that is not
+        installed.
+        """
+        return self.verdict is Verdict.UNKNOWN and any(
+            finding.rule == INSTALLED for finding in self.findings
+        )
 
 
 def verdict(findings: Iterable[Finding]) -> Verdict:

@@ -1,8 +1,12 @@
-"""Variation within one LoadGen run: its rate and latencies in ten equal time slices, and a confidence interval from them.
+"""Variation within one LoadGen run: its rate and latencies in ten equal time slices, and a
+confidence interval from them.
 
-Queries in a queue are not independent; an interval that assumes so is far too narrow. Time slices that are long compared with a query's
-waiting time nearly are: "sectioning", S. Asmussen and P. W. Glynn, Stochastic Simulation, section III.5. Server latencies start when a query was
-due, which its seed determines; those times are redrawn from the seed. These figures describe one run, never a difference between two systems.
+Queries in a queue are not independent; an interval that assumes so is far too narrow. Time slices
+that are long compared with a query's
+waiting time nearly are: "sectioning", S. Asmussen and P. W. Glynn, Stochastic Simulation, section
+III.5. Server latencies start when a query was
+due, which its seed determines; those times are redrawn from the seed. These figures describe one
+run, never a difference between two systems.
 """
 
 import math
@@ -19,9 +23,12 @@ SLICES: Final = 10
 T_OF_SLICES: Final = 2.2621571627409915
 """Student's t, 97.5 %, 9 degrees of freedom: scipy.stats.t.ppf(0.975, 9)."""
 LEAST_ROWS: Final = 8
-"""House rule: minimum completions per slice; with fewer, a slice's rate depends on which side of its edge a completion falls."""
+"""House rule: minimum completions per slice; with fewer, a slice's rate depends on which side of
+its edge a completion falls.
+"""
 LEAST_BEYOND: Final = 1.0
-"""House rule: minimum independent queries beyond the percentile per slice. With fewer, intervals of simulated queues covered the true percentile less
+"""House rule: minimum independent queries beyond the percentile per slice. With fewer, intervals of
+simulated queues covered the true percentile less
 than 85 times in 100.
 """
 
@@ -34,7 +41,9 @@ class Within:
     value: float
     """Value over the whole run, in the slices' unit."""
     low: float | None
-    """95 % interval within this run; None if its queries do not support one, for the reason in `problem`."""
+    """95 % interval within this run; None if its queries do not support one, for the reason in
+    `problem`.
+    """
     high: float | None
     problem: str = ""
 
@@ -58,15 +67,27 @@ def rates(queries: QueryTimes) -> tuple[list[float], list[int]]:
 
 def usable(queries: QueryTimes | None) -> bool:
     """Return whether there is a span to divide."""
-    return queries is not None and len(queries) > 1 and int(queries.done_ns.max()) > int(queries.issued_ns.min())
+    return (
+        queries is not None
+        and len(queries) > 1
+        and int(queries.done_ns.max()) > int(queries.issued_ns.min())
+    )
 
 
-def steady_rates(queries: QueryTimes, scenario: Scenario | None, by_length: bool) -> tuple[Sequence[float], Sequence[float]] | None:
-    """Return the rates of the first half's slices and of the second's; None if the run is too short.
+def steady_rates(
+    queries: QueryTimes, scenario: Scenario | None, by_length: bool
+) -> tuple[Sequence[float], Sequence[float]] | None:
+    """Return the rates of the first half's slices and of the second's; None if the run is too
+    short.
 
-    Also None if the system does not set its own pace: Server follows the arrivals, and Offline's batches may be sorted by length.
+    Also None if the system does not set its own pace: Server follows the arrivals, and Offline's
+    batches may be sorted by length.
     """
-    if not usable(queries) or scenario in (None, Scenario.SERVER) or (scenario is Scenario.OFFLINE and by_length):
+    if (
+        not usable(queries)
+        or scenario in (None, Scenario.SERVER)
+        or (scenario is Scenario.OFFLINE and by_length)
+    ):
         return None
     found, rows = rates(queries)
     return (found[: SLICES // 2], found[SLICES // 2 :]) if min(rows) >= LEAST_ROWS else None
@@ -80,14 +101,28 @@ def offline(queries: QueryTimes, by_length: bool) -> Within | None:
     span_s = (int(queries.done_ns.max()) - int(queries.issued_ns.min())) / 1e9
     value = float(queries.samples.sum()) / span_s
     if by_length:
-        return Within(slices=found, value=value, low=None, high=None, problem="its batches are sorted by length, so slices differ by what is in them")
+        return Within(
+            slices=found,
+            value=value,
+            low=None,
+            high=None,
+            problem="its batches are sorted by length, so slices differ by what is in them",
+        )
     if min(rows) < LEAST_ROWS:
-        return Within(slices=found, value=value, low=None, high=None, problem=f"too few completions: {min(rows)} in a slice, {LEAST_ROWS} are needed")
+        return Within(
+            slices=found,
+            value=value,
+            low=None,
+            high=None,
+            problem=f"too few completions: {min(rows)} in a slice, {LEAST_ROWS} are needed",
+        )
     return sectioned(found, value)
 
 
 def latencies(began_ns: Any, done_ns: Any, percentile: float) -> Within | None:
-    """Compute a latency percentile and its interval; both arrays are (queries,), in order of start time, in nanoseconds."""
+    """Compute a latency percentile and its interval; both arrays are (queries,), in order of start
+    time, in nanoseconds.
+    """
     import numpy
 
     latency = numpy.asarray(done_ns) - numpy.asarray(began_ns)
@@ -101,12 +136,16 @@ def latencies(began_ns: Any, done_ns: Any, percentile: float) -> Within | None:
     value = float(numpy.sort(latency)[place(len(latency), percentile)])
     beyond = independent(latency) / SLICES * (1 - percentile / 100)
     if beyond < LEAST_BEYOND:
-        return Within(slices=found, value=value, low=None, high=None, problem="too few independent queries")
+        return Within(
+            slices=found, value=value, low=None, high=None, problem="too few independent queries"
+        )
     return sectioned(found, value)
 
 
 def independent(latency: Any) -> float:
-    """Return the effective number of independent queries, from the correlation of neighbours (as in a first-order process)."""
+    """Return the effective number of independent queries, from the correlation of neighbours (as in
+    a first-order process).
+    """
     import numpy
 
     centred = latency - latency.mean()
@@ -125,7 +164,8 @@ def sectioned(slices: Sequence[float], value: float) -> Within:
 def due_ns(queries: QueryTimes, plan: Plan) -> Any:
     """Return when each query of a Server run was due, by the monotonic clock: (queries,).
 
-    The start of the schedule is unknown. No query is issued before it is due, so the earliest start that any query allows is the latest
+    The start of the schedule is unknown. No query is issued before it is due, so the earliest start
+    that any query allows is the latest
     that all allow.
     """
     import numpy
@@ -140,4 +180,3 @@ def percentiles_ns(began_ns: Any, done_ns: Any, percentiles: Sequence[float]) ->
 
     latency = numpy.sort(numpy.asarray(done_ns) - numpy.asarray(began_ns))
     return [int(latency[place(len(latency), each)]) for each in percentiles]
-

@@ -1,6 +1,8 @@
-"""Unpacks an untrusted bundle, a zstd-compressed tar, as regular files below one folder, or rejects it.
+"""Unpacks an untrusted bundle, a zstd-compressed tar, as regular files below one folder, or rejects
+it.
 
-Nothing is created before it passes the checks: no links, no devices, no absolute or `..` paths, no repeated members, no decompression
+Nothing is created before it passes the checks: no links, no devices, no absolute or `..` paths, no
+repeated members, no decompression
 bombs, and no bytes after the archive's end except the seal, signatures and time stamps.
 """
 
@@ -18,7 +20,9 @@ from suite.files.layout import FULL
 from suite.files.untrusted_files import complaint, printable
 
 EXPANSION_LIMIT: Final = 4000
-"""Maximum ratio of unpacked to packed bytes; zstd reaches about 1,000 on LoadGen accuracy logs of equal answers."""
+"""Maximum ratio of unpacked to packed bytes; zstd reaches about 1,000 on LoadGen accuracy logs of
+equal answers.
+"""
 SIZE_LIMIT: Final = 256 << 30
 """Maximum size in bytes when unpacked; a full campaign holds logs and answers, no weights."""
 SMALL_ARCHIVE: Final = 64 << 20
@@ -34,7 +38,9 @@ CONTROL: Final = re.compile("[\x00-\x1f\x7f]")
 
 
 class Unzipped(io.BufferedIOBase):
-    """The content of one zstd frame, read on demand; JudgedError if it exceeds the limit or bytes follow the frame."""
+    """The content of one zstd frame, read on demand; JudgedError if it exceeds the limit or bytes
+    follow the frame.
+    """
 
     def __init__(self, packed: BinaryIO, limit: int, name: str) -> None:
         import zstandard
@@ -61,15 +67,21 @@ class Unzipped(io.BufferedIOBase):
         self.left -= len(piece)
         if self.left < 0:
             raise JudgedError(f"{self.name}: unpacks to far more than its size allows")
-        if self.frame.eof and (problem := trailer.problem_of(self.frame.unused_data + self.packed.read(trailer.LIMIT + 1))):
+        if self.frame.eof and (
+            problem := trailer.problem_of(
+                self.frame.unused_data + self.packed.read(trailer.LIMIT + 1)
+            )
+        ):
             raise JudgedError(f"{self.name}: {problem}")
         self.waiting += piece
 
 
 def unpack(bundle: Path, folder: Path) -> None:
-    """Unpack a `.tar.zst` below `folder`; if JudgedError rejects the bundle, `folder` may hold a part of it.
+    """Unpack a `.tar.zst` below `folder`; if JudgedError rejects the bundle, `folder` may hold a
+    part of it.
 
-    Members are plain files and folders with relative paths; nothing is written outside `folder`, and modes and owners are not kept.
+    Members are plain files and folders with relative paths; nothing is written outside `folder`,
+    and modes and owners are not kept.
     """
     import zstandard
 
@@ -82,20 +94,40 @@ def unpack(bundle: Path, folder: Path) -> None:
             extract(Unzipped(packed, limit, bundle.name), folder, bundle.name)
     except OSError as error:
         if error.errno in FULL:
-            raise MissingError(f"{bundle.name}: no room to unpack it below {folder.parent}: {error.strerror}; TMPDIR may name another folder") from error
-        raise JudgedError(f"{bundle.name}: cannot be unpacked: {error.strerror or complaint(error)}") from error
-    except (EOFError, ValueError, ArithmeticError, RecursionError, tarfile.TarError, zstandard.ZstdError) as error:  # tarfile lets many through
+            raise MissingError(
+                f"{bundle.name}: no room to unpack it below {folder.parent}: {error.strerror};"
+                " TMPDIR may name another folder"
+            ) from error
+        raise JudgedError(
+            f"{bundle.name}: cannot be unpacked: {error.strerror or complaint(error)}"
+        ) from error
+    except (
+        EOFError,
+        ValueError,
+        ArithmeticError,
+        RecursionError,
+        tarfile.TarError,
+        zstandard.ZstdError,
+    ) as error:  # tarfile lets many through
         raise JudgedError(f"{bundle.name}: cannot be unpacked: {complaint(error)}") from error
 
 
 def extract(stream: Unzipped, folder: Path, name: str) -> None:
-    """Write each member that passes the checks, then check that only zeros follow; in blocks of 512 bytes, so that every byte is seen."""
+    """Write each member that passes the checks, then check that only zeros follow; in blocks of 512
+    bytes, so that every byte is seen.
+    """
     seen: set[PurePosixPath] = set()
-    with tarfile.open(fileobj=stream, mode="r|", bufsize=tarfile.BLOCKSIZE, encoding="utf-8", errors="strict") as archive:
+    with tarfile.open(
+        fileobj=stream, mode="r|", bufsize=tarfile.BLOCKSIZE, encoding="utf-8", errors="strict"
+    ) as archive:
         for member in checked(archive, name):
             path = PurePosixPath(member.name)
             if path in seen or len(seen) >= MEMBER_LIMIT:
-                raise JudgedError(f"{name}: '{printable(member.name)}' stands in it twice" if path in seen else f"{name}: more than {MEMBER_LIMIT} members")
+                raise JudgedError(
+                    f"{name}: '{printable(member.name)}' stands in it twice"
+                    if path in seen
+                    else f"{name}: more than {MEMBER_LIMIT} members"
+                )
             seen.add(path)
             write(archive, member, folder.joinpath(*path.parts))
     while rest := stream.read(CHUNK):
@@ -104,7 +136,9 @@ def extract(stream: Unzipped, folder: Path, name: str) -> None:
 
 
 def checked(archive: tarfile.TarFile, name: str) -> Iterator[tarfile.TarInfo]:
-    """Yield the members; JudgedError for the first that is not a plain file or folder with a path below the root."""
+    """Yield the members; JudgedError for the first that is not a plain file or folder with a path
+    below the root.
+    """
     try:
         for member in archive:
             problem = refusal(member)

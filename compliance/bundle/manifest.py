@@ -47,7 +47,8 @@ DECODER: Final = msgspec.json.Decoder(Manifest)
 
 
 def environment(path: Path) -> Mapping[str, Any]:
-    """Read a run's environment from a system description: podium's block (packages, commit, clocks, governor), and the hardware.
+    """Read a run's environment from a system description: podium's block (packages, commit, clocks,
+    governor), and the hardware.
 
     UnreadableError if it is not a description, or holds a number that a manifest cannot reproduce.
     """
@@ -58,7 +59,10 @@ def environment_in(text: bytes) -> Mapping[str, Any]:
     """Extract podium's block and the hardware from the text of a system description."""
     document = json.loads(text)
     try:
-        found = {**document["podium"], "hardware": {key: value for key, value in document.items() if key.startswith(HARDWARE)}}
+        found = {
+            **document["podium"],
+            "hardware": {key: value for key, value in document.items() if key.startswith(HARDWARE)},
+        }
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError("no system description with a 'podium' block") from error
     json.dumps(found, allow_nan=False)
@@ -79,7 +83,9 @@ def read(folder: Path) -> Manifest:
 
 
 def read_or_none(folder: Path) -> Manifest | None:
-    """Read the manifest of an unpacked bundle; None if it cannot be read, which `verify` reports."""
+    """Read the manifest of an unpacked bundle; None if it cannot be read, which `verify`
+    reports.
+    """
     try:
         return read(folder)
     except UnreadableError:
@@ -91,13 +97,23 @@ def verify(folder: Path) -> Iterator[Fault]:
     try:
         manifest = read(folder)
     except UnreadableError as error:
-        yield Fault(file=folder / MANIFEST, found=error.reason, required="a manifest that matches the schema manifest.json")
+        yield Fault(
+            file=folder / MANIFEST,
+            found=error.reason,
+            required="a manifest that matches the schema manifest.json",
+        )
         return
     yield from changed(folder, manifest)
-    for path in sorted(path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()):
+    for path in sorted(
+        path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()
+    ):
         name = path.relative_to(folder).as_posix()
         if name not in manifest.files and name != MANIFEST:
-            yield Fault(file=path, found="a file that the manifest does not name", required="only sealed files")
+            yield Fault(
+                file=path,
+                found="a file that the manifest does not name",
+                required="only sealed files",
+            )
 
 
 def changed(folder: Path, manifest: Manifest) -> Iterator[Fault]:
@@ -106,7 +122,11 @@ def changed(folder: Path, manifest: Manifest) -> Iterator[Fault]:
         try:
             fault = difference(folder, name, sealed)
         except OSError as error:  # also for an invalid file name
-            fault = Fault(file=folder / MANIFEST, found=f"'{name}': {error.strerror}", required=f"the file with SHA-256 {sealed.sha256}")
+            fault = Fault(
+                file=folder / MANIFEST,
+                found=f"'{name}': {error.strerror}",
+                required=f"the file with SHA-256 {sealed.sha256}",
+            )
         if fault:
             yield fault
 
@@ -115,11 +135,19 @@ def difference(folder: Path, name: str, sealed: Sealed) -> Fault | None:
     """Return how a sealed file differs; None if it does not. OSError if it cannot be read."""
     path = folder / name
     if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts or path.is_symlink():
-        return Fault(file=folder / MANIFEST, found=f"'{name}'", required="paths of plain files below the bundle's root")
+        return Fault(
+            file=folder / MANIFEST,
+            found=f"'{name}'",
+            required="paths of plain files below the bundle's root",
+        )
     if not path.is_file():
-        return Fault(file=path, found="no such file", required=f"the file with SHA-256 {sealed.sha256}")
+        return Fault(
+            file=path, found="no such file", required=f"the file with SHA-256 {sealed.sha256}"
+        )
     if path.stat().st_size != sealed.size:
-        return Fault(file=path, found=f"{path.stat().st_size} bytes", required=f"{sealed.size} bytes")
+        return Fault(
+            file=path, found=f"{path.stat().st_size} bytes", required=f"{sealed.size} bytes"
+        )
     if file_sha256(path) != sealed.sha256:
         return Fault(file=path, found=f"SHA-256 {file_sha256(path)}", required=sealed.sha256)
     return None

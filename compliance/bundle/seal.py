@@ -1,6 +1,8 @@
-"""The seal at the end of a bundle's archive: a zstd skippable frame with the SHA-256 of all bytes before it.
+"""The seal at the end of a bundle's archive: a zstd skippable frame with the SHA-256 of all bytes
+before it.
 
-zstd's own checksum covers the content, not the compressed bytes: some bits of a frame can change without affecting the content.
+zstd's own checksum covers the content, not the compressed bytes: some bits of a frame can change
+without affecting the content.
 Unpacking tools ignore skippable frames. Source: RFC 8878, section 3.1.2.
 """
 

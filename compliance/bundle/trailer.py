@@ -1,6 +1,8 @@
-"""The trailer of a bundle's archive: the seal, then at most 16 frames of signatures and time stamps, and nothing else.
+"""The trailer of a bundle's archive: the seal, then at most 16 frames of signatures and time
+stamps, and nothing else.
 
-Each is a zstd skippable frame (RFC 8878, section 3.1.2), which unpacking tools ignore. The seal covers the bytes before it, so a
+Each is a zstd skippable frame (RFC 8878, section 3.1.2), which unpacking tools ignore. The seal
+covers the bytes before it, so a
 signature does not change a bundle's identity.
 """
 
@@ -16,15 +18,23 @@ from suite.errors import JudgedError
 FRAMES: Final = 16
 """Maximum number of signatures and time stamps of a bundle. Source: podium."""
 FRAME_LIMIT: Final = 64 << 10
-"""Maximum size of each frame's content in bytes; a statement has about 5,000, an Ed25519 signature 300, a time stamp 1,600. Source: podium."""
+"""Maximum size of each frame's content in bytes; a statement has about 5,000, an Ed25519 signature
+300, a time stamp 1,600. Source: podium.
+"""
 HEAD_SIZE: Final = 8
-"""Bytes before a skippable frame's content: magic number and size. Source: RFC 8878, section 3.1.2."""
+"""Bytes before a skippable frame's content: magic number and size. Source: RFC 8878, section
+3.1.2.
+"""
 LIMIT: Final = seal.SIZE + FRAMES * (HEAD_SIZE + FRAME_LIMIT)
 """Maximum number of bytes after an archive."""
 FRAME_HEADER: Final = 18
-"""Maximum size of a zstd frame header in bytes, including the magic number. Source: RFC 8878, section 3.1.1.1."""
+"""Maximum size of a zstd frame header in bytes, including the magic number. Source: RFC 8878,
+section 3.1.1.1.
+"""
 BLOCK_HEADER, CHECKSUM_SIZE, RLE = 3, 4, 1
-"""Size in bytes of a block header and of the content checksum; the type of a block that repeats one byte. Source: RFC 8878, section 3.1.1.2."""
+"""Size in bytes of a block header and of the content checksum; the type of a block that repeats one
+byte. Source: RFC 8878, section 3.1.1.2.
+"""
 CHUNK: Final = 1 << 20
 
 
@@ -46,7 +56,11 @@ class Frame:
 
     def encode(self) -> bytes:
         """Encode the frame as it appears in the bundle."""
-        return int(self.kind).to_bytes(4, "little") + len(self.content).to_bytes(4, "little") + self.content
+        return (
+            int(self.kind).to_bytes(4, "little")
+            + len(self.content).to_bytes(4, "little")
+            + self.content
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +74,9 @@ class Trailer:
 
 
 def problem_of(rest: bytes) -> str | None:
-    """Describe invalid bytes after an archive; None if nothing follows it, or only a seal and frames."""
+    """Describe invalid bytes after an archive; None if nothing follows it, or only a seal and
+    frames.
+    """
     try:
         if rest:
             parse(rest)
@@ -89,13 +105,20 @@ def frame_at(rest: bytes, place: int) -> Frame:
     head = rest[place : place + HEAD_SIZE]
     magic, size = int.from_bytes(head[:4], "little"), int.from_bytes(head[4:], "little")
     content = rest[place + HEAD_SIZE : place + HEAD_SIZE + size]
-    if len(head) < HEAD_SIZE or magic not in list(Kind) or size > FRAME_LIMIT or len(content) < size:
+    if (
+        len(head) < HEAD_SIZE
+        or magic not in list(Kind)
+        or size > FRAME_LIMIT
+        or len(content) < size
+    ):
         raise JudgedError("bytes follow the seal that are no signature and no time stamp")
     return Frame(kind=Kind(magic), content=content)
 
 
 def read(bundle: Path) -> Trailer:
-    """Read the trailer of a bundle's archive; JudgedError if it is invalid or there is no archive. OSError is not caught."""
+    """Read the trailer of a bundle's archive; JudgedError if it is invalid or there is no archive.
+    OSError is not caught.
+    """
     import zstandard
 
     with bundle.open("rb") as stream:
@@ -109,11 +132,16 @@ def read(bundle: Path) -> Trailer:
 
 
 def archive_size(stream: BinaryIO) -> int:
-    """Return the size in bytes of a file's first zstd frame, from the sizes of its blocks, without unpacking."""
+    """Return the size in bytes of a file's first zstd frame, from the sizes of its blocks, without
+    unpacking.
+    """
     import zstandard
 
     head = stream.read(FRAME_HEADER)
-    place, closing = zstandard.frame_header_size(head), CHECKSUM_SIZE * zstandard.get_frame_parameters(head).has_checksum
+    place, closing = (
+        zstandard.frame_header_size(head),
+        CHECKSUM_SIZE * zstandard.get_frame_parameters(head).has_checksum,
+    )
     last = 0
     while not last:
         stream.seek(place)
@@ -126,12 +154,18 @@ def archive_size(stream: BinaryIO) -> int:
 
 
 def problem(bundle: Path) -> str | None:
-    """Describe the problem with a bundle's seal: it is missing, or the bytes before it have changed; None if it is valid."""
+    """Describe the problem with a bundle's seal: it is missing, or the bytes before it have
+    changed; None if it is valid.
+    """
     try:
         found = read(bundle)
     except JudgedError as error:
         return str(error)
-    return None if digest_of(bundle, found.sealed) == found.digest else "some byte was changed after it was sealed"
+    return (
+        None
+        if digest_of(bundle, found.sealed) == found.digest
+        else "some byte was changed after it was sealed"
+    )
 
 
 def digest_of(path: Path, size: int) -> bytes:

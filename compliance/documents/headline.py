@@ -1,4 +1,6 @@
-"""The headline value of a performance run, from LoadGen's detail log; the judge, scores, comparisons and reports all take it from here."""
+"""The headline value of a performance run, from LoadGen's detail log; the judge, scores,
+comparisons and reports all take it from here.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,14 +22,18 @@ class Headline:
 
 
 def indexed(records: Iterable[Record]) -> dict[str, list[Record]]:
-    """Group records by key, in order; if a key repeats, the first record counts, and the judge objects."""
+    """Group records by key, in order; if a key repeats, the first record counts, and the judge
+    objects.
+    """
     index: dict[str, list[Record]] = {}
     for record in records:
         index.setdefault(record.key, []).append(record)
     return index
 
 
-def headline_of(index: Mapping[str, Sequence[Record]], scenario: Scenario | None) -> Headline | None:
+def headline_of(
+    index: Mapping[str, Sequence[Record]], scenario: Scenario | None
+) -> Headline | None:
     """Return a performance run's result from its detail log; None if the log has no such number."""
     metric, key = METRICS[scenario] if scenario else ("", "")
     value = index[key][0].value if key in index else None

@@ -1,7 +1,9 @@
 """Parsed logs as plain documents, and the published schemas that describe them.
 
-A workload's training document is described by `training.<round>.<workload>.json` in a package of the group `podium.schemas`.
-Importing jsonschema takes a tenth of a second, so a single log is judged only by typed rules; tests check that both agree.
+A workload's training document is described by `training.<round>.<workload>.json` in a package of
+the group `podium.schemas`.
+Importing jsonschema takes a tenth of a second, so a single log is judged only by typed rules; tests
+check that both agree.
 """
 
 import json
@@ -22,9 +24,15 @@ def training_document(log: TrainingLog) -> dict[str, Any]:
     settings = log.row.settings if log.row else {}
     return {
         **{key: log.value(key) for key in (*HEADER, *FACTS, *SOME_FACTS, *AFTER) if log.all(key)},
-        "hyperparameters": {key: log.value(key) for key, setting in settings.items() if setting.log and log.all(key)},
+        "hyperparameters": {
+            key: log.value(key) for key, setting in settings.items() if setting.log and log.all(key)
+        },
         "evaluations": [
-            {events.EPOCH_NUM: record.event.metadata.get(events.EPOCH_NUM), events.EVAL_ACCURACY: record.value} for record in log.all(events.EVAL_ACCURACY)
+            {
+                events.EPOCH_NUM: record.event.metadata.get(events.EPOCH_NUM),
+                events.EVAL_ACCURACY: record.value,
+            }
+            for record in log.all(events.EVAL_ACCURACY)
         ],
         "status": log.status,
     }
@@ -32,7 +40,9 @@ def training_document(log: TrainingLog) -> dict[str, Any]:
 
 @cache
 def schemas() -> Mapping[str, Mapping[str, Any]]:
-    """Load every published schema by file name, from all packages of the group; if a name repeats, the first counts, with podium's own before others."""
+    """Load every published schema by file name, from all packages of the group; if a name repeats,
+    the first counts, with podium's own before others.
+    """
     found: dict[str, Mapping[str, Any]] = {}
     for file in registry.package_files(registry.SCHEMAS, ".json"):
         try:
@@ -40,7 +50,10 @@ def schemas() -> Mapping[str, Mapping[str, Any]]:
         except ValueError as error:
             if plugins.own(file.point):
                 raise
-            plugins.warn(file.point, f"{file.path} of package {plugins.package(file.point)} is left out: {error}")
+            plugins.warn(
+                file.point,
+                f"{file.path} of package {plugins.package(file.point)} is left out: {error}",
+            )
     return found
 
 
@@ -53,7 +66,9 @@ def validator(name: str) -> "Validator":
 
 
 def problems(name: str, document: Any) -> Iterator[tuple[str, str]]:
-    """Yield (where, what) for each violation of a document's schema; nothing if there is no schema."""
+    """Yield (where, what) for each violation of a document's schema; nothing if there is no
+    schema.
+    """
     if name in schemas():
         for error in validator(name).iter_errors(document):
             yield error.json_path, error.message

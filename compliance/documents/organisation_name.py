@@ -5,16 +5,22 @@ from typing import Final
 from suite.files.layout import fold
 
 SHORTEST: Final = 4
-"""From this many letters on, a name that is a prefix of another counts as its short form; a shorter prefix could match anything."""
+"""From this many letters on, a name that is a prefix of another counts as its short form; a shorter
+prefix could match anything.
+"""
 
 
 def same_name(told: str, folder: str) -> bool:
-    """Return whether a name matches an organisation's folder: ignoring case, spaces and punctuation, as a longer form, or by its initials.
+    """Return whether a name matches an organisation's folder: ignoring case, spaces and
+    punctuation, as a longer form, or by its initials.
 
-    Accepted training and inference results have longer forms (with a legal form such as Inc.) and initials. No text of a round forbids them:
+    Accepted training and inference results have longer forms (with a legal form such as Inc.) and
+    initials. No text of a round forbids them:
     the rules name the folder `<submitting_organization>` and do not specify its spelling.
     """
     one, other = fold(told), fold(folder)
-    longer = min(len(one), len(other)) >= SHORTEST and (one.startswith(other) or other.startswith(one))
+    longer = min(len(one), len(other)) >= SHORTEST and (
+        one.startswith(other) or other.startswith(one)
+    )
     initials = fold("".join(word[0] for word in told.split() if word[0].isupper()))
     return one == other or longer or (len(other) > 1 and initials.startswith(other))

@@ -1,4 +1,6 @@
-"""Reads a location in a submission tree once, together with the files elsewhere in the tree that it refers to."""
+"""Reads a location in a submission tree once, together with the files elsewhere in the tree that it
+refers to.
+"""
 
 import struct
 from collections.abc import Iterator, Sequence
@@ -11,7 +13,14 @@ from compliance.documents.podium import power
 from compliance.documents.podium.audit import Audit, read_audit
 from compliance.documents.podium.checkpoint import CheckpointFile, read_checkpoint
 from compliance.documents.podium.conditions import Conditions, of_training
-from compliance.documents.podium.inference import InferenceEntry, LoadGenRun, mode_of, read_measurements, read_run, read_scores
+from compliance.documents.podium.inference import (
+    InferenceEntry,
+    LoadGenRun,
+    mode_of,
+    read_measurements,
+    read_run,
+    read_scores,
+)
 from compliance.documents.podium.ledger import LedgerFile, read_ledger
 from compliance.documents.podium.power import PoweredRun
 from compliance.documents.podium.power_session import MeasuredSession
@@ -42,7 +51,16 @@ from suite.rounds import Round
 from suite.terms import Division
 from suite.workload import Mode, Scores
 
-DAMAGE: Final = (ValueError, LookupError, OSError, ArithmeticError, TypeError, MemoryError, RecursionError, struct.error)
+DAMAGE: Final = (
+    ValueError,
+    LookupError,
+    OSError,
+    ArithmeticError,
+    TypeError,
+    MemoryError,
+    RecursionError,
+    struct.error,
+)
 """Exceptions that a scorer may raise: answers and truth are untrusted bytes."""
 
 
@@ -69,10 +87,18 @@ class Library:
     def set(self, folder: Path, place: Place | None) -> TrainingSet:
         """Read a training set."""
         logs = [self.log(path, place) for path in training_logs(folder)]
-        return TrainingSet(folder=folder, logs=logs, unfinished=tuple(unfinished(folder)), strays=tuple(unjudged_files.in_set(folder)), place=place)
+        return TrainingSet(
+            folder=folder,
+            logs=logs,
+            unfinished=tuple(unfinished(folder)),
+            strays=tuple(unjudged_files.in_set(folder)),
+            place=place,
+        )
 
     def conditions(self, folder: Path) -> Iterator[tuple[SourceFile, Conditions | None]]:
-        """Read the telemetry of a set, one per run and node; None if there is no log of that number."""
+        """Read the telemetry of a set, one per run and node; None if there is no log of that
+        number.
+        """
         logs = {log.number: log for path, log in self.logs.items() if path.parent == folder}
         for path in training_telemetry(folder):
             source = SourceFile(path, leniency=dict.fromkeys(Kind, Severity.WARNING))
@@ -80,15 +106,28 @@ class Library:
             match = TRAINING_TELEMETRY.fullmatch(path.name)
             log = logs.get(int(match[1])) if match else None
             if log is None:
-                source.add(Kind.FOREIGN, "telemetry of a run that has no log", "the log of the same number beside it")
+                source.add(
+                    Kind.FOREIGN,
+                    "telemetry of a run that has no log",
+                    "the log of the same number beside it",
+                )
             yield source, of_training(log, telemetry.read(source)) if log else None
 
     def powered(self, group: TrainingSet) -> Iterator[PoweredRun]:
-        """Read the power of a set's runs: of each log the first node's, which the log tells, then the other nodes'."""
+        """Read the power of a set's runs: of each log the first node's, which the log tells, then
+        the other nodes'.
+        """
         for log in group.logs:
             first = group.folder / f"telemetry_{log.number}.jsonl"
-            others = (path for path in training_telemetry(group.folder) if path.name.startswith(f"{first.stem}_node"))
-            found = (power.of_training(log, first), *(power.of_training(log, path, node=True) for path in others))
+            others = (
+                path
+                for path in training_telemetry(group.folder)
+                if path.name.startswith(f"{first.stem}_node")
+            )
+            found = (
+                power.of_training(log, first),
+                *(power.of_training(log, path, node=True) for path in others),
+            )
             yield from (each for each in found if each)
 
     def session(self, run: LoadGenRun) -> MeasuredSession | None:
@@ -112,7 +151,9 @@ class Library:
         return read_run(folder, mode, scenario_of(above.name), self.round)
 
     def entry(self, folder: Path, place: Place | None) -> InferenceEntry:
-        """Read an inference entry with its training logs, truth, measurements and system description."""
+        """Read an inference entry with its training logs, truth, measurements and system
+        description.
+        """
         accuracy = self.run(folder / "accuracy") if is_folder(folder / "accuracy") else None
         performance = tuple(self.run(path) for path in performance_runs(folder))
         sources: list[SourceFile] = []
@@ -145,7 +186,11 @@ class Library:
         """Read a compliance test of an entry."""
         found = read_audit(folder, scenario, entry, self.round)
         copied = [SourceFile(found.copy)] if is_file(found.copy) else []
-        self.sources[folder] = [*found.sources, *copied, *(source for run in found.runs for source in run.sources)]
+        self.sources[folder] = [
+            *found.sources,
+            *copied,
+            *(source for run in found.runs for source in run.sources),
+        ]
         return found
 
     def origins(self, entry: InferenceEntry) -> Iterator[TrainingLog]:
@@ -162,12 +207,17 @@ class Library:
     def truth_of(self, entry: InferenceEntry) -> Path | None:
         """Find the labels or references in the tree, else those that the user gave.
 
-        The workload name in a record is untrusted and may be a path, in which case there is no truth.
+        The workload name in a record is untrusted and may be a path, in which case there is no
+        truth.
         """
         if not entry.workload or "/" in entry.workload or entry.workload.startswith("."):
             return None
         packed = [entry.place.home / "truth" / entry.workload] if entry.place else []
-        given = [self.truth / "truth" / entry.workload, self.truth / entry.workload, self.truth] if self.truth else []
+        given = (
+            [self.truth / "truth" / entry.workload, self.truth / entry.workload, self.truth]
+            if self.truth
+            else []
+        )
         return next((folder for folder in (*packed, *given) if is_folder(folder)), None)
 
     def ledger(self, path: Path, submission: Submission, sealed: bool) -> LedgerFile:
@@ -187,23 +237,35 @@ class Library:
         source = SourceFile(folder / CHECKPOINT_RECORD)
         self.sources[folder] = [source]
         tree = folder.parents[2]  # the only tree whose logs it is compared with
-        return read_checkpoint(source, tuple(log for path, log in self.logs.items() if path.is_relative_to(tree)), self.round)
+        return read_checkpoint(
+            source,
+            tuple(log for path, log in self.logs.items() if path.is_relative_to(tree)),
+            self.round,
+        )
 
 
 def homes_beside(home: Path) -> Sequence[Path]:
     """Return an organisation's folders in both divisions, its own first."""
     names = [division.value for division in Division]
-    others = [home.parent.parent / name / home.name for name in names] if home.parent.name in names else []
+    others = (
+        [home.parent.parent / name / home.name for name in names]
+        if home.parent.name in names
+        else []
+    )
     return [home, *(other for other in others if other != home and is_folder(other))]
 
 
 def score(entry: InferenceEntry) -> tuple[Scores | None, str | None]:
-    """Score the accuracy log with the workload's scorer; if that fails, return None and the reason."""
+    """Score the accuracy log with the workload's scorer; if that fails, return None and the
+    reason.
+    """
     if entry.accuracy is None or entry.workload is None:
         return None, "no accuracy run with a record"
     if entry.truth is None:
         return None, "no ground truth in the tree, and none given with --truth"
-    if odd := [path.name for path in entry.truth.rglob("*") if not is_file(path) and not is_folder(path)]:
+    if odd := [
+        path.name for path in entry.truth.rglob("*") if not is_file(path) and not is_folder(path)
+    ]:
         return None, f"{odd[0]} in the truth is no plain file"  # opening a pipe would block forever
     try:
         scorer = registry.scorer(entry.workload)

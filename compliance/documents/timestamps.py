@@ -8,7 +8,9 @@ from typing import Final, NamedTuple
 from compliance.verdict import Severity
 
 ZONES_H: Final = 26
-"""Largest difference in hours between two clocks that show local time anywhere: from UTC-12 to UTC+14."""
+"""Largest difference in hours between two clocks that show local time anywhere: from UTC-12 to
+UTC+14.
+"""
 S_PER_H: Final = 3600
 NS_PER_S: Final = 1_000_000_000
 S_PER_YEAR: Final = 365.25 * 24 * S_PER_H
@@ -19,7 +21,9 @@ FAR_YEARS: Final = 10
 
 
 UNSET_BEFORE_S: Final = datetime(2001, 1, 1, tzinfo=UTC).timestamp()
-"""Clocks that were never set start at 1970, 1980 or 2000, which a board without a battery shows until it has a network."""
+"""Clocks that were never set start at 1970, 1980 or 2000, which a board without a battery shows
+until it has a network.
+"""
 
 
 class Misdated(NamedTuple):
@@ -33,18 +37,27 @@ class Misdated(NamedTuple):
 def misdated(seconds: float, published: date | None = None) -> Misdated | None:
     """Check a time in seconds since 1970, in any time zone; None if nothing is wrong with it.
 
-    A time in the future cannot be the time of a run. One that is years away from the round's publication is reported: a round's rules can be
+    A time in the future cannot be the time of a run. One that is years away from the round's
+    publication is reported: a round's rules can be
     used later, but not decades before they were written.
     """
     if seconds > time.time() + ZONES_H * S_PER_H:
         return Misdated(f"dated {day(seconds)}", "a date that is not in the future", Severity.ERROR)
     if published is None:
         return None
-    years = abs(seconds - datetime(published.year, published.month, published.day, tzinfo=UTC).timestamp()) / S_PER_YEAR
+    years = (
+        abs(
+            seconds
+            - datetime(published.year, published.month, published.day, tzinfo=UTC).timestamp()
+        )
+        / S_PER_YEAR
+    )
     if years <= NEAR_YEARS:
         return None
     required = f"a day near the round's, whose results were published on {published}"
-    return Misdated(f"dated {day(seconds)}", required, Severity.ERROR if years > FAR_YEARS else Severity.WARNING)
+    return Misdated(
+        f"dated {day(seconds)}", required, Severity.ERROR if years > FAR_YEARS else Severity.WARNING
+    )
 
 
 def unset(seconds: float) -> bool:
@@ -70,6 +83,8 @@ def moment(text: str | None, form: str) -> float | None:
 
 
 def apart_h(one: float, other: float) -> float | None:
-    """Return the hours between two stamps of the same moment if time zones cannot explain them, else None."""
+    """Return the hours between two stamps of the same moment if time zones cannot explain them,
+    else None.
+    """
     hours = abs(one - other) / S_PER_H
     return hours if hours > ZONES_H else None

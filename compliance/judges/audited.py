@@ -1,9 +1,14 @@
-"""Which rules about LoadGen runs do not hold for the runs of a compliance test, because the test changes what they ask for."""
+"""Which rules about LoadGen runs do not hold for the runs of a compliance test, because the test
+changes what they ask for.
+"""
 
 from collections.abc import Mapping
 from typing import Final
 
-UNIQUE: Final = frozenset(f"loadgen.{name}" for name in ("settings", "draws", "valid", "queries", "duration", "effective", "summary"))
+UNIQUE: Final = frozenset(
+    f"loadgen.{name}"
+    for name in ("settings", "draws", "valid", "queries", "duration", "effective", "summary")
+)
 """A run of unique samples ends with the last of them, however many LoadGen was asked for."""
 CHANGED: Final[Mapping[str, frozenset[str]]] = {
     "accuracy_log_rng_seed": frozenset({"loadgen.binding"}),
@@ -17,5 +22,7 @@ CHANGED: Final[Mapping[str, frozenset[str]]] = {
 
 
 def changed_by(settings: Mapping[str, object]) -> frozenset[str]:
-    """Return the rules that these settings replace; only those of a test are in it, and its rules say which it may have."""
+    """Return the rules that these settings replace; only those of a test are in it, and its rules
+    say which it may have.
+    """
     return frozenset[str]().union(*(CHANGED.get(name, frozenset()) for name in settings))

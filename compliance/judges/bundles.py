@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def judge_bundle(judge: "PodiumJudge", path: Path, inside: Path) -> Iterator[Finding]:
-    """Judge a bundle: unpack it if necessary, compare it with its manifest, judge the tree inside."""
+    """Judge a bundle: unpack it if necessary, compare it with its manifest, judge the tree
+    inside.
+    """
     folder, problem = path, None
     if not is_folder(path):
         folder = inside
@@ -33,7 +35,17 @@ def judge_bundle(judge: "PodiumJudge", path: Path, inside: Path) -> Iterator[Fin
     strays = () if problem else tuple(unread(judge, folder, submissions))
     whole = folder if problem is None else path
     books = tuple(book for book in judge.library.ledgers.values() if book.root == folder)
-    yield from judge.apply(Bundle(folder=whole, problem=problem, manifest=told, submissions=submissions, strays=strays, ledgers=books, round=judge.round))
+    yield from judge.apply(
+        Bundle(
+            folder=whole,
+            problem=problem,
+            manifest=told,
+            submissions=submissions,
+            strays=strays,
+            ledgers=books,
+            round=judge.round,
+        )
+    )
 
 
 def unread(judge: "PodiumJudge", folder: Path, submissions: list[Submission]) -> Iterator[Path]:

@@ -8,5 +8,11 @@ def nothing_in(target: Target) -> tuple[str, str]:
     if target.kind is Kind.EMPTY:
         return "an empty folder", "results; if a run should have written here, check its output"
     if target.kind is Kind.DOCUMENT:
-        return "an unrecognised JSON file", "a file of LoadGen's, or systems/<system>.json or measurements/... in a results tree"
-    return "nothing that the judge recognises", "a log, set, entry, system, organisation, results tree or bundle"
+        return (
+            "an unrecognised JSON file",
+            "a file of LoadGen's, or systems/<system>.json or measurements/... in a results tree",
+        )
+    return (
+        "nothing that the judge recognises",
+        "a log, set, entry, system, organisation, results tree or bundle",
+    )

@@ -1,17 +1,39 @@
-"""Judges published inference results: a LoadGen run, an entry, a system, an organisation, a whole submission."""
+"""Judges published inference results: a LoadGen run, an entry, a system, an organisation, a whole
+submission.
+"""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
 from compliance.documents.inference.entry import AuditTest, FiledEntry, ServedRun
-from compliance.documents.inference.organisation import FiledModel, ServedSubmission, read_system, system_type
-from compliance.documents.inference.reader import below, filed_at, mode_of, read_entry, read_run, read_tests
+from compliance.documents.inference.organisation import (
+    FiledModel,
+    ServedSubmission,
+    read_system,
+    system_type,
+)
+from compliance.documents.inference.reader import (
+    below,
+    filed_at,
+    mode_of,
+    read_entry,
+    read_run,
+    read_tests,
+)
 from compliance.judges.empty_path import nothing_in
 from compliance.logs.source_file import Kind as FlawKind
 from compliance.logs.source_file import SourceFile
 from compliance.recognition.path_kind import Kind, Target, is_entry, is_run
-from compliance.recognition.tree_path import Place, folders, homes, is_file, is_folder, place_in, scenario_of
+from compliance.recognition.tree_path import (
+    Place,
+    folders,
+    homes,
+    is_file,
+    is_folder,
+    place_in,
+    scenario_of,
+)
 from compliance.rules import judge
 from compliance.verdict import Finding, Severity
 from suite.files.layout import ACCURACY
@@ -21,11 +43,15 @@ from suite.workload import Mode
 NOTHING: Final = "nothing that the judge recognises"
 WANTED: Final = "a LoadGen run, entry, system, organisation or submission"
 OPTIONAL: Final = dict.fromkeys(FlawKind, Severity.WARNING)
-"""Severity of flaws in a compliance test's files: warnings, since the entry stands without the test."""
+"""Severity of flaws in a compliance test's files: warnings, since the entry stands without the
+test.
+"""
 
 
 class InferenceJudge:
-    """Judges paths by one published inference round; `truth` supplies labels if the tree has none."""
+    """Judges paths by one published inference round; `truth` supplies labels if the tree has
+    none.
+    """
 
     def __init__(self, round: PublishedInference, truth: Path | None) -> None:
         self.round, self.truth = round, truth
@@ -62,7 +88,9 @@ class InferenceJudge:
         for source in sources:
             yield from self.apply(source)
 
-    def unknown(self, path: Path, found: str = NOTHING, required: str = WANTED) -> Iterator[Finding]:
+    def unknown(
+        self, path: Path, found: str = NOTHING, required: str = WANTED
+    ) -> Iterator[Finding]:
         """Yield the finding that there is nothing to judge."""
         source = SourceFile(path)
         source.add(FlawKind.UNREADABLE, found, required)
@@ -77,12 +105,17 @@ class InferenceJudge:
         benchmark = self.round.benchmark_of(filed.model, filed.division) if filed else None
         scenario = scenario_of(filed.scenario) if filed else None
         closed = filed is not None and filed.division == "closed"
-        yield from self.served(read_run(path, mode_of(path), self.round, scenario, benchmark, closed))
+        yield from self.served(
+            read_run(path, mode_of(path), self.round, scenario, benchmark, closed)
+        )
 
     def served(self, run: ServedRun) -> Iterator[Finding]:
         """Judge a run that has been read."""
         if run.performance and ACCURACY not in self.round.filing.performance_files:
-            run.accuracy_source.leniency = {**run.accuracy_source.leniency, FlawKind.MISSING: Severity.INFO}
+            run.accuracy_source.leniency = {
+                **run.accuracy_source.leniency,
+                FlawKind.MISSING: Severity.INFO,
+            }
         if not run.performance and self.round.filing.truncated_accuracy_bytes is not None:
             cut = {FlawKind.RECORD: Severity.INFO, FlawKind.CUT: Severity.INFO}
             run.accuracy_source.leniency = {**run.accuracy_source.leniency, **cut}
@@ -118,7 +151,9 @@ class InferenceJudge:
         yield from self.apply(test)
 
     def audit(self, path: Path, place: Place) -> Iterator[Finding]:
-        """Judge an entry's compliance tests by judging the whole entry, since they refer to its results."""
+        """Judge an entry's compliance tests by judging the whole entry, since they refer to its
+        results.
+        """
         parts = path.relative_to(place.home).parts[1:]
         results = below(place.home / "results", parts[:3])
         if len(parts) >= 3 and is_folder(results):
@@ -143,7 +178,9 @@ class InferenceJudge:
             yield from self.organisation(Place(home=home))
 
     def loose(self, path: Path, depth: int = 2) -> Iterator[Finding]:
-        """Judge the entries below a system's or benchmark's folder that lies outside a submission tree."""
+        """Judge the entries below a system's or benchmark's folder that lies outside a submission
+        tree.
+        """
         for folder in folders(path) if depth else ():
             if scenario_of(folder.name):
                 yield from self.entry(folder, None)
@@ -151,9 +188,13 @@ class InferenceJudge:
                 yield from self.loose(folder, depth - 1)
 
     def organisation(self, place: Place) -> Iterator[Finding]:
-        """Judge an organisation, or one of its systems or benchmarks, with the system descriptions."""
+        """Judge an organisation, or one of its systems or benchmarks, with the system
+        descriptions.
+        """
         parts = self.parts(place)
-        described = [path for path in json_files(place.home / "systems") if place.system in (None, path.stem)]
+        described = [
+            path for path in json_files(place.home / "systems") if place.system in (None, path.stem)
+        ]
         yield from self.apply(self.submission(place, parts, [path.stem for path in described]))
         for path in described:
             yield from self.system_file(path, place_in(place.home, ("systems", path.name)))
@@ -170,21 +211,54 @@ class InferenceJudge:
         for system in folders(place.home / "results"):
             if place.system in (None, system.name):
                 types = system_type(place.home / "systems" / f"{system.name}.json", self.round)
-                found += [self.model(folder, place, types) for folder in folders(system) if place.benchmark in (None, folder.name)]
+                found += [
+                    self.model(folder, place, types)
+                    for folder in folders(system)
+                    if place.benchmark in (None, folder.name)
+                ]
         return found
 
     def model(self, folder: Path, place: Place, system_type: str | None) -> FiledModel:
         """Build the document for a benchmark's folder."""
         scenarios = [each.name for each in folders(folder) if scenario_of(each.name)]
-        return FiledModel(folder=folder, model=folder.name, scenarios=scenarios, place=place, system_type=system_type, round=self.round)
+        return FiledModel(
+            folder=folder,
+            model=folder.name,
+            scenarios=scenarios,
+            place=place,
+            system_type=system_type,
+            round=self.round,
+        )
 
-    def submission(self, place: Place, parts: list[FiledModel], described: list[str]) -> ServedSubmission:
+    def submission(
+        self, place: Place, parts: list[FiledModel], described: list[str]
+    ) -> ServedSubmission:
         """Build the document for the part of the tree that is judged."""
-        systems = [folder.name for folder in folders(place.home / "results") if place.system in (None, folder.name)]
+        systems = [
+            folder.name
+            for folder in folders(place.home / "results")
+            if place.system in (None, folder.name)
+        ]
         closed = place.division == "closed"
-        strays = [part.folder for part in parts if closed and self.round.benchmark_of(part.model, "closed") is None]
-        strays += [folder for part in parts for folder in folders(part.folder) if not scenario_of(folder.name) and is_entry(folder)]
-        return ServedSubmission(place=place, systems=systems, described=described, models=parts, strays=strays, round=self.round)
+        strays = [
+            part.folder
+            for part in parts
+            if closed and self.round.benchmark_of(part.model, "closed") is None
+        ]
+        strays += [
+            folder
+            for part in parts
+            for folder in folders(part.folder)
+            if not scenario_of(folder.name) and is_entry(folder)
+        ]
+        return ServedSubmission(
+            place=place,
+            systems=systems,
+            described=described,
+            models=parts,
+            strays=strays,
+            round=self.round,
+        )
 
 
 def results_of(path: Path, place: Place) -> Path | None:
@@ -196,8 +270,10 @@ def results_of(path: Path, place: Place) -> Path | None:
 def json_files(folder: Path) -> list[Path]:
     """List the JSON files of a folder, sorted; empty if it cannot be read."""
     try:
-        return sorted(path for path in folder.iterdir() if path.suffix == ".json" and not path.name.startswith("."))
+        return sorted(
+            path
+            for path in folder.iterdir()
+            if path.suffix == ".json" and not path.name.startswith(".")
+        )
     except OSError:
         return []
-
-

@@ -1,4 +1,6 @@
-"""Judges results of round podium-v1: training sets, inference entries, results trees and bundles."""
+"""Judges results of round podium-v1: training sets, inference entries, results trees and
+bundles.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -19,7 +21,16 @@ from compliance.judges.parts import Parts
 from compliance.logs.source_file import Kind as FlawKind
 from compliance.logs.source_file import SourceFile
 from compliance.recognition.path_kind import Kind, Target, is_run, studies_in
-from compliance.recognition.tree_path import Place, filed_logs, folders, homes, is_folder, place_in, scenario_of, training_logs
+from compliance.recognition.tree_path import (
+    Place,
+    filed_logs,
+    folders,
+    homes,
+    is_folder,
+    place_in,
+    scenario_of,
+    training_logs,
+)
 from compliance.rules import judge
 from compliance.verdict import Finding, Severity, Verdict
 from suite import events
@@ -38,7 +49,9 @@ class PodiumJudge:
         self.round = round
         self.library = Library(round, truth)
         self.told: dict[tuple[Path, str | None], tuple[Finding, ...]] = {}
-        """Cache: LoadGen runs and compliance tests -> findings; a result is judged alone and as a part of its organisation."""
+        """Cache: LoadGen runs and compliance tests -> findings; a result is judged alone and as a
+        part of its organisation.
+        """
 
     def findings(self, target: Target, inside: Path) -> Iterator[Finding]:
         """Apply the rules for this kind of path; a bundle is unpacked into the folder `inside`."""
@@ -114,37 +127,57 @@ class PodiumJudge:
         elif log.records:
             yield from self.apply(log, log.workload)
         elif not any(flaw.kind is not FlawKind.FOREIGN for flaw in log.source.flaws):
-            yield from self.flaw(path, "no log records in the file", "a log of :::MLLOG lines", FlawKind.RECORD)
+            yield from self.flaw(
+                path, "no log records in the file", "a log of :::MLLOG lines", FlawKind.RECORD
+            )
 
     def set(self, folder: Path, place: Place | None, parts: Parts) -> Iterator[Finding]:
-        """Judge a set: each log alone, where a run that did not converge is not yet an error, then all together."""
+        """Judge a set: each log alone, where a run that did not converge is not yet an error, then
+        all together.
+        """
         group = self.library.set(folder, place)
         parts.sets.append(group)
         for log in group.logs:
             for finding in self.log(log.path, place, parts):
-                yield self.missed(finding, len(group.logs)) if finding.weight is Verdict.NOT_CONVERGED else finding
+                yield (
+                    self.missed(finding, len(group.logs))
+                    if finding.weight is Verdict.NOT_CONVERGED
+                    else finding
+                )
         stranger = any(self.is_stranger(log.value(events.WORKLOAD)) for log in group.logs)
         for source, conditions in self.library.conditions(folder):
             yield from self.files([source])
             yield from self.apply(conditions) if conditions and not stranger else ()
         for powered in self.library.powered(group):
             yield from () if stranger else self.apply(powered, group.logs[0].workload)
-        yield from () if stranger else self.apply(group, group.logs[0].workload if group.logs else None)
+        yield from (
+            () if stranger else self.apply(group, group.logs[0].workload if group.logs else None)
+        )
         if place and place.system_file:
             yield from self.system_file(place.system_file, place, parts)
 
     def missed(self, finding: Finding, runs: int) -> Finding:
-        """Downgrade the finding that a run missed its target to a warning that says how many such runs a set may contain."""
+        """Downgrade the finding that a run missed its target to a warning that says how many such
+        runs a set may contain.
+        """
         rules = self.round.training
         allowed = rules.not_converged_allowed if runs >= rules.olympic_from_runs else 0
-        told = f"{finding.required}; a set of {runs} may have {allowed} run(s) without, counted as the slowest"
+        told = (
+            f"{finding.required}; a set of {runs} may have {allowed} run(s) without, counted as the"
+            " slowest"
+        )
         return replace(finding, severity=Severity.WARNING, required=told)
 
     def runs(self, folder: Path) -> Iterator[Finding]:
         """Judge the performance runs of an entry, each on its own."""
         found = [path for path in folders(folder) if is_run(path) and path.name != RANGING]
         if not found:
-            yield from self.flaw(folder, "no LoadGen run in the folder", "run_1/ with LoadGen's logs", FlawKind.MISSING)
+            yield from self.flaw(
+                folder,
+                "no LoadGen run in the folder",
+                "run_1/ with LoadGen's logs",
+                FlawKind.MISSING,
+            )
         for path in found:
             yield from self.run(path)
 
@@ -153,9 +186,15 @@ class PodiumJudge:
         run = self.library.run(folder)
         yield from self.files(run.sources)
         workload = run.record.workload if run.record else None
-        yield from self.stranger(folder, workload, Parts()) if self.is_stranger(workload) else self.once(folder, workload, self.whole_run(run, workload))
+        yield from (
+            self.stranger(folder, workload, Parts())
+            if self.is_stranger(workload)
+            else self.once(folder, workload, self.whole_run(run, workload))
+        )
 
-    def once(self, folder: Path, workload: str | None, found: Iterable[Finding]) -> Iterator[Finding]:
+    def once(
+        self, folder: Path, workload: str | None, found: Iterable[Finding]
+    ) -> Iterator[Finding]:
         """Yield the findings about a folder, which are looked for once."""
         if (folder, workload) not in self.told:
             self.told[folder, workload] = tuple(found)
@@ -168,7 +207,9 @@ class PodiumJudge:
             yield from self.apply(conditions, workload)
         if powered := of_run(run):
             both = filter(None, (powered, of_idle_before(run, powered)))
-            yield from dict.fromkeys(finding for each in both for finding in self.apply(each, workload))  # both have the same readings
+            yield from dict.fromkeys(
+                finding for each in both for finding in self.apply(each, workload)
+            )  # both have the same readings
         if session := self.library.session(run):
             yield from self.apply(session, workload)
 
@@ -179,9 +220,17 @@ class PodiumJudge:
         stranger = self.is_stranger(entry.workload)
         for run in entry.runs:
             yield from self.files(run.sources)
-            yield from () if stranger else self.once(run.folder, entry.workload, self.whole_run(run, entry.workload))
+            yield from (
+                ()
+                if stranger
+                else self.once(run.folder, entry.workload, self.whole_run(run, entry.workload))
+            )
         yield from self.files(self.library.sources.get(folder, ()))
-        yield from self.stranger(folder, entry.workload, parts) if stranger else self.apply(entry, entry.workload)
+        yield from (
+            self.stranger(folder, entry.workload, parts)
+            if stranger
+            else self.apply(entry, entry.workload)
+        )
         for path in audits_of(place) if place and not stranger else ():
             parts.audits.append(self.library.audit(path, entry.scenario, entry))
             yield from self.once(path, entry.workload, self.audit(parts.audits[-1]))
@@ -189,13 +238,21 @@ class PodiumJudge:
             yield from self.system_file(place.system_file, place, parts)
 
     def audit(self, audit: Audit) -> Iterator[Finding]:
-        """Judge a compliance test: its runs like any other, but for what the test changes, then what they come to."""
+        """Judge a compliance test: its runs like any other, but for what the test changes, then
+        what they come to.
+        """
         yield from self.files(audit.sources)
         workload = audit.record.workload if audit.record else None
         for run in audit.runs:
             yield from self.files(run.sources)
-            changed = changed_by(audit.record.settings if run in audit.found else audit.record.beside) if audit.record else frozenset()
-            yield from (finding for finding in self.apply(run, workload) if finding.rule not in changed)
+            changed = (
+                changed_by(audit.record.settings if run in audit.found else audit.record.beside)
+                if audit.record
+                else frozenset()
+            )
+            yield from (
+                finding for finding in self.apply(run, workload) if finding.rule not in changed
+            )
         yield from self.apply(audit, workload)
 
     def audit_folder(self, path: Path, place: Place) -> Iterator[Finding]:
@@ -210,7 +267,12 @@ class PodiumJudge:
         """Judge a measurements file by judging its entry, since it means nothing alone."""
         folder = place.home / "results" / path.parent.relative_to(place.home / "measurements")
         if place.scenario is None:
-            yield from self.flaw(path, "a measurements file outside a scenario's folder", MEASURED, FlawKind.UNREADABLE)
+            yield from self.flaw(
+                path,
+                "a measurements file outside a scenario's folder",
+                MEASURED,
+                FlawKind.UNREADABLE,
+            )
         else:
             yield from self.entry(folder, place, Parts())
 
@@ -219,7 +281,9 @@ class PodiumJudge:
         for home in homes(folder.parents[2]):
             for system in folders(home / "results"):
                 for benchmark in folders(system):
-                    self.library.set(benchmark, place_in(home, ("results", system.name, benchmark.name)))
+                    self.library.set(
+                        benchmark, place_in(home, ("results", system.name, benchmark.name))
+                    )
         found = self.library.checkpoint(folder)
         yield from self.files(self.library.sources[folder])
         yield from self.apply(found) if found and not self.is_stranger(folder.parent.name) else ()
@@ -239,14 +303,29 @@ class PodiumJudge:
             parts.systems.append(system)
             yield from self.apply(system)
 
-    def organisation(self, place: Place, submissions: list[Submission], misnamed: Iterable[Path] = (), sealed: bool = False) -> Iterator[Finding]:
-        """Judge an organisation's submission, or one of its systems or benchmarks, depending on how specific `place` is."""
+    def organisation(
+        self,
+        place: Place,
+        submissions: list[Submission],
+        misnamed: Iterable[Path] = (),
+        sealed: bool = False,
+    ) -> Iterator[Finding]:
+        """Judge an organisation's submission, or one of its systems or benchmarks, depending on how
+        specific `place` is.
+        """
         parts = Parts(strays=list(misnamed))
         parts.loose.extend(unjudged_files.in_home(place.home) if place.system is None else ())
         for system in folders(place.home / "results"):
             for benchmark in folders(system):
-                if place.system in (None, system.name) and place.benchmark in (None, benchmark.name):
-                    yield from self.benchmark(place_in(place.home, ("results", system.name, benchmark.name)), benchmark, parts)
+                if place.system in (None, system.name) and place.benchmark in (
+                    None,
+                    benchmark.name,
+                ):
+                    yield from self.benchmark(
+                        place_in(place.home, ("results", system.name, benchmark.name)),
+                        benchmark,
+                        parts,
+                    )
         for path in orphans(place.home, parts.entries) if place.system is None else ():
             parts.audits.append(self.library.audit(path, scenario_of(path.parent.name), None))
             yield from self.audit(parts.audits[-1])
@@ -264,20 +343,30 @@ class PodiumJudge:
     def benchmark(self, place: Place, folder: Path, parts: Parts) -> Iterator[Finding]:
         """Judge a benchmark's folder: its training set and scenarios."""
         before = len(parts.strangers)
-        known = {name for row in self.round.benchmarks.values() for name in (row.training_name, row.inference_name)}
+        known = {
+            name
+            for row in self.round.benchmarks.values()
+            for name in (row.training_name, row.inference_name)
+        }
         scenarios = [path for path in folders(folder) if scenario_of(path.name)]
         if any(training_logs(folder)):
             yield from self.set(folder, place, parts)
         elif not scenarios:
             parts.strays.append(folder)
-        parts.strays.extend(path for path in folders(folder) if path.name not in [scenario.folder for scenario in Scenario])
+        parts.strays.extend(
+            path
+            for path in folders(folder)
+            if path.name not in [scenario.folder for scenario in Scenario]
+        )
         for path in scenarios:
             yield from self.entry(path, replace(place, scenario=scenario_of(path.name)), parts)
         if folder.name not in known and len(parts.strangers) == before:
             parts.strays.append(folder)
 
     def loose(self, folder: Path, kind: Kind) -> Iterator[Finding]:
-        """Judge the sets and entries in a benchmark's or system's folder that lies outside a submission tree."""
+        """Judge the sets and entries in a benchmark's or system's folder that lies outside a
+        submission tree.
+        """
         parts = Parts()
         for benchmark in [folder] if kind is Kind.BENCHMARK else folders(folder):
             if any(training_logs(benchmark)):
@@ -285,14 +374,20 @@ class PodiumJudge:
             for path in (path for path in folders(benchmark) if scenario_of(path.name)):
                 yield from self.entry(path, None, parts)
 
-    def tree(self, path: Path, submissions: list[Submission], sealed: bool = False) -> Iterator[Finding]:
+    def tree(
+        self, path: Path, submissions: list[Submission], sealed: bool = False
+    ) -> Iterator[Finding]:
         """Judge a results folder: every organisation, the checkpoint records, and the studies."""
         found, studied = list(homes(path)), list(studies_in(path))
         if not found and not studied:
-            yield from self.flaw(path, "no organisation folder", "<division>/<org>/results/...", FlawKind.UNREADABLE)
+            yield from self.flaw(
+                path, "no organisation folder", "<division>/<org>/results/...", FlawKind.UNREADABLE
+            )
         misnamed = list(unjudged_files.beside(path, found))
         for home in found:
-            yield from self.organisation(Place(home=home), submissions, misnamed if home is found[0] else (), sealed)
+            yield from self.organisation(
+                Place(home=home), submissions, misnamed if home is found[0] else (), sealed
+            )
         for folder in self.library.checkpoints(path):
             yield from self.checkpoint(folder)
         for folder in studied:

@@ -1,11 +1,26 @@
-"""Judges published inference results since v1.0: a LoadGen run, an entry, a system, an organisation, a whole submission."""
+"""Judges published inference results since v1.0: a LoadGen run, an entry, a system, an
+organisation, a whole submission.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from compliance.documents.inference.served import FOLDERS, LaterEntry, LaterRun, read_entry, read_run, scenario_folder
-from compliance.documents.inference.served_files import LaterSystem, read_filing, read_model, read_system, read_tests
+from compliance.documents.inference.served import (
+    FOLDERS,
+    LaterEntry,
+    LaterRun,
+    read_entry,
+    read_run,
+    scenario_folder,
+)
+from compliance.documents.inference.served_files import (
+    LaterSystem,
+    read_filing,
+    read_model,
+    read_system,
+    read_tests,
+)
 from compliance.judges.empty_path import nothing_in
 from compliance.logs.source_file import Kind as FlawKind
 from compliance.logs.source_file import SourceFile
@@ -51,7 +66,9 @@ class ServedJudge:
         """Apply all of the round's rules to a document."""
         yield from judge(document, self.round.name)
 
-    def flaw(self, path: Path, found: str, required: str, severity: Severity = Severity.ERROR) -> Iterator[Finding]:
+    def flaw(
+        self, path: Path, found: str, required: str, severity: Severity = Severity.ERROR
+    ) -> Iterator[Finding]:
         """Yield a finding about a path."""
         source = SourceFile(path, leniency={FlawKind.UNREADABLE: severity})
         source.add(FlawKind.UNREADABLE, found, required)
@@ -59,9 +76,15 @@ class ServedJudge:
 
     def run(self, path: Path, place: Place | None) -> Iterator[Finding]:
         """Judge one run."""
-        scenario = next((found for each in path.parents[:3] if (found := scenario_folder(each.name))), None)
+        scenario = next(
+            (found for each in path.parents[:3] if (found := scenario_folder(each.name))), None
+        )
         mode = Mode.ACCURACY if path.name.casefold() == Mode.ACCURACY else Mode.PERFORMANCE
-        yield from self.served(read_run(path, mode, self.round, scenario, None, bool(place and place.division == "closed")))
+        yield from self.served(
+            read_run(
+                path, mode, self.round, scenario, None, bool(place and place.division == "closed")
+            )
+        )
 
     def served(self, run: LaterRun) -> Iterator[Finding]:
         """Judge a run that has been read."""
@@ -70,7 +93,9 @@ class ServedJudge:
         yield from self.apply(run)
 
     def entry(self, path: Path, place: Place | None) -> Iterator[Finding]:
-        """Judge an entry; a closed one with its system's description, measurements and compliance tests."""
+        """Judge an entry; a closed one with its system's description, measurements and compliance
+        tests.
+        """
         system = self.system(path, place) if place else None
         entry = read_entry(path, place, self.round, system.category if system else None)
         for run in entry.runs:
@@ -84,7 +109,9 @@ class ServedJudge:
 
     def system(self, path: Path, place: Place) -> LaterSystem:
         """Read the description of an entry's system."""
-        return read_system(place.home / "systems" / f"{path.parent.parent.name}.json", place, self.round)
+        return read_system(
+            place.home / "systems" / f"{path.parent.parent.name}.json", place, self.round
+        )
 
     def filed(self, entry: LaterEntry, place: Place) -> Iterator[Finding]:
         """Judge what is filed beside an entry."""
@@ -98,24 +125,42 @@ class ServedJudge:
             yield from self.apply(test)
 
     def tree(self, target: Target, organisations: list[Path]) -> Iterator[Finding]:
-        """Judge the organisations of a tree; of one without any entry there is nothing to say but that, and it is an error where that is all."""
+        """Judge the organisations of a tree; of one without any entry there is nothing to say but
+        that, and it is an error where that is all.
+        """
         filled = [home for home in organisations if has_entry(home / "results")]
         for home in organisations:
             yield from self.below(home / "results", Place(home=home))
             if home not in filled and is_folder(home / "results"):
-                yield from self.flaw(home / "results", "no scenario's folder", "<system>/<benchmark>/<Scenario>", Severity.WARNING)
+                yield from self.flaw(
+                    home / "results",
+                    "no scenario's folder",
+                    "<system>/<benchmark>/<Scenario>",
+                    Severity.WARNING,
+                )
         if not filled:
             yield from self.flaw(target.path, *nothing_in(target))
 
     def below(self, path: Path, place: Place | None, depth: int = 3) -> Iterator[Finding]:
-        """Judge the entries in a folder and its subfolders, and of closed benchmarks whether all scenarios are there."""
+        """Judge the entries in a folder and its subfolders, and of closed benchmarks whether all
+        scenarios are there.
+        """
         if scenario_folder(path.name):
             yield from self.entry(path, place)
             return
         if any(is_folder(path / name) for name in RUNS):
-            yield from self.flaw(path, f"runs in a folder called {path.name}", f"one of {', '.join(dict.fromkeys(FOLDERS.values()))}", Severity.WARNING)
+            yield from self.flaw(
+                path,
+                f"runs in a folder called {path.name}",
+                f"one of {', '.join(dict.fromkeys(FOLDERS.values()))}",
+                Severity.WARNING,
+            )
         inner = list(folders(path)) if depth else []
-        if place and place.division == "closed" and any(scenario_folder(folder.name) for folder in inner):
+        if (
+            place
+            and place.division == "closed"
+            and any(scenario_folder(folder.name) for folder in inner)
+        ):
             yield from self.apply(read_model(path, place, self.round))
         for folder in inner:
             yield from self.below(folder, place, depth - 1)
@@ -123,7 +168,9 @@ class ServedJudge:
 
 def has_entry(path: Path, depth: int = 3) -> bool:
     """Tell whether a folder is a scenario's, or has one below it."""
-    return scenario_folder(path.name) is not None or (depth > 0 and any(has_entry(folder, depth - 1) for folder in folders(path)))
+    return scenario_folder(path.name) is not None or (
+        depth > 0 and any(has_entry(folder, depth - 1) for folder in folders(path))
+    )
 
 
 def within(path: Path, folder: Path) -> bool:

@@ -1,4 +1,6 @@
-"""Judges published training logs: a log, a set, a system, an organisation, a tree of organisations."""
+"""Judges published training logs: a log, a set, a system, an organisation, a tree of
+organisations.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -67,7 +69,9 @@ class TrainingJudge:
             return None
         key = f"{place.home}/{place.system}"
         if key not in self.systems:
-            self.systems[key] = read_described(description_of(place.home, place.system), place, self.round)
+            self.systems[key] = read_described(
+                description_of(place.home, place.system), place, self.round
+            )
         return self.systems[key]
 
     def log(self, log: PublishedLog) -> Iterator[Finding]:
@@ -76,25 +80,41 @@ class TrainingJudge:
         if log.counts:
             yield from self.apply(log, log.benchmark)
         elif not log.source.has(FlawKind.MISSING, FlawKind.UNREADABLE):
-            yield from self.flaw(log.path, "no log records in the file", f"a log of {self.round.dialect} lines", FlawKind.RECORD)
+            yield from self.flaw(
+                log.path,
+                "no log records in the file",
+                f"a log of {self.round.dialect} lines",
+                FlawKind.RECORD,
+            )
 
     def set(self, group: PublishedSet) -> Iterator[Finding]:
-        """Judge a set: each log alone, where a run that did not converge or was stopped is not yet an error, then all together."""
+        """Judge a set: each log alone, where a run that did not converge or was stopped is not yet
+        an error, then all together.
+        """
         pardoned = [log.path for log in group.pardoned]
         for log in group.logs:
             for finding in self.log(log):
-                is_missing = finding.rule in MISSING and finding.line is None and log.path in pardoned
+                is_missing = (
+                    finding.rule in MISSING and finding.line is None and log.path in pardoned
+                )
                 excused = finding.weight is Verdict.NOT_CONVERGED or is_missing
                 yield self.missed(finding, group.missed_allowed) if excused else finding
         yield from self.apply(group, group.benchmark)
 
     def missed(self, finding: Finding, allowed_runs: int) -> Finding:
-        """Downgrade the finding that a run missed its target to a warning that says how many such runs a set may contain."""
-        allowed = f"{finding.required}; a set may have {allowed_runs} run without, which counts as its slowest"
+        """Downgrade the finding that a run missed its target to a warning that says how many such
+        runs a set may contain.
+        """
+        allowed = (
+            f"{finding.required}; a set may have {allowed_runs} run without, which counts as its"
+            " slowest"
+        )
         return replace(finding, severity=Severity.WARNING, required=allowed)
 
     def description(self, system: DescribedSystem | None) -> Iterator[Finding]:
-        """Judge a system description; a missing one is judged with the results that it should describe."""
+        """Judge a system description; a missing one is judged with the results that it should
+        describe.
+        """
         if system:
             yield from self.apply(system.source)
             yield from self.apply(system)
@@ -110,11 +130,17 @@ class TrainingJudge:
     def file(self, folder: Path, place: Place) -> FiledSystem:
         """Read a system's sets, or only the set of the benchmark that `place` names."""
         below = [path for path in folders(folder) if place.benchmark in (None, path.name)]
-        places = [(path, place_in(place.home, ("results", folder.name, path.name))) for path in below if any(filed_logs(path))]
+        places = [
+            (path, place_in(place.home, ("results", folder.name, path.name)))
+            for path in below
+            if any(filed_logs(path))
+        ]
         if place.benchmark is None and any(filed_logs(folder)):
             places.append((folder, place_in(place.home, ("results", folder.name))))
         where = replace(place, system=folder.name)
-        system = self.described(where) or read_described(description_of(place.home, folder.name), where, self.round)
+        system = self.described(where) or read_described(
+            description_of(place.home, folder.name), where, self.round
+        )
         return FiledSystem(
             folder=folder,
             sets=[read_set(path, self.round, where, system) for path, where in places],
@@ -143,7 +169,9 @@ class TrainingJudge:
 
 
 def description_of(home: Path, system: str) -> Path:
-    """Return the path of a system's description: the file of its name, or one that differs only in case and punctuation."""
+    """Return the path of a system's description: the file of its name, or one that differs only in
+    case and punctuation.
+    """
     exact = home / "systems" / f"{system}.json"
     alike = (path for path in descriptions(home) if fold(path.stem) == fold(system))
     return exact if exact.exists() else next(alike, exact)

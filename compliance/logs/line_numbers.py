@@ -16,7 +16,8 @@ STEP: Final = 1 << 20
 class Lines:
     """Maps records of one file to line numbers.
 
-    A record's order is the offset of the block that it was read in, plus its index in that block: it ascends through the file.
+    A record's order is the offset of the block that it was read in, plus its index in that block:
+    it ascends through the file.
     """
 
     path: Path
@@ -50,7 +51,9 @@ class Lines:
         return start + match.start() if match else start
 
     def at(self, offset: int) -> int:
-        """Return the line, from 1, of a byte offset; if the file is no longer readable, the last known line before it."""
+        """Return the line, from 1, of a byte offset; if the file is no longer readable, the last
+        known line before it.
+        """
         known = bisect_right(self.offsets, offset) - 1
         try:
             return self.count(self.offsets[known], self.numbers[known], offset)

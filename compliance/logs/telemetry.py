@@ -1,6 +1,8 @@
-"""Reads `telemetry.jsonl`: the state of host and GPUs during a run, and the readings of power sources, in segments from channels to end.
+"""Reads `telemetry.jsonl`: the state of host and GPUs during a run, and the readings of power
+sources, in segments from channels to end.
 
-Source of the format: harness/machine/telemetry. An interrupted run has one segment per continuation.
+Source of the format: harness/machine/telemetry. An interrupted run has one segment per
+continuation.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,7 +30,9 @@ class HostState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The host over the time since the last reading; None for values that it does not provide."""
 
     cpu_own: Share | None
-    """Share of the cores used by the run's processes, 0-1; the next two are also shares of the cores."""
+    """Share of the cores used by the run's processes, 0-1; the next two are also shares of the
+    cores.
+    """
     cpu_others: Share | None
     steal: Share | None
     psi_some: Share | None
@@ -118,7 +122,10 @@ class Segment:
     @property
     def counts(self) -> tuple[int, ...]:
         """Count the readings of each channel."""
-        return tuple(len(self.states.get(each.name, ())) + len(self.values.get(each.id, ())) for each in self.head.channels)
+        return tuple(
+            len(self.states.get(each.name, ())) + len(self.values.get(each.id, ()))
+            for each in self.head.channels
+        )
 
     def utc_ns(self, t_ns: int) -> int:
         """Convert a time of this segment to UTC."""
@@ -127,8 +134,13 @@ class Segment:
     def times(self) -> Iterator[tuple[str, list[tuple[int, int]]]]:
         """Yield the name of each channel with its times and lines."""
         names = {each.id: each.name for each in self.head.channels}
-        yield from ((name, [(t, line) for t, line, _ in readings]) for name, readings in self.states.items())
-        yield from ((names[number], [(t, line) for t, line, _ in readings]) for number, readings in self.values.items())
+        yield from (
+            (name, [(t, line) for t, line, _ in readings]) for name, readings in self.states.items()
+        )
+        yield from (
+            (names[number], [(t, line) for t, line, _ in readings])
+            for number, readings in self.values.items()
+        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -155,7 +167,11 @@ def read(source: SourceFile) -> Telemetry:
         source.unreadable(error)
         return found
     if not found.segments and not source.flaws:
-        source.add(Kind.RECORD, "no line that names channels", "channels first, then readings, then their counts")
+        source.add(
+            Kind.RECORD,
+            "no line that names channels",
+            "channels first, then readings, then their counts",
+        )
     return found
 
 
@@ -165,11 +181,22 @@ def lines(stream: BinaryIO, source: SourceFile) -> Iterator[tuple[int, bytes]]:
     while text := stream.readline(LINE_LIMIT + 1):
         number += 1
         if number > LINES_LIMIT:
-            source.add(Kind.UNREADABLE, f"more than {LINES_LIMIT} lines", f"at most {LINES_LIMIT} lines", number)
+            source.add(
+                Kind.UNREADABLE,
+                f"more than {LINES_LIMIT} lines",
+                f"at most {LINES_LIMIT} lines",
+                number,
+            )
             return
         if not text.endswith(b"\n"):
             long = len(text) > LINE_LIMIT
-            source.add(Kind.CUT, f"{'a line of more than' if long else 'a last line of'} {min(len(text), LINE_LIMIT)} bytes", "lines that end", number)
+            source.add(
+                Kind.CUT,
+                f"{'a line of more than' if long else 'a last line of'}"
+                f" {min(len(text), LINE_LIMIT)} bytes",
+                "lines that end",
+                number,
+            )
             return
         yield number, text
 
@@ -186,7 +213,12 @@ def take(found: Telemetry, number: int, text: bytes) -> None:
         return
     segment = found.segments[-1] if found.segments else None
     if segment is None or segment.end is not None:
-        found.source.add(Kind.RECORD, "a line outside a segment", "lines between the one that names channels and the one that counts them", number)
+        found.source.add(
+            Kind.RECORD,
+            "a line outside a segment",
+            "lines between the one that names channels and the one that counts them",
+            number,
+        )
         return
     segment.last_line = number
     if fields.keys() == {"end"}:
@@ -197,35 +229,62 @@ def take(found: Telemetry, number: int, text: bytes) -> None:
 
 def in_order(source: SourceFile, head: Head, number: int) -> bool:
     """Return whether channels are numbered from 0 and have distinct names."""
-    good = [each.id for each in head.channels] == list(range(len(head.channels))) and len({each.name for each in head.channels}) == len(head.channels)
+    good = [each.id for each in head.channels] == list(range(len(head.channels))) and len(
+        {each.name for each in head.channels}
+    ) == len(head.channels)
     if not good:
-        source.add(Kind.SHAPE, "channels that are not numbered from 0, or of one name", "each channel once", number)
+        source.add(
+            Kind.SHAPE,
+            "channels that are not numbered from 0, or of one name",
+            "each channel once",
+            number,
+        )
     return good
 
 
-def reading(source: SourceFile, segment: Segment, number: int, fields: Mapping[str, msgspec.Raw]) -> None:
+def reading(
+    source: SourceFile, segment: Segment, number: int, fields: Mapping[str, msgspec.Raw]
+) -> None:
     """Parse one reading."""
     t = decode(source, TIME, bytes(fields["t"]), number) if "t" in fields else None
     names = fields.keys() - {"t"}
-    channel = next((each for each in segment.head.channels if each.kind == "state" and names == {each.name}), None)
+    channel = next(
+        (each for each in segment.head.channels if each.kind == "state" and names == {each.name}),
+        None,
+    )
     if t is not None and channel is not None:
-        kind: msgspec.json.Decoder[Any] = HOST if channel.name == "host" else GPU if channel.name.startswith("gpu") else OTHER
+        kind: msgspec.json.Decoder[Any] = (
+            HOST if channel.name == "host" else GPU if channel.name.startswith("gpu") else OTHER
+        )
         state = decode(source, kind, bytes(fields[channel.name]), number)
         if state is not None:
             segment.states.setdefault(channel.name, []).append((t, number, state))
         return
     value = numbered(source, segment, number, fields) if t is not None else None
     if t is None or value is None:
-        source.add(Kind.SHAPE, f"a line of {', '.join(sorted(fields)) or 'nothing'}", "t and one channel's state, or t, i and e or p", number)
+        source.add(
+            Kind.SHAPE,
+            f"a line of {', '.join(sorted(fields)) or 'nothing'}",
+            "t and one channel's state, or t, i and e or p",
+            number,
+        )
     else:
         segment.values.setdefault(value[0], []).append((t, number, value[1]))
 
 
-def numbered(source: SourceFile, segment: Segment, number: int, fields: Mapping[str, msgspec.Raw]) -> tuple[int, int] | None:
-    """Parse number and value of an energy or power channel; None if the line belongs to no such channel."""
+def numbered(
+    source: SourceFile, segment: Segment, number: int, fields: Mapping[str, msgspec.Raw]
+) -> tuple[int, int] | None:
+    """Parse number and value of an energy or power channel; None if the line belongs to no such
+    channel.
+    """
     which = decode(source, TIME, bytes(fields["i"]), number) if "i" in fields else None
     channels = segment.head.channels
-    key = VALUE_KEYS.get(channels[which].kind) if which is not None and which < len(channels) else None
+    key = (
+        VALUE_KEYS.get(channels[which].kind)
+        if which is not None and which < len(channels)
+        else None
+    )
     if which is None or key is None or fields.keys() != {"t", "i", key}:
         return None
     value = decode(source, TIME, bytes(fields[key]), number)

@@ -1,4 +1,6 @@
-"""Splits a tree or an organisation whose results are of several rounds: by organisation, and within one by system or set."""
+"""Splits a tree or an organisation whose results are of several rounds: by organisation, and within
+one by system or set.
+"""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,7 +21,8 @@ ASKED: Final = 4
 
 
 def parts(target: Target, seen: Witness | None, round_of: RoundOf) -> Sequence[Path]:
-    """Return the paths to be judged one by one in place of a tree or organisation; none if one round holds all of its results.
+    """Return the paths to be judged one by one in place of a tree or organisation; none if one
+    round holds all of its results.
 
     Args:
         target: what is to be judged.
@@ -45,7 +48,9 @@ def differ(paths: Sequence[Path], round_of: RoundOf) -> bool:
 
 
 def sets_in(home: Path) -> list[Path]:
-    """Return the benchmarks' folders of an organisation, and the systems that have logs of their own or no such folder."""
+    """Return the benchmarks' folders of an organisation, and the systems that have logs of their
+    own or no such folder.
+    """
     found = []
     for system in folders(home / "results"):
         below = list(folders(system))

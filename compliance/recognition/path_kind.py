@@ -25,15 +25,40 @@ from compliance.recognition.tree_path import (
     locate,
     scenario_of,
 )
-from suite.files.layout import ACCURACY, ACCURACY_TEXT, CHECKPOINT_RECORD, CHECKPOINTS, DETAIL, MANIFEST, PARTIAL, QUERIES, RUN_RECORD, SUMMARY, TELEMETRY
+from suite.files.layout import (
+    ACCURACY,
+    ACCURACY_TEXT,
+    CHECKPOINT_RECORD,
+    CHECKPOINTS,
+    DETAIL,
+    MANIFEST,
+    PARTIAL,
+    QUERIES,
+    RUN_RECORD,
+    SUMMARY,
+    TELEMETRY,
+)
 from suite.studies.documents import STUDIES, STUDY
 
-LOADGEN_FILES: Final = frozenset({SUMMARY, DETAIL, ACCURACY, ACCURACY_TEXT, RUN_RECORD, QUERIES, TELEMETRY, "mlperf_log_trace.json"})
+LOADGEN_FILES: Final = frozenset(
+    {
+        SUMMARY,
+        DETAIL,
+        ACCURACY,
+        ACCURACY_TEXT,
+        RUN_RECORD,
+        QUERIES,
+        TELEMETRY,
+        "mlperf_log_trace.json",
+    }
+)
 MAGIC: Final = b"\x28\xb5\x2f\xfd"
 """First bytes of a bundle: the magic number of a zstd frame, RFC 8878, section 3.1.1."""
 MODES: Final = ("accuracy", "performance")
 TREE_DEPTH: Final = 3
-"""Depth to which a folder is searched for results trees, as in `<repository>/rounds/v0.7/closed`."""
+"""Depth to which a folder is searched for results trees, as in
+`<repository>/rounds/v0.7/closed`.
+"""
 KEEPERS: Final = frozenset({".keep", ".gitkeep"})
 """Files that mark a folder as intentionally empty."""
 
@@ -73,13 +98,19 @@ class Target:
 
 
 def recognise(path: Path, home_at: Callable[[tuple[str, ...]], Path | None] = home_of) -> Target:
-    """Recognise a path; it is UNKNOWN if it cannot be read or recognised. `home_at` may be a cached `home_of`."""
+    """Recognise a path; it is UNKNOWN if it cannot be read or recognised. `home_at` may be a cached
+    `home_of`.
+    """
     path = Path(os.path.abspath(path))  # noqa: PTH100 - Path.resolve follows links, and fails on a link loop
     folder = is_folder(path)
     place = locate(path, folder, home_at)
     if not folder:
         kind = kind_of_file(path, place)
-        return Target(path=path.parent if kind in (Kind.RUN, Kind.SET, Kind.CHECKPOINT, Kind.STUDY) else path, kind=kind, place=place)
+        return Target(
+            path=path.parent if kind in (Kind.RUN, Kind.SET, Kind.CHECKPOINT, Kind.STUDY) else path,
+            kind=kind,
+            place=place,
+        )
     if place and (filed := filed_under(path, place)):
         return Target(path=filed, kind=kind_in_results(filed, place), place=place)
     return Target(path=path, kind=kind_of_folder(path, place), place=place)
@@ -108,7 +139,9 @@ def kind_of_file(path: Path, place: Place | None) -> Kind:
         return Kind.SYSTEM_FILE
     if below[:1] == ("measurements",):
         return Kind.MEASUREMENTS
-    if path.name.endswith((".tar.zst", ".tar.zst" + PARTIAL)) or (not TRAINING_LOG.fullmatch(path.name) and starts_with_magic(path)):
+    if path.name.endswith((".tar.zst", ".tar.zst" + PARTIAL)) or (
+        not TRAINING_LOG.fullmatch(path.name) and starts_with_magic(path)
+    ):
         return Kind.BUNDLE
     if path.suffix.casefold() == ".json":
         return Kind.SYSTEM_FILE if path.parent.name == "systems" else Kind.DOCUMENT
@@ -134,7 +167,12 @@ def kind_of_folder(path: Path, place: Place | None) -> Kind:
         return kind_in_tree(path, place)
     if is_file(path / CHECKPOINT_RECORD):
         return Kind.CHECKPOINT
-    if is_tree(path) or path.name.casefold() in DIVISIONS or any(homes(path)) or any(studies_in(path)):
+    if (
+        is_tree(path)
+        or path.name.casefold() in DIVISIONS
+        or any(homes(path))
+        or any(studies_in(path))
+    ):
         return Kind.TREE
     return kind_of_content(path)
 
@@ -159,7 +197,9 @@ def kind_of_content(path: Path) -> Kind:
 
 
 def results_trees(path: Path, depth: int = TREE_DEPTH) -> Iterator[Path]:
-    """Yield the outermost results trees and organisations in a folder; a folder of a bundle's files counts as one."""
+    """Yield the outermost results trees and organisations in a folder; a folder of a bundle's files
+    counts as one.
+    """
     for folder in folders(path) if depth else ():
         if is_file(folder / MANIFEST) or is_tree(folder) or any(homes(folder)) or is_home(folder):
             yield folder
@@ -180,7 +220,9 @@ def is_run(path: Path) -> bool:
 
 def is_runs(path: Path) -> bool:
     """Return whether a folder has performance runs, by its name or its content."""
-    return path.name.casefold() == MODES[1] or any(folder.name.startswith("run_") and is_run(folder) for folder in folders(path))
+    return path.name.casefold() == MODES[1] or any(
+        folder.name.startswith("run_") and is_run(folder) for folder in folders(path)
+    )
 
 
 def is_entry(path: Path) -> bool:
@@ -218,6 +260,8 @@ def kind_in_results(path: Path, place: Place) -> Kind:
         return (Kind.ORGANISATION, Kind.SYSTEM, Kind.BENCHMARK)[max(depth - 1, 0)]
     if depth == 4:
         return Kind.ENTRY
-    return Kind.RUNS if depth == 5 and path.name.casefold() == MODES[1] and not is_run(path) else Kind.RUN
-
-
+    return (
+        Kind.RUNS
+        if depth == 5 and path.name.casefold() == MODES[1] and not is_run(path)
+        else Kind.RUN
+    )

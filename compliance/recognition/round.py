@@ -1,8 +1,12 @@
-"""Recognises a path's round from its content: podium's own log header, LoadGen's seeds, a log's dialect and date.
+"""Recognises a path's round from its content: podium's own log header, LoadGen's seeds, a log's
+dialect and date.
 
-For a set, an entry or a tree a few logs are read: one with podium's stamps decides, else the majority, unless a sizeable
-share belongs to a later round, which may contain results of an earlier one. If the content gives no evidence, the names of the
-parent folders do; they also distinguish an unknown round from an earlier one that its logs could belong to.
+For a set, an entry or a tree a few logs are read: one with podium's stamps decides, else the
+majority, unless a sizeable
+share belongs to a later round, which may contain results of an earlier one. If the content gives no
+evidence, the names of the
+parent folders do; they also distinguish an unknown round from an earlier one that its logs could
+belong to.
 """
 
 import re
@@ -22,7 +26,9 @@ from suite.files.layout import DETAIL, RUN_RECORD, SUMMARY
 ASKED: Final = 24
 """Number of logs of a set or tree that are read."""
 SETS: Final = 8_192
-"""Number of logs of a tree of training results that are read, two of each set: one may be of another benchmark."""
+"""Number of logs of a tree of training results that are read, two of each set: one may be of
+another benchmark.
+"""
 WHOLE: Final = (Kind.TREE, Kind.ORGANISATION)
 """Kinds that may hold results of several rounds."""
 LATER_SHARE: Final = 0.25
@@ -34,34 +40,47 @@ NAMED: Final = re.compile(r"(training|inference|hpc)(?:_results)?[_-](v\d+\.\d+)
 
 
 def recognised(target: Target) -> Witness | None:
-    """Recognise the round of a path, with the evidence; None if neither its content nor its folders give any."""
+    """Recognise the round of a path, with the evidence; None if neither its content nor its folders
+    give any.
+    """
     if target.kind in UNROUNDED:
         return None
     own = told(witnesses(target)) or told(neighbours(target))
     if target.kind is Kind.LOG and target.place and own and any(map(is_stray, own.logs)):
         own = told(neighbours(target)) or own  # it is one of its set's all the same
     found = with_others(target, own) or own
-    named, logs = of_names(target), own.logs if own and target.kind not in WHOLE else found.logs if found else ()
+    named, logs = (
+        of_names(target),
+        (own.logs if own and target.kind not in WHOLE else found.logs if found else ()),
+    )
     if named and named.round and logs and found and found.logs and allows(named.round, logs):
         return named
-    overruled = found is None or (named and named.round is None and found.round and not is_podiums(found.round))
+    overruled = found is None or (
+        named and named.round is None and found.round and not is_podiums(found.round)
+    )
     return named if overruled else found
 
 
 def with_others(target: Target, own: Witness | None) -> Witness | None:
-    """Recognise a path by its organisation's other results too, or a tree by all of its sets; None if they say nothing about it."""
+    """Recognise a path by its organisation's other results too, or a tree by all of its sets; None
+    if they say nothing about it.
+    """
     if target.kind in WHOLE and own and own.logs:
         return told(sets_of(target), SETS)
     if target.place and (own is None or not own.sure):
         return told(filed_at(target.place))
     if target.place and own and own.logs:  # an older log may have been filed again with newer ones
-        around = told(distinct(chain(islice(witnesses(target), ASKED // 4), filed_at(target.place))))
+        around = told(
+            distinct(chain(islice(witnesses(target), ASKED // 4), filed_at(target.place)))
+        )
         return None if around and excludes(around.round, own.logs) else around
     return None
 
 
 def told(files: Iterable[Path], asked: int = ASKED) -> Witness | None:
-    """Read the first `asked` files: podium's stamps decide, then later rounds, then the majority; in a tie the first."""
+    """Read the first `asked` files: podium's stamps decide, then later rounds, then the majority;
+    in a tie the first.
+    """
     found = [told for file in islice(files, asked) if (told := witness(file))]
     heard = together([each for each in found if each.sure] or found)
     votes = Counter(each.round for each in heard)
@@ -77,7 +96,11 @@ def together(heard: list[Witness]) -> list[Witness]:
     if len(logs) < 2:
         return heard
     newest = max((each for each in heard if each.logs), key=lambda each: each.logs[0].began_s or 0)
-    one = newest._replace(round=round_of(logs), logs=logs, seen=f"{len(logs)} training logs, among them {newest.seen.removeprefix('a training log ')}")
+    one = newest._replace(
+        round=round_of(logs),
+        logs=logs,
+        seen=f"{len(logs)} training logs, among them {newest.seen.removeprefix('a training log ')}",
+    )
     return [one if each.logs else each for each in heard]
 
 
@@ -91,7 +114,9 @@ def of_names(target: Target) -> Witness | None:
     for part in reversed(target.path.parts):
         if match := NAMED.search(part):
             name = f"{match[1]}-{match[2]}"
-            return Witness(name if name in registry.round_names() else None, f"a folder called {part}")
+            return Witness(
+                name if name in registry.round_names() else None, f"a folder called {part}"
+            )
     return None
 
 
@@ -109,7 +134,9 @@ def witnesses(target: Target) -> Iterator[Path]:
             yield from of_runs(path)
         case Kind.MEASUREMENTS if place:
             yield path
-            yield from of_runs(place.home / "results" / path.parent.relative_to(place.home / "measurements"))
+            yield from of_runs(
+                place.home / "results" / path.parent.relative_to(place.home / "measurements")
+            )
         case Kind.BENCHMARK:
             yield from of_benchmark(path)
         case Kind.SYSTEM:
@@ -130,7 +157,13 @@ def sets_of(target: Target) -> Iterator[Path]:
 
 def homes_of(target: Target) -> list[Path]:
     """Return the organisations' folders of a tree, or that of an organisation."""
-    return sorted(homes(target.path)) if target.kind is Kind.TREE else [target.place.home] if target.place else []
+    return (
+        sorted(homes(target.path))
+        if target.kind is Kind.TREE
+        else [target.place.home]
+        if target.place
+        else []
+    )
 
 
 def neighbours(target: Target) -> Iterator[Path]:
@@ -172,7 +205,9 @@ def of_benchmark(folder: Path) -> Iterator[Path]:
 
 
 def of_runs(path: Path, depth: int = 3) -> Iterator[Path]:
-    """Yield LoadGen files in a folder and below it: an audit, an entry, its performance runs, or one run."""
+    """Yield LoadGen files in a folder and below it: an audit, an entry, its performance runs, or
+    one run.
+    """
     if found := [name for name in (RUN_RECORD, DETAIL, SUMMARY) if is_file(f"{path}/{name}")]:
         yield from (path / name for name in found)
         if path.name.casefold() not in MODES and not path.name.startswith("run_"):

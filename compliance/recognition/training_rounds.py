@@ -1,7 +1,10 @@
-"""Determines which training round logs belong to: they do not name it, but their dates and benchmarks indicate it.
+"""Determines which training round logs belong to: they do not name it, but their dates and
+benchmarks indicate it.
 
-A tree or set belongs to the first round that was published after its newest logs and has its benchmarks; old logs alone prove little,
-since results of earlier rounds may be filed again. Source of dates and benchmarks: each round's own file.
+A tree or set belongs to the first round that was published after its newest logs and has its
+benchmarks; old logs alone prove little,
+since results of earlier rounds may be filed again. Source of dates and benchmarks: each round's own
+file.
 """
 
 import re
@@ -27,11 +30,15 @@ AFTER_S: Final = 31 * 86_400
 FAR_S: Final = 10 * 366 * 86_400
 """A clock that is decades ahead was set by hand."""
 FILED_AGAIN_S: Final = 2 * 366 * 86_400
-"""For this long results may be filed again. Source: mlcommons/training_policies#559; one in ten published logs is of an earlier round's time."""
+"""For this long results may be filed again. Source: mlcommons/training_policies#559; one in ten
+published logs is of an earlier round's time.
+"""
 LATER_SHARE: Final = 0.25
 """Share of the logs with an unknown benchmark from which on all belong to an unknown round."""
 SEVERAL: Final = 3
-"""Number of logs from which on the newest one alone does not decide, since its clock may be wrong; no benchmark since v1.0 has fewer runs."""
+"""Number of logs from which on the newest one alone does not decide, since its clock may be wrong;
+no benchmark since v1.0 has fewer runs.
+"""
 
 
 class Told(NamedTuple):
@@ -58,13 +65,27 @@ class Window(NamedTuple):
 
 @cache
 def windows() -> Sequence[Window]:
-    """Return the rounds of v0.7's dialect in chronological order; each round's runs precede the next one's."""
-    found = [(tuple(map(int, match.groups())), name) for name in registry.round_names() if (match := NAMED.fullmatch(name))]
+    """Return the rounds of v0.7's dialect in chronological order; each round's runs precede the
+    next one's.
+    """
+    found = [
+        (tuple(map(int, match.groups())), name)
+        for name in registry.round_names()
+        if (match := NAMED.fullmatch(name))
+    ]
     tables = [(name, parsed(registry.texts_of_round(name)[0])) for _, name in sorted(found)]
-    tables = [(name, table) for name, table in tables if table["round"].get("dialect") == ":::MLLOG"]
+    tables = [
+        (name, table) for name, table in tables if table["round"].get("dialect") == ":::MLLOG"
+    ]
     follows = [table["training"].get("runs_from") for _, table in tables[1:]]
-    ends = [follow or table["training"]["published"] for follow, (_, table) in zip([*follows, None], tables, strict=True)]
-    return [Window(name, frozenset(map(fold, table["round"]["rows"])), seconds(end["value"])) for end, (name, table) in zip(ends, tables, strict=True)]
+    ends = [
+        follow or table["training"]["published"]
+        for follow, (_, table) in zip([*follows, None], tables, strict=True)
+    ]
+    return [
+        Window(name, frozenset(map(fold, table["round"]["rows"])), seconds(end["value"]))
+        for end, (name, table) in zip(ends, tables, strict=True)
+    ]
 
 
 def seconds(day: datetime) -> float:
@@ -79,7 +100,9 @@ def benchmark_of(name: str) -> str:
 
 
 def agreed(logs: Sequence[Told]) -> list[Told]:
-    """Give each log the benchmark of its set, which one log of another benchmark does not change: that of most logs, or else the folder's name."""
+    """Give each log the benchmark of its set, which one log of another benchmark does not change:
+    that of most logs, or else the folder's name.
+    """
     sets: dict[str, Counter[str]] = {}
     for log in logs:
         if log.folder and log.benchmark:
@@ -89,7 +112,9 @@ def agreed(logs: Sequence[Told]) -> list[Told]:
 
 
 def benchmark_of_set(folder: str, found: Counter[str]) -> str:
-    """Return the benchmark that more than half of a set's logs name; if none, that of the folder's name, or else the most frequent one."""
+    """Return the benchmark that more than half of a set's logs name; if none, that of the folder's
+    name, or else the most frequent one.
+    """
     (most, count), name = found.most_common(1)[0], benchmark_of(PurePath(folder).name)
     return name if 2 * count <= found.total() and is_known(name) else most
 
@@ -106,24 +131,38 @@ def is_stray(log: Told) -> bool:
 
 
 def newest(logs: Sequence[Told]) -> int | None:
-    """Return the decisive date: of several logs the second newest; dates decades ahead are ignored."""
-    days = sorted(log.began_s for log in logs if log.began_s is not None and log.began_s < time.time() + FAR_S)
+    """Return the decisive date: of several logs the second newest; dates decades ahead are
+    ignored.
+    """
+    days = sorted(
+        log.began_s for log in logs if log.began_s is not None and log.began_s < time.time() + FAR_S
+    )
     return (days[-2] if len(days) >= SEVERAL else days[-1]) if days else None
 
 
 def round_of(logs: Sequence[Told]) -> str | None:
-    """Return the round of logs; None if no known round has their benchmarks, or they are newer than all rounds."""
+    """Return the round of logs; None if no known round has their benchmarks, or they are newer than
+    all rounds.
+    """
     if logs and all(log.unset for log in logs):
         return None
     known, logs = windows(), agreed(logs)
     named = [log.benchmark for log in logs if log.benchmark]
     day, first = newest(logs), known[0]
     old = day is not None and day < first.until_s
-    strange = [name for name in named if (name in ELSEWHERE or not old) and not any(name in window.benchmarks for window in known)]
-    if len(strange) > LATER_SHARE * len(logs) or (day is not None and day > known[-1].until_s + AFTER_S):
+    strange = [
+        name
+        for name in named
+        if (name in ELSEWHERE or not old) and not any(name in window.benchmarks for window in known)
+    ]
+    if len(strange) > LATER_SHARE * len(logs) or (
+        day is not None and day > known[-1].until_s + AFTER_S
+    ):
         return None
     open_to = [window for window in known if day is None or day <= window.until_s] or known[-1:]
-    fitting = [(sum(name in window.benchmarks for name in named), window.name) for window in open_to]
+    fitting = [
+        (sum(name in window.benchmarks for name in named), window.name) for window in open_to
+    ]
     best = max(count for count, _ in fitting)
     if best == 0 and any(name in window.benchmarks for name in named for window in known):
         return None  # benchmarks that were retired before that date
@@ -131,7 +170,9 @@ def round_of(logs: Sequence[Told]) -> str | None:
 
 
 def allows(name: str, logs: Sequence[Told]) -> bool:
-    """Return whether logs may belong to a round: they are not newer, and it has the benchmarks of all their sets."""
+    """Return whether logs may belong to a round: they are not newer, and it has the benchmarks of
+    all their sets.
+    """
     window = next((window for window in windows() if window.name == name), None)
     day = newest(logs)
     if window is None or (day is not None and day > window.until_s + AFTER_S):
@@ -140,11 +181,17 @@ def allows(name: str, logs: Sequence[Told]) -> bool:
 
 
 def candidates(logs: Sequence[Told]) -> tuple[str, ...]:
-    """Return the rounds that logs may belong to in chronological order: published behind the newest log, by two years at most, with all benchmarks."""
+    """Return the rounds that logs may belong to in chronological order: published behind the newest
+    log, by two years at most, with all benchmarks.
+    """
     day, benchmarks = newest(logs), {log.benchmark for log in agreed(logs) if log.benchmark}
     if day is None or not benchmarks:
         return ()
-    return tuple(each.name for each in windows() if 0 <= each.until_s - day < FILED_AGAIN_S and benchmarks <= each.benchmarks)
+    return tuple(
+        each.name
+        for each in windows()
+        if 0 <= each.until_s - day < FILED_AGAIN_S and benchmarks <= each.benchmarks
+    )
 
 
 def excludes(name: str | None, logs: Sequence[Told]) -> bool:

@@ -1,6 +1,7 @@
 """GitHub's workflow commands: annotations at file and line.
 
-Source: docs.github.com, Workflow commands for GitHub Actions, Setting an error message; actions/toolkit, core/src/command.ts: escaping.
+Source: docs.github.com, Workflow commands for GitHub Actions, Setting an error message;
+actions/toolkit, core/src/command.ts: escaping.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +13,12 @@ from compliance.reports.limits import capped
 from compliance.verdict import Finding, Result, Severity, Verdict
 
 LEVELS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
-VERDICTS: Final = {Verdict.VALID: "notice", Verdict.NOT_CONVERGED: "warning", Verdict.UNKNOWN: "error", Verdict.BROKEN: "error"}
+VERDICTS: Final = {
+    Verdict.VALID: "notice",
+    Verdict.NOT_CONVERGED: "warning",
+    Verdict.UNKNOWN: "error",
+    Verdict.BROKEN: "error",
+}
 
 
 def render(results: Sequence[Result]) -> str:
@@ -27,8 +33,17 @@ def commands(result: Result, relative: Callable[[str], str]) -> Iterator[str]:
     for finding in listed:
         yield annotation(finding, relative(finding.file))
     for each in left_out:
-        yield command(LEVELS[each.severity], f"and {each.more} more of this rule in this file", file=relative(each.file), title=each.rule)
-    yield command(VERDICTS[result.verdict], f"{result.path}: {result.verdict} ({result.round})", title="podium check")
+        yield command(
+            LEVELS[each.severity],
+            f"and {each.more} more of this rule in this file",
+            file=relative(each.file),
+            title=each.rule,
+        )
+    yield command(
+        VERDICTS[result.verdict],
+        f"{result.path}: {result.verdict} ({result.round})",
+        title="podium check",
+    )
 
 
 def annotation(finding: Finding, file: str) -> str:
@@ -39,7 +54,9 @@ def annotation(finding: Finding, file: str) -> str:
 
 
 def relative_to(here: Path, file: str) -> str:
-    """Return a file's path relative to the working folder, which is the repository root in a workflow; files elsewhere keep their path."""
+    """Return a file's path relative to the working folder, which is the repository root in a
+    workflow; files elsewhere keep their path.
+    """
     path = Path(file)
     return path.relative_to(here).as_posix() if path.is_relative_to(here) else path.as_posix()
 

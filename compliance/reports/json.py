@@ -1,4 +1,6 @@
-"""The JSON report (schema report.json); if a rule fires very often in one file, only the first findings and a count."""
+"""The JSON report (schema report.json); if a rule fires very often in one file, only the first
+findings and a count.
+"""
 
 from collections.abc import Sequence
 from typing import Any, Final

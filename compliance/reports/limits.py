@@ -1,4 +1,6 @@
-"""Limits machine-readable reports to the first findings of a rule in one file, plus a count of the rest."""
+"""Limits machine-readable reports to the first findings of a rule in one file, plus a count of the
+rest.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -28,4 +30,6 @@ def capped(findings: Sequence[Finding]) -> tuple[list[Finding], list[LeftOut]]:
         counts[kind] += 1
         if counts[kind] <= LISTED:
             listed.append(finding)
-    return listed, [LeftOut(*kind, count - LISTED) for kind, count in counts.items() if count > LISTED]
+    return listed, [
+        LeftOut(*kind, count - LISTED) for kind, count in counts.items() if count > LISTED
+    ]

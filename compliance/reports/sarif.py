@@ -1,6 +1,7 @@
 """SARIF 2.1.0, for GitHub's code scanning and for editors.
 
-Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0, sections 3.14 run, 3.19 toolComponent, 3.27 result, 3.49 reportingDescriptor.
+Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0, sections 3.14 run,
+3.19 toolComponent, 3.27 result, 3.49 reportingDescriptor.
 """
 
 import os
@@ -27,7 +28,11 @@ def render(results: Sequence[Result]) -> str:
     """Render the report: one run of one tool over all PATHs."""
     findings = [finding for result in results for finding in result.findings]
     rules = list(dict.fromkeys(finding.rule for finding in findings))
-    driver = {"name": "podium check", "semanticVersion": __version__, "rules": [descriptor(rule, findings) for rule in rules]}
+    driver = {
+        "name": "podium check",
+        "semanticVersion": __version__,
+        "rules": [descriptor(rule, findings) for rule in rules],
+    }
     places = {rule: place for place, rule in enumerate(rules)}
     here = Path.cwd()
     locate = cache(partial(location, here))  # a file may have hundreds of findings
@@ -37,7 +42,12 @@ def render(results: Sequence[Result]) -> str:
         "originalUriBaseIds": {BASE: {"uri": here.as_uri() + "/"}},
         "invocations": [{"executionSuccessful": True}],
         "results": [each for result in results for each in told_of(result, places, locate)],
-        "properties": {"verdicts": [{"path": result.path, "round": result.round, "verdict": result.verdict.value} for result in results]},
+        "properties": {
+            "verdicts": [
+                {"path": result.path, "round": result.round, "verdict": result.verdict.value}
+                for result in results
+            ]
+        },
     }
     return indented({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
 
@@ -59,18 +69,31 @@ def descriptor(id: str, findings: Sequence[Finding]) -> dict[str, Any]:
 
 
 def told_of(result: Result, places: Mapping[str, int], locate: Locate) -> Iterator[dict[str, Any]]:
-    """Yield the findings of one PATH; if a rule fires very often in one file, only the first findings and a count."""
+    """Yield the findings of one PATH; if a rule fires very often in one file, only the first
+    findings and a count.
+    """
     listed, left_out = capped(result.findings)
     for finding in listed:
         text = f"Found {finding.found}; expected {finding.required}. {finding.advice}"
         facts = {"path": result.path, "found": finding.found, "required": finding.required}
         yield told(finding, places, locate(finding.file), text, facts, finding.line)
     for each in left_out:
-        yield told(each, places, locate(each.file), f"And {each.more} more of this rule in this file.", {"path": result.path, "more": each.more})
+        yield told(
+            each,
+            places,
+            locate(each.file),
+            f"And {each.more} more of this rule in this file.",
+            {"path": result.path, "more": each.more},
+        )
 
 
 def told(
-    what: Finding | LeftOut, places: Mapping[str, int], where: Mapping[str, str], text: str, facts: Mapping[str, str | int], line: int | None = None
+    what: Finding | LeftOut,
+    places: Mapping[str, int],
+    where: Mapping[str, str],
+    text: str,
+    facts: Mapping[str, str | int],
+    line: int | None = None,
 ) -> dict[str, Any]:
     """Render one finding at its location."""
     place: dict[str, Any] = {"artifactLocation": where}
@@ -95,8 +118,13 @@ def location(here: Path, file: str) -> dict[str, str]:
 
 
 def quoted(path: Path) -> str:
-    """Encode a path as a URI: names in other encodings byte by byte, lone surrogates, which only a bundle can contain, as replacement marks."""
+    """Encode a path as a URI: names in other encodings byte by byte, lone surrogates, which only a
+    bundle can contain, as replacement marks.
+    """
     name = path.as_posix()
     if not name.isascii():
-        name = "".join("\ufffd" if 0xD800 <= ord(letter) < 0xDC80 or 0xDD00 <= ord(letter) < 0xE000 else letter for letter in name)
+        name = "".join(
+            "\ufffd" if 0xD800 <= ord(letter) < 0xDC80 or 0xDD00 <= ord(letter) < 0xE000 else letter
+            for letter in name
+        )
     return quote(name.encode("utf-8", "surrogateescape"))

@@ -1,4 +1,6 @@
-"""The text report: the first screen says what to fix; long lists are truncated, and JSON has them in full."""
+"""The text report: the first screen says what to fix; long lists are truncated, and JSON has them
+in full.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,9 +26,14 @@ def render(results: Sequence[Result]) -> str:
         return joined(lines(results[0]))
     ordered = sorted(results, key=lambda result: -list(Verdict).index(result.verdict))
     told = [result for result in ordered if result.findings]
-    text = joined(summary(results, ordered)) + "".join("\n" + joined(lines(result)) for result in told[:DETAILED])
+    text = joined(summary(results, ordered)) + "".join(
+        "\n" + joined(lines(result)) for result in told[:DETAILED]
+    )
     if len(told) > DETAILED:
-        text += f"\n{len(told) - DETAILED} more PATHs have findings: pass one of them alone, or use --format json\n"
+        text += (
+            f"\n{len(told) - DETAILED} more PATHs have findings: pass one of them alone, or use"
+            " --format json\n"
+        )
     return text
 
 
@@ -36,14 +43,21 @@ def joined(texts: Iterator[str]) -> str:
 
 
 def harmless(text: str) -> str:
-    """Replace control characters; what stands for a byte of a file's name in another encoding stays."""
-    return "".join(letter if letter.isprintable() or 0xD800 <= ord(letter) < 0xE000 else "?" for letter in text)
+    """Replace control characters; what stands for a byte of a file's name in another encoding
+    stays.
+    """
+    return "".join(
+        letter if letter.isprintable() or 0xD800 <= ord(letter) < 0xE000 else "?" for letter in text
+    )
 
 
 def summary(results: Sequence[Result], ordered: Sequence[Result]) -> Iterator[str]:
     """Count the verdicts, say what to fix first, and list the PATHs, worst first."""
     verdicts = Counter(result.verdict for result in results)
-    yield f"{len(results)} PATHs: {', '.join(f'{verdicts[verdict]} {verdict}' for verdict in reversed(Verdict) if verdicts[verdict])}"
+    counted = (
+        f"{verdicts[verdict]} {verdict}" for verdict in reversed(Verdict) if verdicts[verdict]
+    )
+    yield f"{len(results)} PATHs: {', '.join(counted)}"
     for severity in (Severity.ERROR, Severity.WARNING):
         yield from most_frequent(results, severity)
     yield ""
@@ -56,7 +70,11 @@ def summary(results: Sequence[Result], ordered: Sequence[Result]) -> Iterator[st
 
 def most_frequent(results: Sequence[Result], severity: Severity) -> Iterator[str]:
     """List the rules with findings of one severity, those that affect most PATHs first."""
-    rules = Counter(rule for result in results for rule in {finding.rule for finding in result.findings if finding.severity is severity})
+    rules = Counter(
+        rule
+        for result in results
+        for rule in {finding.rule for finding in result.findings if finding.severity is severity}
+    )
     if rules:
         yield f"{severity}s by rule (details: podium explain RULE):"
     for rule, count in rules.most_common(RULES):
@@ -68,7 +86,9 @@ def most_frequent(results: Sequence[Result], severity: Severity) -> Iterator[str
 def headline(result: Result) -> str:
     """Format a result on one line: path, verdict, round, counts."""
     counts = Counter(finding.severity for finding in result.findings)
-    told = ", ".join(counted(counts[severity], severity) for severity in Severity if counts[severity])
+    told = ", ".join(
+        counted(counts[severity], severity) for severity in Severity if counts[severity]
+    )
     verdict = "cannot be judged here" if result.lacks_workload else result.verdict
     return f"{result.path}: {verdict} ({result.round}{'; ' + told if told else ''})"
 
@@ -82,10 +102,21 @@ def lines(result: Result) -> Iterator[str]:
     """Yield the lines of one result: the verdict, then what to do, worst first."""
     yield headline(result)
     if result.others:
-        yield f"  {result.round} is told by {result.seen}; also possible: {', '.join(result.others)} (--round ROUND decides)"
+        yield (
+            f"  {result.round} is told by {result.seen}; also possible: {', '.join(result.others)}"
+            " (--round ROUND decides)"
+        )
     for severity in Severity:
-        for rule in dict.fromkeys(finding.rule for finding in result.findings if finding.severity is severity):
-            yield from group([finding for finding in result.findings if finding.rule == rule and finding.severity is severity])
+        for rule in dict.fromkeys(
+            finding.rule for finding in result.findings if finding.severity is severity
+        ):
+            yield from group(
+                [
+                    finding
+                    for finding in result.findings
+                    if finding.rule == rule and finding.severity is severity
+                ]
+            )
 
 
 def group(findings: Sequence[Finding]) -> Iterator[str]:
@@ -98,7 +129,10 @@ def group(findings: Sequence[Finding]) -> Iterator[str]:
         left -= len(alike)
     if left < 0:
         yield f"    and {-left} more"
-    yield from (f"    -> {advice}" for advice in dict.fromkeys(finding.advice for finding in findings[:SHOWN]))
+    yield from (
+        f"    -> {advice}"
+        for advice in dict.fromkeys(finding.advice for finding in findings[:SHOWN])
+    )
 
 
 def told_alike(findings: Sequence[Finding]) -> Mapping[str, Sequence[str]]:
@@ -106,7 +140,9 @@ def told_alike(findings: Sequence[Finding]) -> Mapping[str, Sequence[str]]:
     places: dict[str, list[str]] = {}
     for finding in findings:
         place = f"{finding.file}:{finding.line}" if finding.line else finding.file
-        places.setdefault(f"found {short(finding.found)}; expected {short(finding.required)}", []).append(place)
+        places.setdefault(
+            f"found {short(finding.found)}; expected {short(finding.required)}", []
+        ).append(place)
     return places
 
 

@@ -1,7 +1,10 @@
-"""The judge's rules: one typed function each, whose docstring states the rule, its source and what to do.
+"""The judge's rules: one typed function each, whose docstring states the rule, its source and what
+to do.
 
-A module of rules is named in the entry-point group `podium.rules`; every `Rule` in it counts. An entry point whose name begins
-with a kind of round and a dot (`training.log-clock`) is loaded for rounds of that kind alone. A rule reads:
+A module of rules is named in the entry-point group `podium.rules`; every `Rule` in it counts. An
+entry point whose name begins
+with a kind of round and a dot (`training.log-clock`) is loaded for rounds of that kind alone. A
+rule reads:
 
     @rule("training.init", TrainingLog)
     def init_limit(log: TrainingLog) -> Iterator[Fault]:
@@ -80,42 +83,71 @@ def rule(
     rounds: Iterable[str] | None = None,
     workload: str | None = None,
 ) -> Callable[[Callable[[D], Iterable[Fault]]], Rule[D]]:
-    """Make a rule of a function; its docstring must hold `Source:` and `Advice:`, or it is a TypeError at import."""
+    """Make a rule of a function; its docstring must hold `Source:` and `Advice:`, or it is a
+    TypeError at import.
+    """
 
     def register(check: Callable[[D], Iterable[Fault]]) -> Rule[D]:
         parts = sections(check.__doc__ or "")
         if not all(parts.values()):
-            raise TypeError(f"rule {id}: the docstring of {check.__qualname__} needs a text, 'Source:' and 'Advice:'")
+            raise TypeError(
+                f"rule {id}: the docstring of {check.__qualname__} needs a text, 'Source:' and"
+                " 'Advice:'"
+            )
         names = None if rounds is None else frozenset(rounds)
-        return Rule(id=id, document=document, severity=severity, weight=weight, rounds=names, workload=workload, check=check, **parts)
+        return Rule(
+            id=id,
+            document=document,
+            severity=severity,
+            weight=weight,
+            rounds=names,
+            workload=workload,
+            check=check,
+            **parts,
+        )
 
     return register
 
 
 def sections(docstring: str) -> dict[str, str]:
     """Split a rule's docstring into text, source and advice, each on one line."""
-    found = re.fullmatch(r"(?P<text>.*?)\n\s*Source:(?P<source>.*?)\n\s*Advice:(?P<advice>.*)", inspect.cleandoc(docstring), re.DOTALL)
-    return {name: " ".join(found[name].split()) if found else "" for name in ("text", "source", "advice")}
+    found = re.fullmatch(
+        r"(?P<text>.*?)\n\s*Source:(?P<source>.*?)\n\s*Advice:(?P<advice>.*)",
+        inspect.cleandoc(docstring),
+        re.DOTALL,
+    )
+    return {
+        name: " ".join(found[name].split()) if found else ""
+        for name in ("text", "source", "advice")
+    }
 
 
 @cache
 def catalogue(kind: str | None = None) -> Mapping[str, Rule[Any]]:
-    """Load the rules of the group `podium.rules` by id, all or those that a kind of round needs; two of one id are a TypeError.
+    """Load the rules of the group `podium.rules` by id, all or those that a kind of round needs;
+    two of one id are a TypeError.
 
-    Those of one module come in its order, so that what explains the rest is said first: an encoding before what it garbled.
+    Those of one module come in its order, so that what explains the rest is said first: an encoding
+    before what it garbled.
     A rule of another package that has the name of one of podium's is warned of and passed over.
     """
     others = {*RoundKind} - {kind} if kind else set()
     points = registry.points(registry.RULES)
     names = [name for name in points if name.partition(".")[0] not in others]
     found: dict[str, Rule[Any]] = {}
-    for name, module in registry.loaded(registry.RULES, "rules", sorted(names, key=lambda name: not plugins.own(points[name]))):
+    for name, module in registry.loaded(
+        registry.RULES, "rules", sorted(names, key=lambda name: not plugins.own(points[name]))
+    ):
         for each in members(module):
             if found.setdefault(each.id, each) is each:
                 continue
             if plugins.own(points[name]):
                 raise TypeError(f"two rules are called {each.id}")
-            plugins.warn(points[name], f"rule {each.id} of package {plugins.package(points[name])} is left out: another one has that name")
+            plugins.warn(
+                points[name],
+                f"rule {each.id} of package {plugins.package(points[name])} is left out: another"
+                " one has that name",
+            )
     return found
 
 
@@ -133,7 +165,9 @@ def judge(document: object, round: str, workload: str | None = None) -> Iterator
 
 @lru_cache(maxsize=64)  # whoever wrote a log chose the name of its workload
 def rules_by_document(round: str, workload: str | None) -> Mapping[type[Any], Sequence[Rule[Any]]]:
-    """Give a round's rules by the kind of document that they are about; those of other workloads are left out."""
+    """Give a round's rules by the kind of document that they are about; those of other workloads
+    are left out.
+    """
     kind = registry.kind_of_round(round) if round in registry.round_names() else None
     found: dict[type[Any], list[Rule[Any]]] = {}
     for each in catalogue(kind).values():

@@ -1,4 +1,6 @@
-"""Each rule's finding in its invalid example, for `podium explain`; written by tests/compliance/builders/examples.py."""
+"""Each rule's finding in its invalid example, for `podium explain`; written by
+tests/compliance/builders/examples.py.
+"""
 
 import json
 from functools import cache

@@ -7,23 +7,36 @@ from compliance.logs.source_file import Kind, SourceFile
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 
-ACCEPTED: Final = "nothing has to be done where the file is as the run wrote it: accepted results have such; a copy that was cut or edited is copied again"
+ACCEPTED: Final = (
+    "nothing has to be done where the file is as the run wrote it: accepted results have such; a"
+    " copy that was cut or edited is copied again"
+)
 """Where something is said for completeness."""
 
 
 def flaws(source: SourceFile, kind: Kind) -> Iterator[Fault]:
-    """Yield a file's flaws of one kind, with the weight and the advice that they have in this kind of file."""
+    """Yield a file's flaws of one kind, with the weight and the advice that they have in this kind
+    of file.
+    """
     advice = ACCEPTED if source.leniency.get(kind) is Severity.INFO else None
     for flaw in source.flaws:
         if flaw.kind is kind:
-            yield Fault(file=source.path, line=flaw.line, found=flaw.found, required=flaw.required, severity=source.leniency.get(kind), advice=advice)
+            yield Fault(
+                file=source.path,
+                line=flaw.line,
+                found=flaw.found,
+                required=flaw.required,
+                severity=source.leniency.get(kind),
+                advice=advice,
+            )
 
 
 @rule("file.present", SourceFile)
 def present(source: SourceFile) -> Iterator[Fault]:
     """Every file that a result consists of exists.
 
-    Source: mlcommons/policies submission_rules.adoc, Directory structure; house rule for podium's own files.
+    Source: mlcommons/policies submission_rules.adoc, Directory structure; house rule for podium's
+    own files.
     Advice: restore the file as the run wrote it, or repeat the run.
     """
     yield from flaws(source, Kind.MISSING)
@@ -54,7 +67,8 @@ def record(source: SourceFile) -> Iterator[Fault]:
     """Every record is well-formed.
 
     Source: mlcommons/logging, mllog.py and mlp_parser; mlcommons/inference, loadgen/logging.cc.
-    Advice: the run did not write a truncated or garbled record: submit the original file, or repeat the run.
+    Advice: the run did not write a truncated or garbled record: submit the original file, or repeat
+    the run.
     """
     yield from flaws(source, Kind.RECORD)
 
@@ -73,7 +87,8 @@ def shape(source: SourceFile) -> Iterator[Fault]:
 def number(source: SourceFile) -> Iterator[Fault]:
     """Numbers are finite: JSON has no NaN and no Infinity.
 
-    Source: RFC 8259, section 6; training_rules.adoc v0.7: a quality that is no number reaches no target.
+    Source: RFC 8259, section 6; training_rules.adoc v0.7: a quality that is no number reaches no
+    target.
     Advice: a run that reaches NaN is aborted and does not count; repeat it with other settings.
     """
     yield from flaws(source, Kind.NUMBER)
@@ -81,7 +96,8 @@ def number(source: SourceFile) -> Iterator[Fault]:
 
 @rule("file.duplicate", SourceFile)
 def duplicate(source: SourceFile) -> Iterator[Fault]:
-    """No name occurs twice in one object or summary, because readers would disagree about which value counts.
+    """No name occurs twice in one object or summary, because readers would disagree about which
+    value counts.
 
     Source: RFC 8259, section 4.
     Advice: submit the file exactly as the run wrote it.
@@ -93,8 +109,10 @@ def duplicate(source: SourceFile) -> Iterator[Fault]:
 def glued(source: SourceFile) -> Iterator[Fault]:
     """A log has one record per line, starting in the first column; no record hides behind another.
 
-    Source: mlcommons/logging, mllog.py: one line per event; podium writes nothing else into its logs.
-    Advice: keep other programs from writing into the log, and submit it exactly as the run wrote it.
+    Source: mlcommons/logging, mllog.py: one line per event; podium writes nothing else into its
+    logs.
+    Advice: keep other programs from writing into the log, and submit it exactly as the run wrote
+    it.
     """
     yield from flaws(source, Kind.GLUED)
 
@@ -104,7 +122,8 @@ def cut(source: SourceFile) -> Iterator[Fault]:
     """A file is complete: it ends the way its writer ends it.
 
     Source: podium and LoadGen end each log with a newline, accuracy logs with a bracket.
-    Advice: the run was interrupted or the copy was truncated: copy it again, or resume the run with --resume.
+    Advice: the run was interrupted or the copy was truncated: copy it again, or resume the run with
+    --resume.
     """
     yield from flaws(source, Kind.CUT)
 

@@ -20,12 +20,18 @@ class Unjudged:
 
 @rule("round.known", Unjudged, weight=Verdict.UNKNOWN)
 def known(result: Unjudged) -> Iterator[Fault]:
-    """A result belongs to a round whose rules are known; another round's rules say nothing about it.
+    """A result belongs to a round whose rules are known; another round's rules say nothing about
+    it.
 
     Source: house rule: a result is judged by the rules of its own round, or not at all.
-    Advice: use the checker of that round; if the result was made for a known round, name it with --round.
+    Advice: use the checker of that round; if the result was made for a known round, name it with
+    --round.
     """
-    yield Fault(file=result.path, found=result.seen, required=f"a known round: {', '.join(ranges(registry.round_names()))}")
+    yield Fault(
+        file=result.path,
+        found=result.seen,
+        required=f"a known round: {', '.join(ranges(registry.round_names()))}",
+    )
 
 
 def ranges(names: Sequence[str]) -> Iterator[str]:
@@ -35,5 +41,8 @@ def ranges(names: Sequence[str]) -> Iterator[str]:
         suite, _, version = name.rpartition("-")
         suites.setdefault(suite, []).append(version)
     for suite, versions in suites.items():
-        told = sorted(versions, key=lambda version: [int(part) for part in version.removeprefix("v").split(".")])
+        told = sorted(
+            versions,
+            key=lambda version: [int(part) for part in version.removeprefix("v").split(".")],
+        )
         yield f"{suite}-{told[0]}" + (f" to {told[-1]}" if len(told) > 1 else "")

@@ -100,7 +100,9 @@ class ServedRun:
     @property
     def phase(self) -> Phase | None:
         """The half of the log that matches the folder's mode."""
-        return self.detail.phase(LoadGenMode.PERFORMANCE if self.performance else LoadGenMode.ACCURACY)
+        return self.detail.phase(
+            LoadGenMode.PERFORMANCE if self.performance else LoadGenMode.ACCURACY
+        )
 
     @property
     def generated(self) -> Generated | None:
@@ -127,17 +129,41 @@ class ServedRun:
         value = self.detail.effective.get(name)
         return value.line if value else None
 
-    def in_detail(self, found: str, required: str, line: int | None = None, severity: Severity | None = None) -> Fault:
+    def in_detail(
+        self, found: str, required: str, line: int | None = None, severity: Severity | None = None
+    ) -> Fault:
         """Build a Fault for the detail log."""
-        return Fault(file=self.detail_source.path, line=line, found=found, required=required, severity=severity)
+        return Fault(
+            file=self.detail_source.path,
+            line=line,
+            found=found,
+            required=required,
+            severity=severity,
+        )
 
-    def in_summary(self, name: str, found: str, required: str, severity: Severity | None = None) -> Fault:
+    def in_summary(
+        self, name: str, found: str, required: str, severity: Severity | None = None
+    ) -> Fault:
         """Build a Fault for a value of the summary."""
-        return Fault(file=self.summary_source.path, line=self.summary.line(name), found=found, required=required, severity=severity)
+        return Fault(
+            file=self.summary_source.path,
+            line=self.summary.line(name),
+            found=found,
+            required=required,
+            severity=severity,
+        )
 
-    def in_answers(self, found: str, required: str, line: int | None = None, severity: Severity | None = None) -> Fault:
+    def in_answers(
+        self, found: str, required: str, line: int | None = None, severity: Severity | None = None
+    ) -> Fault:
         """Build a Fault for the accuracy log."""
-        return Fault(file=self.accuracy_source.path, line=line, found=found, required=required, severity=severity)
+        return Fault(
+            file=self.accuracy_source.path,
+            line=line,
+            found=found,
+            required=required,
+            severity=severity,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -149,13 +175,17 @@ class AuditTest:
     """TEST01, TEST03, TEST04-A, TEST04-B or TEST05."""
     run: ServedRun | None
     beside: ServedRun | None
-    """The run of the test that it is compared with, TEST04-A's for TEST04-B; None: the entry's runs."""
+    """The run of the test that it is compared with, TEST04-A's for TEST04-B; None: the entry's
+    runs.
+    """
     answers: Tally | None
     """TEST01's log of answers; None if there is none."""
     verdicts: Sequence[SourceFile]
     """The files that state the test's outcome."""
     claims: Mapping[str, Claims]
-    """File in accuracy/ -> the score it claims for the answers of a performance run, or for the same samples in the accuracy run."""
+    """File in accuracy/ -> the score it claims for the answers of a performance run, or for the
+    same samples in the accuracy run.
+    """
     top1: Top1 | None
     """Recomputed from those answers; None if that is impossible."""
     entry: "FiledEntry"
@@ -164,7 +194,9 @@ class AuditTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FiledEntry:
-    """One scenario of a benchmark on a system: accuracy and performance runs, and everything filed with them."""
+    """One scenario of a benchmark on a system: accuracy and performance runs, and everything filed
+    with them.
+    """
 
     folder: Path
     filed: Filed | None
@@ -207,16 +239,27 @@ class FiledEntry:
     @property
     def inferred(self) -> bool:
         """Whether its result is inferred from SingleStream logs."""
-        return self.scenario in self.round.loadgen.inferred and any(run.scenario is Scenario.SINGLE_STREAM for run in self.performance)
+        return self.scenario in self.round.loadgen.inferred and any(
+            run.scenario is Scenario.SINGLE_STREAM for run in self.performance
+        )
 
     @property
     def runs(self) -> Sequence[ServedRun]:
         """All LoadGen runs."""
         return [*([self.accuracy] if self.accuracy else []), *self.performance]
 
-    def fault(self, found: str, required: str, file: Path | None = None, line: int | None = None, severity: Severity | None = None) -> Fault:
+    def fault(
+        self,
+        found: str,
+        required: str,
+        file: Path | None = None,
+        line: int | None = None,
+        severity: Severity | None = None,
+    ) -> Fault:
         """Build a Fault for this entry."""
-        return Fault(file=file or self.folder, line=line, found=found, required=required, severity=severity)
+        return Fault(
+            file=file or self.folder, line=line, found=found, required=required, severity=severity
+        )
 
 
 class Headline(NamedTuple):
@@ -237,15 +280,20 @@ HEADLINES = {
     Scenario.SERVER: ("Scheduled samples per second", "queries/s"),
     Scenario.OFFLINE: ("Samples per second", "samples/s"),
 }
-"""Scenario -> its result in the summary. Source: mlcommons/inference, submission-checker.py, RESULT_FIELD."""
+"""Scenario -> its result in the summary. Source: mlcommons/inference, submission-checker.py,
+RESULT_FIELD.
+"""
 
 
 def headline(entry: Path, round: PublishedInference | None = None) -> Headline | None:
-    """Read the result of an entry's folder from the summaries of its performance runs, by the round's rules; None if there is none.
+    """Read the result of an entry's folder from the summaries of its performance runs, by the
+    round's rules; None if there is none.
 
     Source: inference_rules.adoc v0.5, Scenarios: of Server's five runs the lowest result counts.
     """
-    summaries = [legacy_summary.read(SourceFile(run / SUMMARY)) for run in performance_folders(entry)]
+    summaries = [
+        legacy_summary.read(SourceFile(run / SUMMARY)) for run in performance_folders(entry)
+    ]
     logged = next((told for each in summaries if (told := scenario_in(each))), None)
     scenario = scenario_of(entry.name) or logged
     if scenario is None:
@@ -253,16 +301,22 @@ def headline(entry: Path, round: PublishedInference | None = None) -> Headline |
     metric, unit = HEADLINES[scenario]
     if round and scenario in round.loadgen.inferred and logged is Scenario.SINGLE_STREAM:
         rule = round.rule(round.benchmark_of(entry.parent.name, None), scenario)
-        values = [value for each in summaries if (value := inferred(each, scenario, rule)) is not None]
+        values = [
+            value for each in summaries if (value := inferred(each, scenario, rule)) is not None
+        ]
     else:
         values = [value for each in summaries if (value := each.number(metric)) is not None]
     return Headline(metric, min(values), unit, tuple(values)) if values else None
 
 
-def inferred(summary: ServedSummary, scenario: Scenario, rule: ServedScenario | None) -> float | None:
-    """Infer a result from SingleStream's: Offline's rate is that of its queries; MultiStream's is the number of queries in an interval.
+def inferred(
+    summary: ServedSummary, scenario: Scenario, rule: ServedScenario | None
+) -> float | None:
+    """Infer a result from SingleStream's: Offline's rate is that of its queries; MultiStream's is
+    the number of queries in an interval.
 
-    Source: mlcommons/inference, tools/submission/submission-checker.py of branch r0.7, check_results_dir.
+    Source: mlcommons/inference, tools/submission/submission-checker.py of branch r0.7,
+    check_results_dir.
     """
     if scenario is Scenario.OFFLINE:
         return summary.number("QPS w/o loadgen overhead")
@@ -281,17 +335,26 @@ def child(folder: Path, name: str) -> Path | None:
     if os.path.lexists(folder / name):
         return folder / name
     try:
-        return next((each for each in sorted(folder.iterdir()) if each.name.casefold() == name.casefold()), None)
+        return next(
+            (each for each in sorted(folder.iterdir()) if each.name.casefold() == name.casefold()),
+            None,
+        )
     except OSError:
         return None
 
 
 def performance_folders(entry: Path) -> Iterator[Path]:
-    """Yield the folders of an entry's performance runs by number; the logs may also lie directly in performance/."""
+    """Yield the folders of an entry's performance runs by number; the logs may also lie directly in
+    performance/.
+    """
     parent = child(entry, "performance")
     if parent is None:
         return
-    found = [(int(match[1][:9]), folder) for folder in folders(parent) if (match := RUN.fullmatch(folder.name.casefold()))]
+    found = [
+        (int(match[1][:9]), folder)
+        for folder in folders(parent)
+        if (match := RUN.fullmatch(folder.name.casefold()))
+    ]
     yield from (folder for _, folder in sorted(found))
     if not found and is_run(parent):
         yield parent

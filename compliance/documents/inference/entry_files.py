@@ -1,4 +1,6 @@
-"""Files submitted with an inference entry: accuracy.txt, the measurements folder, LoadGen's configuration files."""
+"""Files submitted with an inference entry: accuracy.txt, the measurements folder, LoadGen's
+configuration files.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -16,7 +18,9 @@ LENIENCY: Final = {Kind.ENCODING: Severity.INFO, Kind.CUT: Severity.INFO}
 TEXT_LIMIT: Final = 4 << 20
 """accuracy.txt may contain everything that an accuracy script printed."""
 LINE_LIMIT: Final = 4096
-"""Longest line that is searched, in characters, since a pattern's time may grow quadratically. Accepted files have up to 202."""
+"""Longest line that is searched, in characters, since a pattern's time may grow quadratically.
+Accepted files have up to 202.
+"""
 NUMBER: Final = r"([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?|nan|inf)"
 PATTERNS: Final = (
     ("accuracy", re.compile(rf"^\s*accuracy\s*=\s*{NUMBER}\s*%", re.IGNORECASE)),
@@ -27,9 +31,14 @@ PATTERNS: Final = (
     ("WER", re.compile(rf"Word Error Rate\s*:.*accuracy\s*=\s*{NUMBER}\s*%", re.IGNORECASE)),
     ("DICE", re.compile(rf"Accuracy\s*:\s*mean\s*=\s*{NUMBER}", re.IGNORECASE)),
 )
-"""What the accuracy scripts print. Source: mlcommons/inference, submission-checker.py, ACC_PATTERN."""
+"""What the accuracy scripts print. Source: mlcommons/inference, submission-checker.py,
+ACC_PATTERN.
+"""
 COUNTS: Final = re.compile(r"good\s*=\s*(\d+)\s*,\s*total\s*=\s*(\d+)")
-AVERAGE_PRECISION: Final = re.compile(r"Average Precision\s+\(AP\) @\[ IoU=0\.50:0\.95 \| area=\s*all \| maxDets=100 \] = (-?[0-9]*\.?[0-9]+)")
+AVERAGE_PRECISION: Final = re.compile(
+    r"Average Precision\s+\(AP\) @\[ IoU=0\.50:0\.95 \| area=\s*all \| maxDets=100 \] ="
+    r" (-?[0-9]*\.?[0-9]+)"
+)
 HASH: Final = re.compile(r"hash\s*=\s*([0-9a-fA-F]{32,})")
 DOCUMENT: Final = msgspec.json.Decoder()
 
@@ -80,7 +89,9 @@ def read_claims(path: Path) -> Claims:
 
 
 def claim(text: str, line: int) -> Claim:
-    """Parse a printed number; tolerance 0.51 of its last digit, since the preceding digit may have been rounded from a float."""
+    """Parse a printed number; tolerance 0.51 of its last digit, since the preceding digit may have
+    been rounded from a float.
+    """
     decimals = text.casefold().partition("e")[0].partition(".")[2]
     return Claim(float(text), line, 0.51 * 10.0 ** -len(decimals))
 
@@ -143,8 +154,11 @@ def read_measurements(folder: Path, system: str, scenario: str) -> Measurements:
     )
 
 
-def implementation_of(names: Sequence[str], system: str, scenario: str) -> tuple[str | None, str | None]:
-    """Find `<system>_<implementation>_<Scenario>.json`, and return the file and its implementation; the scenario, or both, may be missing from the name.
+def implementation_of(
+    names: Sequence[str], system: str, scenario: str
+) -> tuple[str | None, str | None]:
+    """Find `<system>_<implementation>_<Scenario>.json`, and return the file and its implementation;
+    the scenario, or both, may be missing from the name.
 
     Source: mlcommons/inference, v0.5/tools/submission/submission-checker.py, check_measurement_dir.
     """
@@ -168,5 +182,7 @@ def read_configuration(source: SourceFile) -> Sequence[Configured]:
         if not text or not equals:
             continue
         if len(parts) == 3:
-            found.append(Configured(parts[0], parts[1], parts[2], value.split()[0] if value else "", number))
+            found.append(
+                Configured(parts[0], parts[1], parts[2], value.split()[0] if value else "", number)
+            )
     return found

@@ -55,9 +55,13 @@ class ServedSubmission:
     """Unexpected entries among the results."""
     round: PublishedInference
 
-    def fault(self, found: str, required: str, file: Path | None = None, severity: Severity | None = None) -> Fault:
+    def fault(
+        self, found: str, required: str, file: Path | None = None, severity: Severity | None = None
+    ) -> Fault:
         """Build a Fault for this part of the tree."""
-        return Fault(file=file or self.place.home, found=found, required=required, severity=severity)
+        return Fault(
+            file=file or self.place.home, found=found, required=required, severity=severity
+        )
 
 
 def read_system(path: Path, place: Place | None, round: PublishedInference) -> FiledSystem:
@@ -66,7 +70,13 @@ def read_system(path: Path, place: Place | None, round: PublishedInference) -> F
     fields: Any = read_document(source, DOCUMENT)
     if fields is not None and not isinstance(fields, dict):
         source.add(Kind.SHAPE, f"a {type(fields).__name__}", "a JSON object")
-    return FiledSystem(path=path, source=source, fields=fields if isinstance(fields, dict) else None, place=place, round=round)
+    return FiledSystem(
+        path=path,
+        source=source,
+        fields=fields if isinstance(fields, dict) else None,
+        place=place,
+        round=round,
+    )
 
 
 def system_type(path: Path, round: PublishedInference) -> str | None:

@@ -1,4 +1,6 @@
-"""Results of published inference rounds since v1.0: a LoadGen run from its detail log, and an entry with everything filed with it."""
+"""Results of published inference rounds since v1.0: a LoadGen run from its detail log, and an entry
+with everything filed with it.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -21,9 +23,17 @@ from suite.files.layout import ACCURACY_TEXT, DETAIL, SUMMARY
 from suite.rounds.served import ServedModel, ServedRound
 from suite.workload import Mode
 
-LENIENCY: Final[Mapping[Kind, Severity]] = dict.fromkeys((Kind.ENCODING, Kind.FOREIGN, Kind.CUT), Severity.WARNING)
+LENIENCY: Final[Mapping[Kind, Severity]] = dict.fromkeys(
+    (Kind.ENCODING, Kind.FOREIGN, Kind.CUT), Severity.WARNING
+)
 """Flaws that other programs cause by writing among LoadGen's records."""
-FOLDERS: Final = {"singlestream": "SingleStream", "multistream": "MultiStream", "server": "Server", "offline": "Offline", "interactive": INTERACTIVE}
+FOLDERS: Final = {
+    "singlestream": "SingleStream",
+    "multistream": "MultiStream",
+    "server": "Server",
+    "offline": "Offline",
+    "interactive": INTERACTIVE,
+}
 NUMBER: Final = r"\s*'?([-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
 PATTERNS: Final[Mapping[str, str]] = {
     "acc": r"(?m)^(?:\{\"accuracy|accuracy)[\": ]*=?" + NUMBER,
@@ -38,13 +48,28 @@ PATTERNS: Final[Mapping[str, str]] = {
     "DLRM_NE": r"metric/lifetime_ne/rating:" + NUMBER,
     "DLRM_ACC": r"metric/lifetime_accuracy/rating:" + NUMBER,
     "DLRM_AUC": r"metric/lifetime_gauc/rating:" + NUMBER,
-    **{name: rf"'{spelt}':" + NUMBER for name, spelt in {
-        "ROUGE1": "rouge1", "ROUGE2": "rouge2", "ROUGEL": "rougeL", "ROUGELSUM": "rougeLsum", "GEN_LEN": "gen_len", "GEN_NUM": "gen_num",
-        "TOKENS_PER_SAMPLE": "tokens_per_sample",
-        "CLIP_SCORE": "CLIP_SCORE", "FID_SCORE": "FID_SCORE", "exact_match": "exact_match", "gsm8k_accuracy": "gsm8k", "mbxp_accuracy": "mbxp",
-        "vbench_score": "vbench_score"}.items()},
-}  # fmt: skip
-"""Metric -> its pattern in accuracy.txt. Source: mlcommons/inference, tools/submission/submission-checker.py, ACC_PATTERN; E2E_ACCURACY of v6.1 has none."""
+    **{
+        name: rf"'{spelt}':" + NUMBER
+        for name, spelt in {
+            "ROUGE1": "rouge1",
+            "ROUGE2": "rouge2",
+            "ROUGEL": "rougeL",
+            "ROUGELSUM": "rougeLsum",
+            "GEN_LEN": "gen_len",
+            "GEN_NUM": "gen_num",
+            "TOKENS_PER_SAMPLE": "tokens_per_sample",
+            "CLIP_SCORE": "CLIP_SCORE",
+            "FID_SCORE": "FID_SCORE",
+            "exact_match": "exact_match",
+            "gsm8k_accuracy": "gsm8k",
+            "mbxp_accuracy": "mbxp",
+            "vbench_score": "vbench_score",
+        }.items()
+    },
+}
+"""Metric -> its pattern in accuracy.txt. Source: mlcommons/inference,
+tools/submission/submission-checker.py, ACC_PATTERN; E2E_ACCURACY of v6.1 has none.
+"""
 HASH: Final = re.compile(r"(?m)^hash=(\w+)")
 
 
@@ -91,9 +116,17 @@ class LaterRun:
         """Whether the folder is that of a performance run."""
         return self.mode is Mode.PERFORMANCE
 
-    def fault(self, found: str, required: str, key: str = "", severity: Severity | None = None) -> Fault:
+    def fault(
+        self, found: str, required: str, key: str = "", severity: Severity | None = None
+    ) -> Fault:
         """Build a Fault for the detail log."""
-        return Fault(file=self.source.path, line=self.line(key), found=found, required=required, severity=severity)
+        return Fault(
+            file=self.source.path,
+            line=self.line(key),
+            found=found,
+            required=required,
+            severity=severity,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -130,7 +163,9 @@ class LaterEntry:
         """The accuracy run and the performance run."""
         return (*((self.accuracy,) if self.accuracy else ()), *self.performance)
 
-    def fault(self, found: str, required: str, file: Path | None = None, severity: Severity | None = None) -> Fault:
+    def fault(
+        self, found: str, required: str, file: Path | None = None, severity: Severity | None = None
+    ) -> Fault:
         """Build a Fault for this entry."""
         return Fault(file=file or self.folder, found=found, required=required, severity=severity)
 
@@ -140,23 +175,46 @@ def scenario_folder(name: str) -> str | None:
     return FOLDERS.get(name.replace("_", "").replace("-", "").casefold())
 
 
-def read_run(folder: Path, mode: Mode, round: ServedRound, scenario: str | None = None, model: ServedModel | None = None, closed: bool = False) -> LaterRun:
+def read_run(
+    folder: Path,
+    mode: Mode,
+    round: ServedRound,
+    scenario: str | None = None,
+    model: ServedModel | None = None,
+    closed: bool = False,
+) -> LaterRun:
     """Read a run's detail log and summary."""
     source = SourceFile(folder / DETAIL, leniency=LENIENCY)
-    summary_source = SourceFile(folder / SUMMARY, leniency={**LENIENCY, Kind.DUPLICATE: Severity.INFO})  # LoadGen writes three of its lines twice
+    summary_source = SourceFile(
+        folder / SUMMARY, leniency={**LENIENCY, Kind.DUPLICATE: Severity.INFO}
+    )  # LoadGen writes three of its lines twice
     index: dict[str, list[Record]] = {}
     for record in mllog_lines.read(source):
         index.setdefault(record.key, []).append(record)
     return LaterRun(
-        folder=folder, mode=mode, scenario=scenario, source=source, index=index, summary=loadgen_summary.read(summary_source),
-        summary_source=summary_source, model=model, closed=closed, round=round,
-    )  # fmt: skip
+        folder=folder,
+        mode=mode,
+        scenario=scenario,
+        source=source,
+        index=index,
+        summary=loadgen_summary.read(summary_source),
+        summary_source=summary_source,
+        model=model,
+        closed=closed,
+        round=round,
+    )
 
 
-def read_entry(folder: Path, place: Place | None, round: ServedRound, category: str | None = None) -> LaterEntry:
+def read_entry(
+    folder: Path, place: Place | None, round: ServedRound, category: str | None = None
+) -> LaterEntry:
     """Read an entry: `.../<system>/<model>/<Scenario>`."""
     named, division = folder.parent.name, place.division if place else None
-    benchmark, scenario, closed = round.benchmark_of(named), scenario_folder(folder.name), division == "closed"
+    benchmark, scenario, closed = (
+        round.benchmark_of(named),
+        scenario_folder(folder.name),
+        division == "closed",
+    )
     model = round.models.get(benchmark or "")
     accuracy = folder / "accuracy"
     answers = accuracy / ANSWERS
@@ -169,12 +227,23 @@ def read_entry(folder: Path, place: Place | None, round: ServedRound, category: 
         division=division,
         system_file=place.home / "systems" / f"{folder.parent.parent.name}.json" if place else None,
         category=category,
-        accuracy=read_run(accuracy, Mode.ACCURACY, round, scenario, model, closed) if is_folder(accuracy) else None,
-        performance=[read_run(each, Mode.PERFORMANCE, round, scenario, model, closed) for each in performance_folders(folder)],
+        accuracy=(
+            read_run(accuracy, Mode.ACCURACY, round, scenario, model, closed)
+            if is_folder(accuracy)
+            else None
+        ),
+        performance=[
+            read_run(each, Mode.PERFORMANCE, round, scenario, model, closed)
+            for each in performance_folders(folder)
+        ],
         claims=claims_in(accuracy / ACCURACY_TEXT, model),
         tokens=mean_of(accuracy / ACCURACY_TEXT, "TOKENS_PER_SAMPLE"),
         characters=mean_of(accuracy / ACCURACY_TEXT, "GEN_LEN", "GEN_NUM"),
-        contradictory={metric: told for metric, told in scores_in(accuracy / ACCURACY_TEXT, model).items() if len(set(told)) > 1},
+        contradictory={
+            metric: told
+            for metric, told in scores_in(accuracy / ACCURACY_TEXT, model).items()
+            if len(set(told)) > 1
+        },
         hash=hash_in(accuracy / ACCURACY_TEXT),
         answers_bytes=answers.stat().st_size if is_file(answers) else None,
         round=round,
@@ -201,7 +270,12 @@ def hash_in(path: Path) -> str | None:
 
 
 def mean_of(path: Path, name: str, count: str = "") -> float | None:
-    """Read a mean from accuracy.txt, or a sum and its count; None if there is none, or none above 0."""
+    """Read a mean from accuracy.txt, or a sum and its count; None if there is none, or none above
+    0.
+    """
     text = read_text(SourceFile(path, leniency=LENIENCY))
-    told = [float(found[-1]) if (found := re.findall(PATTERNS[each], text)) else 0.0 for each in filter(None, (name, count))]
+    told = [
+        float(found[-1]) if (found := re.findall(PATTERNS[each], text)) else 0.0
+        for each in filter(None, (name, count))
+    ]
     return told[0] / (told[1] if count else 1.0) if all(told) else None

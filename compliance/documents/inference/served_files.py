@@ -1,4 +1,6 @@
-"""What is filed with results of published inference rounds since v1.0: measurements, system description, compliance tests, scenarios."""
+"""What is filed with results of published inference rounds since v1.0: measurements, system
+description, compliance tests, scenarios.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,8 +17,15 @@ from suite.rounds.served import ServedModel, ServedRound
 from suite.workload import Mode
 
 PLAIN: Final = {**LENIENCY, Kind.DUPLICATE: Severity.WARNING}
-CATEGORIES: Final = {"datacenter": "datacenter", "edge": "edge", "datacenter,edge": "both", "edge,datacenter": "both"}
-"""`system_type` of a description -> category of the round's rows. Source: submission-checker.py, set_type."""
+CATEGORIES: Final = {
+    "datacenter": "datacenter",
+    "edge": "edge",
+    "datacenter,edge": "both",
+    "edge,datacenter": "both",
+}
+"""`system_type` of a description -> category of the round's rows. Source: submission-checker.py,
+set_type.
+"""
 TEST: Final = "TEST"
 """Beginning of the name of a compliance test's folder."""
 
@@ -42,9 +51,13 @@ class LaterFiling:
     """Tests in it."""
     round: ServedRound
 
-    def fault(self, found: str, required: str, file: Path | None = None, severity: Severity | None = None) -> Fault:
+    def fault(
+        self, found: str, required: str, file: Path | None = None, severity: Severity | None = None
+    ) -> Fault:
         """Build a Fault for this entry's papers."""
-        return Fault(file=file or self.measurements, found=found, required=required, severity=severity)
+        return Fault(
+            file=file or self.measurements, found=found, required=required, severity=severity
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -56,14 +69,18 @@ class LaterTest:
     """TEST01, or TEST04-A."""
     run: LaterRun | None
     beside: LaterRun | None
-    """The run of the test that it is compared with, TEST04-A's for TEST04-B; None: the entry's runs."""
+    """The run of the test that it is compared with, TEST04-A's for TEST04-B; None: the entry's
+    runs.
+    """
     entry: Sequence[LaterRun]
     """The entry's performance runs."""
     model: ServedModel | None
     benchmark: str
     round: ServedRound
 
-    def fault(self, found: str, required: str, file: Path | None = None, severity: Severity | None = None) -> Fault:
+    def fault(
+        self, found: str, required: str, file: Path | None = None, severity: Severity | None = None
+    ) -> Fault:
         """Build a Fault for this test."""
         return Fault(file=file or self.folder, found=found, required=required, severity=severity)
 
@@ -112,15 +129,30 @@ def read_filing(entry: Path, place: Place, round: ServedRound) -> LaterFiling:
     source = SourceFile(document, leniency=PLAIN) if document else None
     benchmark = round.benchmark_of(entry.parent.name)
     return LaterFiling(
-        entry=entry, scenario=scenario_folder(entry.name), model=round.models.get(benchmark or ""), measurements=measurements, names=names,
-        document=document, source=source, fields=table_in(source) or {} if source else {}, tests=tests,
-        done=[folder.name for folder in folders(tests) if folder.name.startswith(TEST)], round=round,
-    )  # fmt: skip
+        entry=entry,
+        scenario=scenario_folder(entry.name),
+        model=round.models.get(benchmark or ""),
+        measurements=measurements,
+        names=names,
+        document=document,
+        source=source,
+        fields=table_in(source) or {} if source else {},
+        tests=tests,
+        done=[folder.name for folder in folders(tests) if folder.name.startswith(TEST)],
+        round=round,
+    )
 
 
 def document_of(folder: Path, names: Sequence[str], system: str, round: ServedRound) -> Path | None:
-    """Find the file that says how the model was made: measurements.json, or `<system>[_<implementation>][_<Scenario>].json`."""
-    found = [name for name in names if name == "measurements.json" or (name.startswith(system) and name.endswith(".json") and not round.rules.together)]
+    """Find the file that says how the model was made: measurements.json, or
+    `<system>[_<implementation>][_<Scenario>].json`.
+    """
+    found = [
+        name
+        for name in names
+        if name == "measurements.json"
+        or (name.startswith(system) and name.endswith(".json") and not round.rules.together)
+    ]
     return folder / found[0] if found else None
 
 
@@ -129,17 +161,34 @@ def read_tests(filing: LaterFiling, runs: Sequence[LaterRun], benchmark: str) ->
     return [read_test(filing, filing.tests / name, runs, benchmark) for name in filing.done]
 
 
-def read_test(filing: LaterFiling, folder: Path, runs: Sequence[LaterRun], benchmark: str) -> LaterTest:
+def read_test(
+    filing: LaterFiling, folder: Path, runs: Sequence[LaterRun], benchmark: str
+) -> LaterTest:
     """Read a compliance test, with its run if it has one."""
     run = read_test_run(filing, folder)
-    beside = read_test_run(filing, filing.tests / BESIDE[folder.name]) if folder.name in BESIDE else None
-    return LaterTest(folder=folder, name=folder.name, run=run, beside=beside, entry=runs, model=filing.model, benchmark=benchmark, round=filing.round)
+    beside = (
+        read_test_run(filing, filing.tests / BESIDE[folder.name]) if folder.name in BESIDE else None
+    )
+    return LaterTest(
+        folder=folder,
+        name=folder.name,
+        run=run,
+        beside=beside,
+        entry=runs,
+        model=filing.model,
+        benchmark=benchmark,
+        round=filing.round,
+    )
 
 
 def read_test_run(filing: LaterFiling, folder: Path) -> LaterRun | None:
     """Read the run of a compliance test; None if there is none."""
     place = folder / "performance" / "run_1"
-    return read_run(place, Mode.PERFORMANCE, filing.round, filing.scenario, filing.model) if is_folder(place) else None
+    return (
+        read_run(place, Mode.PERFORMANCE, filing.round, filing.scenario, filing.model)
+        if is_folder(place)
+        else None
+    )
 
 
 def read_system(path: Path, place: Place, round: ServedRound) -> LaterSystem:
@@ -151,9 +200,18 @@ def read_system(path: Path, place: Place, round: ServedRound) -> LaterSystem:
 def read_model(folder: Path, place: Place, round: ServedRound) -> LaterModel:
     """Read which scenarios a benchmark's folder has, and of which category its system is."""
     benchmark = round.benchmark_of(folder.name)
-    category = read_system(place.home / "systems" / f"{folder.parent.name}.json", place, round).category
+    category = read_system(
+        place.home / "systems" / f"{folder.parent.name}.json", place, round
+    ).category
     scenarios = [named for each in folders(folder) if (named := scenario_folder(each.name))]
-    return LaterModel(folder=folder, benchmark=benchmark, model=round.models.get(benchmark or ""), scenarios=scenarios, category=category, round=round)
+    return LaterModel(
+        folder=folder,
+        benchmark=benchmark,
+        model=round.models.get(benchmark or ""),
+        scenarios=scenarios,
+        category=category,
+        round=round,
+    )
 
 
 def table_in(source: SourceFile) -> Mapping[str, Any] | None:

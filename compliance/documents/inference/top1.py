@@ -1,8 +1,11 @@
 """Recomputes top-1 accuracy from an accuracy log and ImageNet's validation labels.
 
-The accuracy log does not state the type of its bytes: the reference accuracy script takes it as an option, float32 (its default),
-int32 or int64, and reads the first number. Here each of these is tried, with classes counted from 0 or from 1, and the
-one with the most correct answers counts: a wrong type gives almost none. Source: mlcommons/inference,
+The accuracy log does not state the type of its bytes: the reference accuracy script takes it as an
+option, float32 (its default),
+int32 or int64, and reads the first number. Here each of these is tried, with classes counted from 0
+or from 1, and the
+one with the most correct answers counts: a wrong type gives almost none. Source:
+mlcommons/inference,
 v0.5/classification_and_detection/tools/accuracy-imagenet.py.
 """
 
@@ -18,7 +21,9 @@ from compliance.logs.loadgen.accuracy_counts import Tally
 from suite.files.untrusted_files import opened
 
 LABELS: Final = Path("imagenet") / "val_map.txt"
-"""Path below the truth folder: one line per validation image in order, with its name and its class from 0."""
+"""Path below the truth folder: one line per validation image in order, with its name and its class
+from 0.
+"""
 LABELS_LIMIT: Final = 64 << 20
 FORMATS: Final = ("<i", "<f", "<q", "<d", "<h", "<B")
 OFFSETS: Final = (0, 1, -1)
@@ -57,7 +62,9 @@ def labels(path: Path) -> Sequence[int]:
 
 
 def count(tally: Tally, truth: Sequence[int]) -> Top1 | None:
-    """Count correct answers; None if the answers are not single numbers, or name samples without truth."""
+    """Count correct answers; None if the answers are not single numbers, or name samples without
+    truth.
+    """
     if len(tally.sizes) != 1 or not tally.first or tally.highest >= len(truth):
         return None
     (size,) = tally.sizes
@@ -67,7 +74,10 @@ def count(tally: Tally, truth: Sequence[int]) -> Top1 | None:
     for code in (code for code in FORMATS if fits(code, size)):
         read = values(tally.first.values(), code)
         right = {offset: sum(map(eq, read, classes)) for offset, classes in shifted.items()}
-        found += [Top1(samples=tally.distinct, good=good, format=code, offset=offset, size=size) for offset, good in right.items()]
+        found += [
+            Top1(samples=tally.distinct, good=good, format=code, offset=offset, size=size)
+            for offset, good in right.items()
+        ]
     best = max(found, key=lambda top1: top1.good, default=None)
     return replace(best, strange=strange(tally, best.format)) if best else None
 
@@ -75,11 +85,16 @@ def count(tally: Tally, truth: Sequence[int]) -> Top1 | None:
 def strange(tally: Tally, code: str) -> int | None:
     """Find a sample whose answer is not an integer among the classes, counted from 0 or from 1."""
     found = zip(tally.first, values(tally.first.values(), code), strict=True)
-    return next((sample for sample, value in found if not -1 <= value <= CLASSES or value != int(value)), None)
+    return next(
+        (sample for sample, value in found if not -1 <= value <= CLASSES or value != int(value)),
+        None,
+    )
 
 
 def fits(code: str, size: int) -> bool:
-    """Return whether answers of this size can hold numbers of a format: as the whole answer, or as the first of several 4- or 8-byte numbers."""
+    """Return whether answers of this size can hold numbers of a format: as the whole answer, or as
+    the first of several 4- or 8-byte numbers.
+    """
     width = struct.calcsize(code)
     return width == size or (width >= 4 and size % width == 0)
 

@@ -1,1 +1,3 @@
-"""podium's own documents: training logs and sets, inference entries, checkpoints, system descriptions, submissions."""
+"""podium's own documents: training logs and sets, inference entries, checkpoints, system
+descriptions, submissions.
+"""

@@ -16,7 +16,15 @@ from compliance.verdict import Fault, Severity
 from suite.audits.names import AuditTest
 from suite.audits.rules import AuditRow, Rules, all_rules
 from suite.audits.verdict import figure
-from suite.files.layout import ACCURACY, AUDIT_CONFIG, AUDIT_RECORD, AUDITS, REFERENCE, VERIFY_ACCURACY, VERIFY_PERFORMANCE
+from suite.files.layout import (
+    ACCURACY,
+    AUDIT_CONFIG,
+    AUDIT_RECORD,
+    AUDITS,
+    REFERENCE,
+    VERIFY_ACCURACY,
+    VERIFY_PERFORMANCE,
+)
 from suite.loadgen.scenario import Scenario
 from suite.records import AuditRecord
 from suite.rounds import Round
@@ -82,8 +90,14 @@ class Audit:
 
     @property
     def truth(self) -> Answers | None:
-        """The accuracy run's answers, which TEST01's have to be; None for another test, or without that run."""
-        return self.entry.accuracy.answers if self.test is AuditTest.TEST01 and self.entry and self.entry.accuracy else None
+        """The accuracy run's answers, which TEST01's have to be; None for another test, or without
+        that run.
+        """
+        return (
+            self.entry.accuracy.answers
+            if self.test is AuditTest.TEST01 and self.entry and self.entry.accuracy
+            else None
+        )
 
     @property
     def copy(self) -> Path:
@@ -95,7 +109,9 @@ class Audit:
         """Yield every file of the test."""
         yield from sorted(path for path in self.folder.rglob("*") if is_file(path))
 
-    def fault(self, found: str, required: str, file: str = AUDIT_RECORD, severity: Severity | None = None) -> Fault:
+    def fault(
+        self, found: str, required: str, file: str = AUDIT_RECORD, severity: Severity | None = None
+    ) -> Fault:
         """Build a Fault for one of its files."""
         return Fault(file=self.folder / file, found=found, required=required, severity=severity)
 
@@ -103,16 +119,30 @@ class Audit:
 def audits_of(place: Place) -> Iterator[Path]:
     """Yield the folders of the compliance tests of a scenario."""
     if place.system and place.benchmark and place.scenario:
-        yield from folders(place.home / AUDITS / place.system / place.benchmark / place.scenario.folder)
+        yield from folders(
+            place.home / AUDITS / place.system / place.benchmark / place.scenario.folder
+        )
 
 
-def read_audit(folder: Path, scenario: Scenario | None, entry: InferenceEntry | None, round: Round) -> Audit:
+def read_audit(
+    folder: Path, scenario: Scenario | None, entry: InferenceEntry | None, round: Round
+) -> Audit:
     """Read a compliance test; problems are recorded as flaws of its sources."""
     record = SourceFile(folder / AUDIT_RECORD)
-    words = {name: SourceFile(folder / name) for name in (VERIFY_PERFORMANCE, VERIFY_ACCURACY, AUDIT_CONFIG) if is_file(folder / name)}
+    words = {
+        name: SourceFile(folder / name)
+        for name in (VERIFY_PERFORMANCE, VERIFY_ACCURACY, AUDIT_CONFIG)
+        if is_file(folder / name)
+    }
     told = read_document(record, RECORD, FIELDS)
     rules = all_rules().get(told.rules) if told else None
-    found = [[read_run(path, Mode.PERFORMANCE, scenario, round, rules) for path in numbered(folder / kind)] for kind in (REFERENCE, Mode.PERFORMANCE)]
+    found = [
+        [
+            read_run(path, Mode.PERFORMANCE, scenario, round, rules)
+            for path in numbered(folder / kind)
+        ]
+        for kind in (REFERENCE, Mode.PERFORMANCE)
+    ]
     return Audit(
         folder=folder,
         test=next((test for test in AuditTest if test == folder.name), None),
@@ -130,7 +160,9 @@ def read_audit(folder: Path, scenario: Scenario | None, entry: InferenceEntry | 
 
 def numbered(folder: Path) -> Iterator[Path]:
     """Yield the folders of runs by number."""
-    found = [(int(match[1]), path) for path in folders(folder) if (match := RUN.fullmatch(path.name))]
+    found = [
+        (int(match[1]), path) for path in folders(folder) if (match := RUN.fullmatch(path.name))
+    ]
     yield from (path for _, path in sorted(found))
 
 
@@ -139,13 +171,20 @@ def strays(folder: Path) -> Iterator[Path]:
     parts = (REFERENCE, Mode.PERFORMANCE.value, Mode.ACCURACY.value)
     yield from unjudged_files.others(folder, lambda path: path.name in (*FILES, *parts))
     for kind in parts[:2]:
-        yield from unjudged_files.others(folder / kind, lambda path: RUN.fullmatch(path.name) is not None)
+        yield from unjudged_files.others(
+            folder / kind, lambda path: RUN.fullmatch(path.name) is not None
+        )
     yield from unjudged_files.others(folder / Mode.ACCURACY, lambda path: path.name == ACCURACY)
 
 
 def orphans(home: Path, entries: Sequence[InferenceEntry]) -> Iterator[Path]:
     """Yield the tests of an organisation whose scenario has no result."""
     known = {entry.folder for entry in entries}
-    for scenario in (path for system in folders(home / AUDITS) for benchmark in folders(system) for path in folders(benchmark)):
+    for scenario in (
+        path
+        for system in folders(home / AUDITS)
+        for benchmark in folders(system)
+        for path in folders(benchmark)
+    ):
         if home / "results" / scenario.relative_to(home / AUDITS) not in known:
             yield from folders(scenario)

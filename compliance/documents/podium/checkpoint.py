@@ -32,7 +32,11 @@ class CheckpointFile:
         return Fault(file=self.path, found=found, required=required)
 
 
-def read_checkpoint(source: SourceFile, logs: Sequence[TrainingLog], round: Round) -> CheckpointFile | None:
+def read_checkpoint(
+    source: SourceFile, logs: Sequence[TrainingLog], round: Round
+) -> CheckpointFile | None:
     """Read a record; None with a flaw if it cannot be read."""
     record = read_document(source, DECODER, FIELDS)
-    return CheckpointFile(path=source.path, record=record, logs=logs, round=round) if record else None
+    return (
+        CheckpointFile(path=source.path, record=record, logs=logs, round=round) if record else None
+    )

@@ -13,8 +13,15 @@ CLOSE: Final = 1e-9
 """Relative: a setting is written as its user typed it, and logged as Python prints it."""
 
 
-def contradictions(command: Sequence[str], known: Collection[str], workload: object, profile: object, settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield where a command line says something else than the log: what it says, and what the log says.
+def contradictions(
+    command: Sequence[str],
+    known: Collection[str],
+    workload: object,
+    profile: object,
+    settings: Mapping[str, Any],
+) -> Iterator[tuple[str, str]]:
+    """Yield where a command line says something else than the log: what it says, and what the log
+    says.
 
     Another program's words are not read: whoever embeds podium has a command line of his own.
     """
@@ -27,7 +34,9 @@ def contradictions(command: Sequence[str], known: Collection[str], workload: obj
     told = (options(words, "--profile") or [USUAL_PROFILE])[-1]
     if told != profile:
         yield f"command line for profile {told}", f"{profile}"
-    for key, text in dict(each.partition("=")[::2] for each in options(words, "--set") if "=" in each).items():
+    for key, text in dict(
+        each.partition("=")[::2] for each in options(words, "--set") if "=" in each
+    ).items():
         if key in settings and not means(text, settings[key]):
             yield f"command line with {key}={text}", f"{settings[key]!r}, as among the settings"
 

@@ -1,4 +1,6 @@
-"""The conditions of one run: its telemetry, restricted to the time of the run, and how steady its rate was."""
+"""The conditions of one run: its telemetry, restricted to the time of the run, and how steady its
+rate was.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -36,10 +38,14 @@ class Conditions:
     resumed: bool
     """Whether the run was interrupted and so has gaps."""
     rates: tuple[Sequence[float], Sequence[float]] | None
-    """Samples/s in slices of the run's first half and of its second; None if it is too short, or if the system does not set its own pace."""
+    """Samples/s in slices of the run's first half and of its second; None if it is too short, or if
+    the system does not set its own pace.
+    """
     round: Round
     lead_ns: int | None = None
-    """By how much telemetry may begin before the run, for initialisation; None if nothing bounds it."""
+    """By how much telemetry may begin before the run, for initialisation; None if nothing bounds
+    it.
+    """
 
     @property
     def noise(self) -> NoiseRules | None:
@@ -63,9 +69,22 @@ class Conditions:
 
     def gpus(self) -> Iterator[tuple[str, list[GpuState]]]:
         """Yield each GPU's name and its states during the run."""
-        for name in sorted({name for segment in self.segments for name in segment.states if name.startswith("gpu")}):
-            readings = [(segment.utc_ns(t), state) for segment in self.segments for t, _, state in segment.states.get(name, ())]
-            yield name, [state for t, state in readings if self.overlap(t, t + 1) > 0 and isinstance(state, GpuState)]
+        for name in sorted(
+            {name for segment in self.segments for name in segment.states if name.startswith("gpu")}
+        ):
+            readings = [
+                (segment.utc_ns(t), state)
+                for segment in self.segments
+                for t, _, state in segment.states.get(name, ())
+            ]
+            yield (
+                name,
+                [
+                    state
+                    for t, state in readings
+                    if self.overlap(t, t + 1) > 0 and isinstance(state, GpuState)
+                ],
+            )
 
     def overlap(self, begin_ns: int, end_ns: int) -> int:
         """Return how many nanoseconds of a UTC span overlap the run."""
@@ -79,10 +98,16 @@ class Conditions:
 
 
 def of_served(run: LoadGenRun) -> Conditions | None:
-    """Build the conditions of a performance run; None if it has neither telemetry nor a query record."""
+    """Build the conditions of a performance run; None if it has neither telemetry nor a query
+    record.
+    """
     if run.telemetry is None and run.queries is None:
         return None
-    rates = steady_rates(run.queries, run.scenario, sorted_by_length(run)) if run.queries is not None else None
+    rates = (
+        steady_rates(run.queries, run.scenario, sorted_by_length(run))
+        if run.queries is not None
+        else None
+    )
     return Conditions(
         path=run.telemetry.source.path if run.telemetry else run.folder,
         telemetry=run.telemetry,
@@ -100,20 +125,33 @@ def sorted_by_length(run: LoadGenRun) -> bool:
 
 def served_window(run: LoadGenRun) -> Window | None:
     """Return the time from the first query to the last answer; None if either record is missing."""
-    if run.queries is None or not len(run.queries) or not (run.telemetry and run.telemetry.segments):
+    if (
+        run.queries is None
+        or not len(run.queries)
+        or not (run.telemetry and run.telemetry.segments)
+    ):
         return None
     utc_ns = run.telemetry.segments[0].utc_ns
-    return Window(begin_ns=utc_ns(int(run.queries.issued_ns.min())), end_ns=utc_ns(int(run.queries.done_ns.max())))
+    return Window(
+        begin_ns=utc_ns(int(run.queries.issued_ns.min())),
+        end_ns=utc_ns(int(run.queries.done_ns.max())),
+    )
 
 
 def of_training(log: TrainingLog, telemetry: Telemetry) -> Conditions:
     """Build the conditions of a training run on one node."""
     begin, end = log.first(events.RUN_START), log.first(events.RUN_STOP)
-    times = [record.event.time_ms for record in (begin, end) if record and finite(record.event.time_ms)]
+    times = [
+        record.event.time_ms for record in (begin, end) if record and finite(record.event.time_ms)
+    ]
     return Conditions(
         path=telemetry.source.path,
         telemetry=telemetry,
-        window=Window(begin_ns=int(times[0]) * NS_PER_MS, end_ns=int(times[1]) * NS_PER_MS) if len(times) == 2 else None,
+        window=(
+            Window(begin_ns=int(times[0]) * NS_PER_MS, end_ns=int(times[1]) * NS_PER_MS)
+            if len(times) == 2
+            else None
+        ),
         resumed=bool(log.all(events.RESUMED)),
         rates=None,
         round=log.round,

@@ -26,7 +26,15 @@ from compliance.logs.telemetry import Telemetry
 from compliance.recognition.tree_path import Place, is_file, scenario_of
 from compliance.verdict import Fault, Severity
 from suite.audits.rules import Rules
-from suite.files.layout import ACCURACY, DETAIL, QUERIES, RUN_RECORD, SUMMARY, TELEMETRY, folder_sha256
+from suite.files.layout import (
+    ACCURACY,
+    DETAIL,
+    QUERIES,
+    RUN_RECORD,
+    SUMMARY,
+    TELEMETRY,
+    folder_sha256,
+)
 from suite.loadgen.scenario import Scenario
 from suite.records import CalibrationRecord, RunRecord
 from suite.rounds import Benchmark, InferenceRow, Round, ScenarioRow
@@ -37,7 +45,10 @@ RECORD: Final = msgspec.json.Decoder(RunRecord)
 RUN_FIELDS: Final = frozenset(field.name for field in fields(RunRecord))
 POWER_TIME: Final = "%m-%d-%Y %H:%M:%S.%f"
 """mlcommons/inference, loadgen/utils.cc: DateTimeStringForPower."""
-SCORE: Final = re.compile(r"([A-Za-z0-9_.-]+)=([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?), hash=([0-9a-f]{64})")
+SCORE: Final = re.compile(
+    r"([A-Za-z0-9_.-]+)=([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?),"
+    r" hash=([0-9a-f]{64})"
+)
 
 
 class Measurements(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -104,14 +115,27 @@ class LoadGenRun:
     @property
     def inference(self) -> InferenceRow | None:
         """The row's inference half under the record's profile."""
-        profile = next((each for each in Profile if self.record and each == self.record.profile), None)
+        profile = next(
+            (each for each in Profile if self.record and each == self.record.profile), None
+        )
         return self.row.inference.get(profile) if self.row and profile else None
 
     @property
     def rule(self) -> ScenarioRow | None:
-        """The scenario's row; for a compliance test's run that asked for fewer queries, what it has to prove by the test's rules."""
-        row = self.inference.scenarios.get(self.scenario) if self.inference and self.scenario else None
-        if row is None or self.scenario is None or self.audited_by is None or (self.number(ASKED_QUERIES) or 0) >= row.min_queries:
+        """The scenario's row; for a compliance test's run that asked for fewer queries, what it has
+        to prove by the test's rules.
+        """
+        row = (
+            self.inference.scenarios.get(self.scenario)
+            if self.inference and self.scenario
+            else None
+        )
+        if (
+            row is None
+            or self.scenario is None
+            or self.audited_by is None
+            or (self.number(ASKED_QUERIES) or 0) >= row.min_queries
+        ):
             return row
         return self.audited_by.conditions(self.scenario, row)
 
@@ -140,32 +164,55 @@ class LoadGenRun:
 
     @property
     def headline(self) -> Headline | None:
-        """Return the result; None if the scenario is unknown or the detail log has no such number."""
+        """Return the result; None if the scenario is unknown or the detail log has no such
+        number.
+        """
         return headline_of(self.index, self.scenario)
 
     @property
     def span_ms(self) -> float | None:
-        """Milliseconds from query generation to the result, by the detail log's clock; slightly longer than the run."""
+        """Milliseconds from query generation to the result, by the detail log's clock; slightly
+        longer than the run.
+        """
         begin, end = self.index.get("generated_query_count"), self.index.get("result_validity")
         return end[0].event.time_ms - begin[0].event.time_ms if begin and end else None
 
     @property
     def wall_ms(self) -> float | None:
-        """Milliseconds between LoadGen's wall-clock stamps around the queries; None if the log has none (before 1.1)."""
+        """Milliseconds between LoadGen's wall-clock stamps around the queries; None if the log has
+        none (before 1.1).
+        """
         begin, end = (power_time(self.value(key)) for key in ("power_begin", "power_end"))
         return (end - begin).total_seconds() * 1000 if begin and end else None
 
     def detail_fault(self, key: str, found: str, required: str, advice: str | None = None) -> Fault:
         """Build a Fault for the detail log, at the line of a key."""
-        return Fault(file=self.folder / DETAIL, line=self.line(key), found=found, required=required, advice=advice)
+        return Fault(
+            file=self.folder / DETAIL,
+            line=self.line(key),
+            found=found,
+            required=required,
+            advice=advice,
+        )
 
     def summary_fault(self, name: str, found: str, required: str) -> Fault:
         """Build a Fault for the summary, at the line of a name."""
-        return Fault(file=self.folder / SUMMARY, line=self.summary.line(name), found=found, required=required)
+        return Fault(
+            file=self.folder / SUMMARY, line=self.summary.line(name), found=found, required=required
+        )
 
-    def fault(self, file: str, found: str, required: str, line: int | None = None, severity: Severity | None = None) -> Fault:
+    def fault(
+        self,
+        file: str,
+        found: str,
+        required: str,
+        line: int | None = None,
+        severity: Severity | None = None,
+    ) -> Fault:
         """Build a Fault for another file of the run."""
-        return Fault(file=self.folder / file, line=line, found=found, required=required, severity=severity)
+        return Fault(
+            file=self.folder / file, line=line, found=found, required=required, severity=severity
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,9 +275,18 @@ class InferenceEntry:
         except OSError:
             return None
 
-    def fault(self, found: str, required: str, file: Path | None = None, line: int | None = None, severity: Severity | None = None) -> Fault:
+    def fault(
+        self,
+        found: str,
+        required: str,
+        file: Path | None = None,
+        line: int | None = None,
+        severity: Severity | None = None,
+    ) -> Fault:
         """Build a Fault for this entry."""
-        return Fault(file=file or self.folder, line=line, found=found, required=required, severity=severity)
+        return Fault(
+            file=file or self.folder, line=line, found=found, required=required, severity=severity
+        )
 
 
 def power_time(text: object) -> datetime | None:
@@ -241,14 +297,25 @@ def power_time(text: object) -> datetime | None:
         return None
 
 
-def read_run(folder: Path, mode: Mode, scenario: Scenario | None, round: Round, audited_by: Rules | None = None) -> LoadGenRun:
+def read_run(
+    folder: Path,
+    mode: Mode,
+    scenario: Scenario | None,
+    round: Round,
+    audited_by: Rules | None = None,
+) -> LoadGenRun:
     """Read a run's four files; problems are recorded as flaws of its source."""
     sources = {name: SourceFile(folder / name) for name in (SUMMARY, DETAIL, ACCURACY, RUN_RECORD)}
     detail = list(mllog_lines.read(sources[DETAIL]))
     run = read_document(sources[RUN_RECORD], RECORD, RUN_FIELDS)
     # a run counts without these two, so their flaws do not void it
-    beside = [name for name in (QUERIES, TELEMETRY) if mode is Mode.PERFORMANCE and is_file(folder / name)]
-    sources |= {name: SourceFile(folder / name, leniency=dict.fromkeys(Kind, Severity.WARNING)) for name in beside}
+    beside = [
+        name for name in (QUERIES, TELEMETRY) if mode is Mode.PERFORMANCE and is_file(folder / name)
+    ]
+    sources |= {
+        name: SourceFile(folder / name, leniency=dict.fromkeys(Kind, Severity.WARNING))
+        for name in beside
+    }
     return LoadGenRun(
         folder=folder,
         mode=mode,
@@ -279,7 +346,12 @@ def read_scores(source: SourceFile) -> Mapping[str, tuple[float, str, int]]:
     for number, line in enumerate(text.splitlines(), 1):
         match = SCORE.fullmatch(line.strip())
         if match is None:
-            source.add(Kind.RECORD, f"'{line[:80]}'", "<metric>=<score>, hash=<SHA-256 of the accuracy log>", number)
+            source.add(
+                Kind.RECORD,
+                f"'{line[:80]}'",
+                "<metric>=<score>, hash=<SHA-256 of the accuracy log>",
+                number,
+            )
         elif match[1] in found:
             source.add(Kind.DUPLICATE, f"'{match[1]}' occurs twice", "each metric once", number)
         else:
@@ -287,7 +359,9 @@ def read_scores(source: SourceFile) -> Mapping[str, tuple[float, str, int]]:
     return found
 
 
-def read_measurements(place: Place | None, sources: list[SourceFile]) -> tuple[Measurements | None, Path | None]:
+def read_measurements(
+    place: Place | None, sources: list[SourceFile]
+) -> tuple[Measurements | None, Path | None]:
     """Read the single measurements file of an entry in a tree."""
     if place is None or not (place.system and place.benchmark and place.scenario):
         return None, None

@@ -16,7 +16,13 @@ from compliance.documents.unjudged_files import RUN_FILES
 from compliance.logs.source_file import Kind, SourceFile, decode
 from compliance.recognition.tree_path import is_file
 from compliance.verdict import Fault, Severity
-from suite.files.layout import ACCURACY_TEXT, CHECKPOINT_RECORD, QUERIES, TELEMETRY, checkpoint_folder
+from suite.files.layout import (
+    ACCURACY_TEXT,
+    CHECKPOINT_RECORD,
+    QUERIES,
+    TELEMETRY,
+    checkpoint_folder,
+)
 from suite.files.untrusted_files import opened
 from suite.ledger.book import sha256_of
 from suite.ledger.history import Files, standing
@@ -74,7 +80,11 @@ class LedgerFile:
     @property
     def sets(self) -> Iterator[TrainingSet]:
         """Yield the workload's training sets."""
-        return (group for group in self.submission.sets if any(log.workload == self.workload for log in group.logs))
+        return (
+            group
+            for group in self.submission.sets
+            if any(log.workload == self.workload for log in group.logs)
+        )
 
     @property
     def entries(self) -> Iterator[InferenceEntry]:
@@ -84,14 +94,24 @@ class LedgerFile:
     @property
     def audits(self) -> Iterator[Audit]:
         """Yield the workload's compliance tests."""
-        return (audit for audit in self.submission.audits if audit.record and audit.record.workload == self.workload)
+        return (
+            audit
+            for audit in self.submission.audits
+            if audit.record and audit.record.workload == self.workload
+        )
 
     def counted(self) -> Iterator[Sequence[Path]]:
-        """Yield the files that make up results, grouped by step: a training log, a LoadGen run, a checkpoint record."""
+        """Yield the files that make up results, grouped by step: a training log, a LoadGen run, a
+        checkpoint record.
+        """
         for group in self.sets:
             for log in group.logs:
                 yield [log.path]
-                yield [self.record(log.checkpoint)] if log.checkpoint and "/" not in log.checkpoint else []
+                yield (
+                    [self.record(log.checkpoint)]
+                    if log.checkpoint and "/" not in log.checkpoint
+                    else []
+                )
         for entry in self.entries:
             yield from (run_files(run) for run in entry.runs)
         yield from (list(audit.files) for audit in self.audits)
@@ -108,9 +128,19 @@ class LedgerFile:
             return None
 
     def made(self, paths: Sequence[Path]) -> Sequence[Step]:
-        """Return the steps that each made all of these files, whether the files are still in effect or not."""
+        """Return the steps that each made all of these files, whether the files are still in effect
+        or not.
+        """
         pairs = [pair for path in paths if is_file(path) and (pair := self.pair(path))]
-        return [step for step in self.makers.get(pairs[0], ()) if all(step.files.get(name) == sha256 for name, sha256 in pairs)] if pairs else []
+        return (
+            [
+                step
+                for step in self.makers.get(pairs[0], ())
+                if all(step.files.get(name) == sha256 for name, sha256 in pairs)
+            ]
+            if pairs
+            else []
+        )
 
     def kept(self, paths: Sequence[Path]) -> Sequence[Step]:
         """Return the steps by which these files are in effect."""
@@ -118,14 +148,29 @@ class LedgerFile:
         return [step for step in self.made(paths) if names <= self.standing.get(step.n, {}).keys()]
 
     def served(self, entry: InferenceEntry) -> Iterator[tuple[str, Step]]:
-        """Yield the checkpoint of each run of an entry, and the step by which the run is in effect."""
+        """Yield the checkpoint of each run of an entry, and the step by which the run is in
+        effect.
+        """
         for run in entry.runs:
             for step in self.kept(run_files(run))[:1] if run.record else ():
                 yield run.record.checkpoint_sha256 if run.record else "", step
 
-    def fault(self, found: str, required: str, line: int | None = None, file: Path | None = None, severity: Severity | None = None) -> Fault:
+    def fault(
+        self,
+        found: str,
+        required: str,
+        line: int | None = None,
+        file: Path | None = None,
+        severity: Severity | None = None,
+    ) -> Fault:
         """Build a Fault."""
-        return Fault(file=file or self.source.path, found=found, required=required, line=line, severity=severity)
+        return Fault(
+            file=file or self.source.path,
+            found=found,
+            required=required,
+            line=line,
+            severity=severity,
+        )
 
 
 def run_files(run: LoadGenRun) -> Sequence[Path]:
@@ -134,11 +179,18 @@ def run_files(run: LoadGenRun) -> Sequence[Path]:
 
 
 def read_ledger(source: SourceFile, submission: Submission, sealed: bool) -> LedgerFile:
-    """Read a ledger; invalid lines are flaws of its source. An unterminated last line means that its writer was killed."""
+    """Read a ledger; invalid lines are flaws of its source. An unterminated last line means that
+    its writer was killed.
+    """
     if not sealed:
         source.leniency = {Kind.CUT: Severity.WARNING}
     return LedgerFile(
-        source=source, workload=source.path.stem, links=list(links(source)), root=submission.home.parent.parent, submission=submission, sealed=sealed
+        source=source,
+        workload=source.path.stem,
+        links=list(links(source)),
+        root=submission.home.parent.parent,
+        submission=submission,
+        sealed=sealed,
     )
 
 
@@ -155,6 +207,8 @@ def links(source: SourceFile) -> Iterator[Link]:
         return
     *lines, rest = text.split(b"\n")
     for number, line in enumerate(lines, 1):
-        yield Link(line=number, sha256=line_sha256(line), step=decode(source, DECODER, line, number))
+        yield Link(
+            line=number, sha256=line_sha256(line), step=decode(source, DECODER, line, number)
+        )
     if rest:
         source.add(Kind.CUT, "a last line without its end", "whole lines", len(lines) + 1)

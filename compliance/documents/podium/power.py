@@ -1,4 +1,6 @@
-"""The power of one run, served or trained: what its record claims, the readings, and the energy computed from them."""
+"""The power of one run, served or trained: what its record claims, the readings, and the energy
+computed from them.
+"""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -25,9 +27,13 @@ from suite.studies.documents import IDLE, STUDY, Row
 STREAMS: Final = (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM)
 NS_PER_MS: Final = 1_000_000
 TRAINING_READINGS: Final = 60
-"""Fewest readings of a training run. Source: MLPerf Training power rules: at least 60 readings, at 1 Hz or faster."""
+"""Fewest readings of a training run. Source: MLPerf Training power rules: at least 60 readings, at
+1 Hz or faster.
+"""
 REFUSED: Final = re.compile(r"(.*): the counter jumped by \d+ uJ, .*")
-"""Sentence of an earlier version about a counter that it refused: it held growth between any two readings against the limit."""
+"""Sentence of an earlier version about a counter that it refused: it held growth between any two
+readings against the limit.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +49,9 @@ class PoweredRun:
     performance: bool
     """Whether it was timed: false for accuracy runs."""
     told: tuple[EnergyRecord, ...] | None
-    """The energy claimed; None if the record does not tell of energy at all, as on a cluster's other nodes and in older logs."""
+    """The energy claimed; None if the record does not tell of energy at all, as on a cluster's
+    other nodes and in older logs.
+    """
     malformed: str = ""
     """What is wrong with a claim that is no list of energies."""
     readings: Readings
@@ -71,8 +79,15 @@ class PoweredRun:
     def measured(self) -> tuple[tuple[EnergyRecord, ...], tuple[str, ...]]:
         """The energy computed from the readings, and why a channel yields none."""
         refused = refused_before(self.reasons)
-        readings = replace(self.readings, tracks={name: track for name, track in self.readings.tracks.items() if name not in refused})
-        return power_readings.records(readings, *self.window, self.work) if self.window else ((), ())
+        readings = replace(
+            self.readings,
+            tracks={
+                name: track for name, track in self.readings.tracks.items() if name not in refused
+            },
+        )
+        return (
+            power_readings.records(readings, *self.window, self.work) if self.window else ((), ())
+        )
 
     def record_fault(self, found: str, required: str) -> Fault:
         """Build a Fault for the record."""
@@ -80,7 +95,12 @@ class PoweredRun:
 
     def fault(self, found: str, required: str, *, odd: bool = False) -> Fault:
         """Build a Fault for the readings; a warning if they are only odd."""
-        return Fault(file=self.telemetry, found=found, required=required, severity=Severity.WARNING if odd else None)
+        return Fault(
+            file=self.telemetry,
+            found=found,
+            required=required,
+            severity=Severity.WARNING if odd else None,
+        )
 
 
 def of_run(run: LoadGenRun) -> PoweredRun | None:
@@ -99,28 +119,45 @@ def of_run(run: LoadGenRun) -> PoweredRun | None:
         told=told,
         readings=readings,
         window=None if begin_ns is None or end_ns is None else (begin_ns, end_ns),
-        work=Work(samples=queries * per_query, queries=queries if run.scenario in STREAMS else None),
+        work=Work(
+            samples=queries * per_query, queries=queries if run.scenario in STREAMS else None
+        ),
         reasons=run.record.no_energy if run.record else (),
     )
 
 
 def of_idle_before(run: LoadGenRun, powered: PoweredRun) -> PoweredRun | None:
-    """Build the power document of the idle machine before a LoadGen run, from the run's own; None if its record does not tell of it."""
+    """Build the power document of the idle machine before a LoadGen run, from the run's own; None
+    if its record does not tell of it.
+    """
     if run.record is None or not run.record.idle:
         return None
     window = power_readings.before_the_run(powered.readings)
-    return replace(powered, told=run.record.idle, window=window, next_ns=powered.window and powered.window[0], work=Work(samples=0), loaded=False)
+    return replace(
+        powered,
+        told=run.record.idle,
+        window=window,
+        next_ns=powered.window and powered.window[0],
+        work=Work(samples=0),
+        loaded=False,
+    )
 
 
 def of_point(point: StudyPoint, table: Path) -> PoweredRun | None:
-    """Build the power document of a study's point; None if its row is a repeated one, or has neither readings nor claims."""
+    """Build the power document of a study's point; None if its row is a repeated one, or has
+    neither readings nor claims.
+    """
     if not isinstance(point.told, Row):
         return None
     readings = read(point.folder / TELEMETRY)
     if not point.told.energy and not readings.tracks:
         return None
-    begin_ns, end_ns = (power_window.utc_ns(point.value(key)) for key in ("power_begin", "power_end"))
-    queries, per_query = (int(point.number(key) or 0) for key in ("result_query_count", "generated_samples_per_query"))
+    begin_ns, end_ns = (
+        power_window.utc_ns(point.value(key)) for key in ("power_begin", "power_end")
+    )
+    queries, per_query = (
+        int(point.number(key) or 0) for key in ("result_query_count", "generated_samples_per_query")
+    )
     return PoweredRun(
         record=table,
         telemetry=point.folder / TELEMETRY,
@@ -134,7 +171,9 @@ def of_point(point: StudyPoint, table: Path) -> PoweredRun | None:
 
 
 def of_idle(study: StudyFile) -> PoweredRun | None:
-    """Build the power document of a study's idle machine; None if it has neither readings nor claims."""
+    """Build the power document of a study's idle machine; None if it has neither readings nor
+    claims.
+    """
     telemetry = study.folder / IDLE
     readings = read(telemetry)
     if not study.study.idle and not readings.tracks:
@@ -152,14 +191,22 @@ def of_idle(study: StudyFile) -> PoweredRun | None:
 
 
 def of_training(log: TrainingLog, telemetry: Path, node: bool = False) -> PoweredRun | None:
-    """Build the power document of a training run on its first node, or on another `node`; None if it has neither readings nor claims."""
+    """Build the power document of a training run on its first node, or on another `node`; None if
+    it has neither readings nor claims.
+    """
     record = None if node else log.first(events.ENERGY)
-    told, malformed = claimed([each.value for each in log.all(events.ENERGY)]) if record else (None, "")
+    told, malformed = (
+        claimed([each.value for each in log.all(events.ENERGY)]) if record else (None, "")
+    )
     readings = read(telemetry)
     if record is None and not readings.tracks:
         return None
     reasons = record.event.metadata.get("no_energy") if record else None
-    times = [each.event.time_ms for key in (events.RUN_START, events.RUN_STOP) if (each := log.first(key)) and finite(each.event.time_ms)]
+    times = [
+        each.event.time_ms
+        for key in (events.RUN_START, events.RUN_STOP)
+        if (each := log.first(key)) and finite(each.event.time_ms)
+    ]
     return PoweredRun(
         record=log.path,
         line=record.line if record else None,
@@ -169,7 +216,9 @@ def of_training(log: TrainingLog, telemetry: Path, node: bool = False) -> Powere
         silent=record is None and not node,
         malformed=malformed,
         readings=readings,
-        window=(round(times[0] * NS_PER_MS), round(times[1] * NS_PER_MS)) if len(times) == 2 else None,
+        window=(
+            (round(times[0] * NS_PER_MS), round(times[1] * NS_PER_MS)) if len(times) == 2 else None
+        ),
         work=Work(samples=0),
         fewest=TRAINING_READINGS,
         reasons=tuple(str(each) for each in reasons) if isinstance(reasons, list) else (),
@@ -187,7 +236,9 @@ def claimed(values: Sequence[Any]) -> tuple[tuple[EnergyRecord, ...], str]:
 
 
 def read(path: Path) -> Readings:
-    """Read the power channels; empty if the file is missing or damaged, which other rules report."""
+    """Read the power channels; empty if the file is missing or damaged, which other rules
+    report.
+    """
     try:
         return power_readings.read(path)
     except UnreadableError:

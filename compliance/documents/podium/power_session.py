@@ -15,7 +15,14 @@ class MeasuredSession:
     session: Session
 
     def faults(self, check: Check) -> Iterator[Fault]:
-        """Yield what does not hold by one of the session's checks; what is only odd as a warning."""
+        """Yield what does not hold by one of the session's checks; what is only odd as a
+        warning.
+        """
         for problem in guarded(check, self.session):
             severity = Severity.WARNING if problem.odd else None
-            yield Fault(file=self.session.path(problem.file), found=problem.found, required=problem.required, severity=severity)
+            yield Fault(
+                file=self.session.path(problem.file),
+                found=problem.found,
+                required=problem.required,
+                severity=severity,
+            )

@@ -1,4 +1,6 @@
-"""Studies of rates: speed alone, and the search for a peak; `study.json` with the LoadGen runs behind it."""
+"""Studies of rates: speed alone, and the search for a peak; `study.json` with the LoadGen runs
+behind it.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -21,15 +23,38 @@ from suite.files.untrusted_files import UnreadableError, read
 from suite.records import RunRecord
 from suite.rounds import Round
 from suite.studies.documents import STUDY
-from suite.studies.rates import PEAK, SPEED, TRIAL, Peak, Speed, SpeedRow, Stamps, Trial, TrialRecord
+from suite.studies.rates import (
+    PEAK,
+    SPEED,
+    TRIAL,
+    Peak,
+    Speed,
+    SpeedRow,
+    Stamps,
+    Trial,
+    TrialRecord,
+)
 
 D = TypeVar("D", Peak, Speed)
 PEAKS: Final = msgspec.json.Decoder(Peak)
 SPEEDS: Final = msgspec.json.Decoder(Speed)
 TRIALS: Final = msgspec.json.Decoder(TrialRecord)
-STAMPED: Final = ("workload", "profile", "checkpoint_sha256", "engine", "precision", "framework", "device", "threads", "system", "version")
+STAMPED: Final = (
+    "workload",
+    "profile",
+    "checkpoint_sha256",
+    "engine",
+    "precision",
+    "framework",
+    "device",
+    "threads",
+    "system",
+    "version",
+)
 """What a run's record says of system and weights too."""
-FIELDS: Final[Mapping[Any, frozenset[str]]] = {kind: frozenset(each.name for each in fields(kind)) for kind in (Peak, Speed, TrialRecord)}
+FIELDS: Final[Mapping[Any, frozenset[str]]] = {
+    kind: frozenset(each.name for each in fields(kind)) for kind in (Peak, Speed, TrialRecord)
+}
 
 
 class Kinded(msgspec.Struct, frozen=True):
@@ -67,7 +92,12 @@ class RateRun:
 
     def fault(self, found: str, required: str, file: str = DETAIL, key: str = "") -> Fault:
         """Build a Fault for this run, at the line of a key."""
-        return Fault(file=self.folder / file, line=self.index[key][0].line if key in self.index else None, found=found, required=required)
+        return Fault(
+            file=self.folder / file,
+            line=self.index[key][0].line if key in self.index else None,
+            found=found,
+            required=required,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +108,9 @@ class RateStudy(Generic[D]):
     study: D
     runs: Sequence[RateRun]
     folders: Sequence[str]
-    """Folders with the record of a trial, or of a performance run of these weights on this system, relative to the study's."""
+    """Folders with the record of a trial, or of a performance run of these weights on this system,
+    relative to the study's.
+    """
     round: Round
 
     def fault(self, found: str, required: str) -> Fault:
@@ -106,28 +138,56 @@ def kind_of(folder: Path) -> str:
 
 
 def read_rates(folder: Path, round: Round, sources: list[SourceFile]) -> AnyRates | None:
-    """Read a study of rates; None if its table cannot be read. Files that were read are appended to `sources`."""
+    """Read a study of rates; None if its table cannot be read. Files that were read are appended to
+    `sources`.
+    """
     table = SourceFile(folder / STUDY)
     sources.append(table)
     if kind_of(folder) == PEAK:
         peak = read_document(table, PEAKS, FIELDS[Peak])
-        return None if peak is None else PeakFile(folder=folder, study=peak, runs=runs_of(folder, peak.trials, sources), folders=trials_in(folder), round=round)
+        return (
+            None
+            if peak is None
+            else PeakFile(
+                folder=folder,
+                study=peak,
+                runs=runs_of(folder, peak.trials, sources),
+                folders=trials_in(folder),
+                round=round,
+            )
+        )
     speed = read_document(table, SPEEDS, FIELDS[Speed])
     if speed is None:
         return None
     served = served_in(folder, speed.stamps)
-    return SpeedFile(folder=folder, study=speed, runs=runs_of(folder, speed.rows, sources), folders=served, round=round)
+    return SpeedFile(
+        folder=folder,
+        study=speed,
+        runs=runs_of(folder, speed.rows, sources),
+        folders=served,
+        round=round,
+    )
 
 
 def trials_in(folder: Path) -> tuple[str, ...]:
     """Return the folders of a study that hold a trial; what is unfinished is none."""
     below = [each for system in folders(folder) for each in folders(system)]
-    return tuple(each.relative_to(folder).as_posix() for each in below if is_file(each / TRIAL) and not each.name.endswith(PARTIAL))
+    return tuple(
+        each.relative_to(folder).as_posix()
+        for each in below
+        if is_file(each / TRIAL) and not each.name.endswith(PARTIAL)
+    )
 
 
 def served_in(folder: Path, stamps: Stamps) -> tuple[str, ...]:
     """Return the performance runs in a study's folder that are of its system and weights."""
-    scenarios = (each for home in homes(folder) for system in folders(home / "results") for bench in folders(system) for each in folders(bench))
+    scenarios = (
+        each
+        for home in homes(folder)
+        for system in folders(home / "results")
+        for bench in folders(system)
+        for each in folders(bench)
+    )
     runs = (run for scenario in scenarios for run in performance_runs(scenario))
     return tuple(run.relative_to(folder).as_posix() for run in runs if is_of(run, stamps))
 
@@ -141,14 +201,22 @@ def is_of(run: Path, stamps: Stamps) -> bool:
     return all(getattr(record, name) == getattr(stamps, name) for name in STAMPED)
 
 
-def runs_of(folder: Path, rows: Sequence[SpeedRow | Trial], sources: list[SourceFile]) -> tuple[RateRun, ...]:
+def runs_of(
+    folder: Path, rows: Sequence[SpeedRow | Trial], sources: list[SourceFile]
+) -> tuple[RateRun, ...]:
     """Read the runs that a table names."""
-    return tuple(read_run(row, folder / row.folder, sources) for row in rows if row.folder and stays_inside(row.folder))
+    return tuple(
+        read_run(row, folder / row.folder, sources)
+        for row in rows
+        if row.folder and stays_inside(row.folder)
+    )
 
 
 def read_run(told: SpeedRow | Trial, folder: Path, sources: list[SourceFile]) -> RateRun:
     """Read one run."""
-    detail, record, trial, times = (SourceFile(folder / name) for name in (DETAIL, RUN_RECORD, TRIAL, QUERIES))
+    detail, record, trial, times = (
+        SourceFile(folder / name) for name in (DETAIL, RUN_RECORD, TRIAL, QUERIES)
+    )
     index = indexed(list(mllog_lines.read(detail)))
     searched = isinstance(told, Trial)
     sources += [detail, record, *([trial] if searched else [])]

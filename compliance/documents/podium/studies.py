@@ -1,4 +1,6 @@
-"""Reads a study of either kind as the documents that rules judge: its table, and the power of its points."""
+"""Reads a study of either kind as the documents that rules judge: its table, and the power of its
+points.
+"""
 
 from pathlib import Path
 
@@ -10,7 +12,9 @@ from suite.rounds import Round
 from suite.studies.documents import STUDY
 
 
-def read(folder: Path, round: Round) -> tuple[list[SourceFile], list[StudyFile | AnyRates | PoweredRun]]:
+def read(
+    folder: Path, round: Round
+) -> tuple[list[SourceFile], list[StudyFile | AnyRates | PoweredRun]]:
     """Return the files that were read, with their flaws, and the documents in them."""
     sources: list[SourceFile] = []
     if is_rates(folder):

@@ -17,7 +17,16 @@ from compliance.recognition.tree_path import is_file, is_folder
 from compliance.verdict import Fault, Severity
 from suite import registry
 from suite.errors import PodiumError
-from suite.files.layout import ACCURACY, CHECKPOINT_RECORD, CHECKPOINTS, DETAIL, QUERIES, SUMMARY, TELEMETRY, stays_inside
+from suite.files.layout import (
+    ACCURACY,
+    CHECKPOINT_RECORD,
+    CHECKPOINTS,
+    DETAIL,
+    QUERIES,
+    SUMMARY,
+    TELEMETRY,
+    stays_inside,
+)
 from suite.files.untrusted_files import UnreadableError, read
 from suite.loadgen import power_window
 from suite.measurement import power_readings
@@ -33,7 +42,15 @@ POINT_DECODER: Final = msgspec.json.Decoder(Point)
 CHECKPOINT_DECODER: Final = msgspec.json.Decoder(CheckpointRecord)
 STUDY_FIELDS: Final = frozenset(field.name for field in fields(Study))
 POINT_FIELDS: Final = frozenset(field.name for field in fields(Point))
-DAMAGE: Final = (ValueError, LookupError, OSError, ArithmeticError, TypeError, MemoryError, RecursionError)
+DAMAGE: Final = (
+    ValueError,
+    LookupError,
+    OSError,
+    ArithmeticError,
+    TypeError,
+    MemoryError,
+    RecursionError,
+)
 """Exceptions that a scorer may raise: answers and truth are untrusted bytes."""
 
 
@@ -69,9 +86,22 @@ class StudyPoint:
         value = self.value(key)
         return float(value) if finite(value) and value > 0 else None
 
-    def fault(self, found: str, required: str, file: str = DETAIL, key: str = "", severity: Severity | None = None) -> Fault:
+    def fault(
+        self,
+        found: str,
+        required: str,
+        file: str = DETAIL,
+        key: str = "",
+        severity: Severity | None = None,
+    ) -> Fault:
         """Build a Fault for this run, at the line of a key."""
-        return Fault(file=self.folder / file, line=self.index[key][0].line if key in self.index else None, found=found, required=required, severity=severity)
+        return Fault(
+            file=self.folder / file,
+            line=self.index[key][0].line if key in self.index else None,
+            found=found,
+            required=required,
+            severity=severity,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,16 +112,24 @@ class StudyFile:
     study: Study
     points: Sequence[StudyPoint]
     scores: Mapping[str, Scores | str]
-    """Folder of an engine and number format -> scores recomputed from its accuracy run, or why there are none."""
+    """Folder of an engine and number format -> scores recomputed from its accuracy run, or why
+    there are none.
+    """
     entries: Sequence[str]
-    """Files and folders of the study and of its systems, as paths relative to it; a folder's ends with a slash."""
+    """Files and folders of the study and of its systems, as paths relative to it; a folder's ends
+    with a slash.
+    """
     reference: Mapping[str, float] | None
-    """Reference accuracy in the record of the study's checkpoint; None where the record is not in the results folder."""
+    """Reference accuracy in the record of the study's checkpoint; None where the record is not in
+    the results folder.
+    """
     round: Round
 
     @property
     def odd(self) -> Severity | None:
-        """Severity of what a sweep leaves only where it was interrupted, or where an earlier version wrote it: None is an error."""
+        """Severity of what a sweep leaves only where it was interrupted, or where an earlier
+        version wrote it: None is an error.
+        """
         return Severity.WARNING if self.study.command is None or not self.study.finished else None
 
     def fault(self, found: str, required: str, severity: Severity | None = None) -> Fault:
@@ -100,7 +138,9 @@ class StudyFile:
 
 
 def read_study(folder: Path, round: Round, sources: list[SourceFile]) -> StudyFile | None:
-    """Read a study; None if its table cannot be read. Files that were read are appended to `sources`."""
+    """Read a study; None if its table cannot be read. Files that were read are appended to
+    `sources`.
+    """
     table = SourceFile(folder / STUDY)
     sources.append(table)
     study = read_document(table, STUDY_DECODER, STUDY_FIELDS)
@@ -113,7 +153,11 @@ def read_study(folder: Path, round: Round, sources: list[SourceFile]) -> StudyFi
         folder=folder,
         study=study,
         points=tuple(read_point(row, folder / row.folder, sources) for row in told),
-        scores={system: scored(folder, system, study.subject, sources) for system in systems if is_folder(folder / system / SCORED)},
+        scores={
+            system: scored(folder, system, study.subject, sources)
+            for system in systems
+            if is_folder(folder / system / SCORED)
+        },
         entries=tuple(entries(folder)),
         reference=reference(folder, study),
         round=round,
@@ -121,7 +165,9 @@ def read_study(folder: Path, round: Round, sources: list[SourceFile]) -> StudyFi
 
 
 def reference(folder: Path, study: Study) -> Mapping[str, float] | None:
-    """Read the reference accuracy of a workload's checkpoint from the results folder in which the study lies; None if it is not there."""
+    """Read the reference accuracy of a workload's checkpoint from the results folder in which the
+    study lies; None if it is not there.
+    """
     if study.bare or not stays_inside(place := f"{study.subject}/{study.weights}"):
         return None
     record = folder.absolute().parent.parent / CHECKPOINTS / place / CHECKPOINT_RECORD
@@ -142,7 +188,9 @@ def entries(folder: Path) -> Iterator[str]:
 
 def read_point(told: Row | Drift, folder: Path, sources: list[SourceFile]) -> StudyPoint:
     """Read one run of a study."""
-    detail, record, times, summary = (SourceFile(folder / name) for name in (DETAIL, POINT, QUERIES, SUMMARY))
+    detail, record, times, summary = (
+        SourceFile(folder / name) for name in (DETAIL, POINT, QUERIES, SUMMARY)
+    )
     index = indexed(list(mllog_lines.read(detail)))
     read_text(summary)
     sources += [detail, record, summary]
@@ -162,15 +210,24 @@ def read_point(told: Row | Drift, folder: Path, sources: list[SourceFile]) -> St
 
 
 def no_energy(folder: Path, index: Mapping[str, Sequence[Record]]) -> tuple[str, ...] | None:
-    """Recompute why power channels gave no energy; None if the readings or the run's span cannot be read."""
+    """Recompute why power channels gave no energy; None if the readings or the run's span cannot be
+    read.
+    """
     try:
         found = power_readings.read(folder / TELEMETRY)
     except UnreadableError as error:
         return () if error.missing else None
     if not (found.tracks or found.absent):
         return ()
-    begin_ns, end_ns = (power_window.utc_ns(index[key][0].value if key in index else None) for key in ("power_begin", "power_end"))
-    return None if begin_ns is None or end_ns is None else power_readings.records(found, begin_ns, end_ns, Work(samples=0))[1]
+    begin_ns, end_ns = (
+        power_window.utc_ns(index[key][0].value if key in index else None)
+        for key in ("power_begin", "power_end")
+    )
+    return (
+        None
+        if begin_ns is None or end_ns is None
+        else power_readings.records(found, begin_ns, end_ns, Work(samples=0))[1]
+    )
 
 
 def scored(folder: Path, system: str, subject: str, sources: list[SourceFile]) -> Scores | str:

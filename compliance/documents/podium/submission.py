@@ -1,4 +1,6 @@
-"""An organisation's part of a results tree, and a bundle: the documents that rules across several entries check."""
+"""An organisation's part of a results tree, and a bundle: the documents that rules across several
+entries check.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,7 +39,9 @@ class Submission:
     """Submissions of other organisations in the same tree that were read before this one."""
     round: Round
 
-    def fault(self, found: str, required: str, file: Path | None = None, severity: Severity | None = None) -> Fault:
+    def fault(
+        self, found: str, required: str, file: Path | None = None, severity: Severity | None = None
+    ) -> Fault:
         """Build a Fault for this part of the tree."""
         return Fault(file=file or self.home, found=found, required=required, severity=severity)
 

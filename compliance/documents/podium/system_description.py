@@ -29,7 +29,9 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Description(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The system description (schema system.json); values that cannot be determined are null, never invented."""
+    """The system description (schema system.json); values that cannot be determined are null, never
+    invented.
+    """
 
     submitter: str
     division: str
@@ -90,4 +92,8 @@ class SystemFile:
 def read_system(source: SourceFile, place: Place | None, round: Round) -> SystemFile | None:
     """Read a system description; None with a flaw if it cannot be read."""
     description = read_document(source, DECODER)
-    return SystemFile(path=source.path, description=description, place=place, round=round) if description else None
+    return (
+        SystemFile(path=source.path, description=description, place=place, round=round)
+        if description
+        else None
+    )

@@ -39,7 +39,12 @@ HEADER: Final = (
     events.COMMAND_LINE,
 )
 """Events that must come before all others: who ran what, and how."""
-FACTS: Final = (events.TRAIN_SAMPLES, events.EVAL_SAMPLES, events.METRIC_SIGNATURE, events.QUALITY_TARGET)
+FACTS: Final = (
+    events.TRAIN_SAMPLES,
+    events.EVAL_SAMPLES,
+    events.METRIC_SIGNATURE,
+    events.QUALITY_TARGET,
+)
 """Events that belong between init_start and init_stop."""
 SOME_FACTS: Final = (events.CORPUS_SAMPLES,)
 """Additional facts, for workloads that drop samples because of their length."""
@@ -107,13 +112,26 @@ class TrainingLog:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The run's settings as logged; for settings missing from the log, the row's value or the default.
+        """The run's settings as logged; for settings missing from the log, the row's value or the
+        default.
 
-        The podium that wrote the log may be older than a setting; a log that hides one gets no more than the row's value.
+        The podium that wrote the log may be older than a setting; a log that hides one gets no more
+        than the row's value.
         """
         table = self.value(events.SETTINGS)
-        told = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()} if isinstance(table, dict) else {}
-        return settle(self.round, self.workload, self.profile, told) if self.workload and self.profile else told
+        told = (
+            {
+                key: tuple(value) if isinstance(value, list) else value
+                for key, value in table.items()
+            }
+            if isinstance(table, dict)
+            else {}
+        )
+        return (
+            settle(self.round, self.workload, self.profile, told)
+            if self.workload and self.profile
+            else told
+        )
 
     @property
     def number(self) -> int | None:
@@ -131,7 +149,9 @@ class TrainingLog:
     def minutes(self) -> float | None:
         """Minutes from run_start to run_stop; None if either is missing."""
         start, stop = self.first(events.RUN_START), self.first(events.RUN_STOP)
-        return (stop.event.time_ms - start.event.time_ms) / MS_PER_MINUTE if start and stop else None
+        return (
+            (stop.event.time_ms - start.event.time_ms) / MS_PER_MINUTE if start and stop else None
+        )
 
     @property
     def succeeded(self) -> bool:
@@ -142,7 +162,11 @@ class TrainingLog:
         """Yield the evaluations in order."""
         metrics = self.row.metrics if self.row else {}
         for record in self.all(events.EVAL_ACCURACY):
-            yield Evaluation(epoch=record.event.metadata.get(events.EPOCH_NUM), scores=scores_of(record.value, metrics), line=record.line)
+            yield Evaluation(
+                epoch=record.event.metadata.get(events.EPOCH_NUM),
+                scores=scores_of(record.value, metrics),
+                line=record.line,
+            )
 
     @property
     def reached(self) -> bool:
@@ -160,9 +184,15 @@ class TrainingLog:
     def reference(self) -> Mapping[str, float]:
         """Metric -> reference accuracy, if the log has it in valid form."""
         value = self.value(events.REFERENCE_ACCURACY)
-        return {metric: float(score) for metric, score in value.items() if finite(score)} if isinstance(value, dict) else {}
+        return (
+            {metric: float(score) for metric, score in value.items() if finite(score)}
+            if isinstance(value, dict)
+            else {}
+        )
 
-    def fault(self, found: str, required: str, line: int | None = None, advice: str | None = None) -> Fault:
+    def fault(
+        self, found: str, required: str, line: int | None = None, advice: str | None = None
+    ) -> Fault:
         """Build a Fault for this log."""
         return Fault(file=self.path, line=line, found=found, required=required, advice=advice)
 
@@ -183,7 +213,9 @@ class TrainingSet:
         """The row by which the set is judged: that of its first log."""
         return self.logs[0].training if self.logs else None
 
-    def fault(self, found: str, required: str, file: Path | None = None, line: int | None = None) -> Fault:
+    def fault(
+        self, found: str, required: str, file: Path | None = None, line: int | None = None
+    ) -> Fault:
         """Build a Fault for this set."""
         return Fault(file=file or self.folder, line=line, found=found, required=required)
 
@@ -216,7 +248,9 @@ def stamp(index: Mapping[str, Sequence[Record]], key: str) -> str | None:
 
 
 def standing(records: Iterator[Record]) -> tuple[list[Record], list[Record]]:
-    """Separate the valid records from those voided by a `resumed` event: all those after the log offset that it names."""
+    """Separate the valid records from those voided by a `resumed` event: all those after the log
+    offset that it names.
+    """
     live: list[Record] = []
     void: list[Record] = []
     for record in records:
@@ -228,20 +262,38 @@ def standing(records: Iterator[Record]) -> tuple[list[Record], list[Record]]:
 
 
 def scores_of(value: object, metrics: Mapping[str, str]) -> Mapping[str, float | None]:
-    """Parse an eval_accuracy: a number if the round's row has a single metric without a key, else a dict of its keys."""
+    """Parse an eval_accuracy: a number if the round's row has a single metric without a key, else a
+    dict of its keys.
+    """
     if isinstance(value, dict):
-        return {metric: float(value[key]) if finite(value.get(key)) else None for metric, key in metrics.items()}
-    return {metric: float(value) if not key and finite(value) else None for metric, key in metrics.items()}
+        return {
+            metric: float(value[key]) if finite(value.get(key)) else None
+            for metric, key in metrics.items()
+        }
+    return {
+        metric: float(value) if not key and finite(value) else None
+        for metric, key in metrics.items()
+    }
 
 
 def reaches(scores: Mapping[str, float | None], target: Mapping[str, float]) -> bool:
     """Return whether every metric reaches its target."""
-    return all((score := scores.get(metric)) is not None and score >= goal for metric, goal in target.items())
+    return all(
+        (score := scores.get(metric)) is not None and score >= goal
+        for metric, goal in target.items()
+    )
 
 
 def finite(value: object) -> TypeGuard[int | float]:
-    """Return whether a value is a finite number small enough for arithmetic; booleans do not count."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and abs(value) < LARGEST
+    """Return whether a value is a finite number small enough for arithmetic; booleans do not
+    count.
+    """
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+        and abs(value) < LARGEST
+    )
 
 
 def is_count(value: object) -> TypeGuard[int]:

@@ -1,6 +1,7 @@
 """Options with which a submitter asks the official package checker to pass over a test of a set.
 
-Source: mlcommons/logging, package_checker.py, check_training_result_files: `package_checker_params` in the folder of a set or of its system.
+Source: mlcommons/logging, package_checker.py, check_training_result_files: `package_checker_params`
+in the folder of a set or of its system.
 """
 
 from collections.abc import Iterator
@@ -19,7 +20,9 @@ MOST_BYTES: Final = 1 << 16
 
 
 def bypassed(group: PublishedSet, option: str) -> str | None:
-    """Return where a set's submitter asks for an option, as `<file> with <option>`; None if nowhere, or before v1.0, whose checker had no options."""
+    """Return where a set's submitter asks for an option, as `<file> with <option>`; None if
+    nowhere, or before v1.0, whose checker had no options.
+    """
     for path in files_of(group) if group.counts_progress else ():
         if option in lines_of(path):
             return f"{path.relative_to(group.folder.parent.parent)} with {option}"

@@ -24,8 +24,16 @@ from suite.rounds.published_training import Target as PublishedTarget
 NS_PER_S: Final = 1_000_000_000
 S_PER_MINUTE: Final = 60
 BLOCKS: Final = (events.BLOCK_START, events.BLOCK_STOP)
-EPOCHS: Final = (events.EPOCH_START, events.EPOCH_STOP, events.EVAL_START, events.EVAL_STOP, events.EVAL_ACCURACY)
-NUMBER: Final = dict.fromkeys(BLOCKS, events.FIRST_EPOCH_NUM) | dict.fromkeys(EPOCHS, events.EPOCH_NUM)
+EPOCHS: Final = (
+    events.EPOCH_START,
+    events.EPOCH_STOP,
+    events.EVAL_START,
+    events.EVAL_STOP,
+    events.EVAL_ACCURACY,
+)
+NUMBER: Final = dict.fromkeys(BLOCKS, events.FIRST_EPOCH_NUM) | dict.fromkeys(
+    EPOCHS, events.EPOCH_NUM
+)
 """Event -> the metadata field that gives its progress in the run."""
 TOLD_NS: Final = NS_PER_S // 10
 """How long a logger may take to log a result for which it has stopped the clock."""
@@ -56,7 +64,9 @@ class PublishedLog:
     described: DescribedSystem | None
     """The description of the system that the log belongs to."""
     benchmark: str | None
-    """The canonical name of the benchmark: from the log, else from its folder; None if the round does not have it."""
+    """The canonical name of the benchmark: from the log, else from its folder; None if the round
+    does not have it.
+    """
     row: PublishedBenchmark | None
     """The benchmark's row in the round."""
     target: Mapping[str, float]
@@ -101,24 +111,34 @@ class PublishedLog:
 
     @property
     def closed(self) -> bool:
-        """Whether the closed division's rules apply; they also apply to a log without a known division."""
+        """Whether the closed division's rules apply; they also apply to a log without a known
+        division.
+        """
         return self.division != "open"
 
     @property
     def free(self) -> bool:
-        """Whether the log is of v1.0 or later, whose accepted logs pair and number blocks and epochs freely."""
+        """Whether the log is of v1.0 or later, whose accepted logs pair and number blocks and
+        epochs freely.
+        """
         return bool(self.row and self.row.progress)
 
     @property
     def status(self) -> object:
-        """The status in run_stop; the text form has no status, so there a run that reached its target succeeded.
+        """The status in run_stop; the text form has no status, so there a run that reached its
+        target succeeded.
 
-        Games are played after the run: the event that gives the time at which the winning model was ready also means success, if that time is above 0.
+        Games are played after the run: the event that gives the time at which the winning model was
+        ready also means success, if that time is above 0.
         """
         record = self.first(events.RUN_STOP)
         if record is None:
             return events.SUCCESS if self.result_s else None
-        return (events.SUCCESS if self.reached else events.ABORTED) if self.older else record.metadata.get(events.STATUS)
+        return (
+            (events.SUCCESS if self.reached else events.ABORTED)
+            if self.older
+            else record.metadata.get(events.STATUS)
+        )
 
     @property
     def succeeded(self) -> bool:
@@ -127,14 +147,24 @@ class PublishedLog:
 
     @property
     def unfinished(self) -> bool:
-        """Whether the run began and was stopped before it reached its target or logged its end; only from v1.0 on."""
+        """Whether the run began and was stopped before it reached its target or logged its end;
+        only from v1.0 on.
+        """
         began, ended = self.counts.get(events.RUN_START), self.counts.get(events.RUN_STOP)
         plays = self.row is not None and self.row.result_event is not None
-        return self.free and bool(began) and not ended and not plays and not any(map(self.reaches, self.evaluations))
+        return (
+            self.free
+            and bool(began)
+            and not ended
+            and not plays
+            and not any(map(self.reaches, self.evaluations))
+        )
 
     @property
     def minutes(self) -> float | None:
-        """Minutes from run_start to run_stop, or as the benchmark defines it; None if that cannot be computed."""
+        """Minutes from run_start to run_stop, or as the benchmark defines it; None if that cannot
+        be computed.
+        """
         start, stop = self.first(events.RUN_START), self.first(events.RUN_STOP)
         told = self.value(TOTAL)
         if finite(told):
@@ -143,50 +173,84 @@ class PublishedLog:
             return seconds / S_PER_MINUTE
         if start is None or stop is None or not 0 < start.time_ns < stop.time_ns:
             return None
-        return (stop.time_ns / NS_PER_S - start.time_ns / NS_PER_S) / S_PER_MINUTE  # in the order in which the rounds' tables were computed: seconds first
+        return (
+            stop.time_ns / NS_PER_S - start.time_ns / NS_PER_S
+        ) / S_PER_MINUTE  # in the order in which the rounds' tables were computed: seconds first
 
     @property
     def result_s(self) -> float | None:
-        """Seconds from run_start that the benchmark's own result event gives; None without such an event, or without a time in it."""
+        """Seconds from run_start that the benchmark's own result event gives; None without such an
+        event, or without a time in it.
+        """
         result = self.first(self.row.result_event) if self.row and self.row.result_event else None
         seconds = number(result.metadata.get("timestamp")) if result else None
         return seconds if seconds and seconds > 0 else None
 
     @property
     def reached(self) -> bool:
-        """Whether the last evaluation before run_stop reaches the target in every metric; later ones were in flight and do not count.
+        """Whether the last evaluation before run_stop reaches the target in every metric; later
+        ones were in flight and do not count.
 
-        For games, which are played after the run, any model may reach it; an evaluation's result may be logged right after run_stop.
+        For games, which are played after the run, any model may reach it; an evaluation's result
+        may be logged right after run_stop.
         """
         stop = self.first(events.RUN_STOP)
         if self.row and self.row.evaluated_later:
             return any(map(self.reaches, self.evaluations))
         if stop is None or (self.row is not None and not self.row.data_set):
-            return any(self.reaches(each) for each in (self.evaluations[-1:] if self.row is None or self.row.data_set else self.evaluations))
+            return any(
+                self.reaches(each)
+                for each in (
+                    self.evaluations[-1:]
+                    if self.row is None or self.row.data_set
+                    else self.evaluations
+                )
+            )
         before = [each for each in self.evaluations if each.entry.order < stop.order]
-        behind = [each for each in self.evaluations[len(before) :] if each.entry.time_ns <= stop.time_ns + TOLD_NS]
+        behind = [
+            each
+            for each in self.evaluations[len(before) :]
+            if each.entry.time_ns <= stop.time_ns + TOLD_NS
+        ]
         return any(self.reaches(each) for each in (*(before or self.evaluations)[-1:], *behind))
 
     def reaches(self, evaluation: Evaluation) -> bool:
         """Return whether an evaluation reaches the target in every metric."""
         row = self.row
-        return bool(row and self.target) and reaches(evaluation.scores, self.target, row.lower_is_better if row else (), self.above)
+        return bool(row and self.target) and reaches(
+            evaluation.scores, self.target, row.lower_is_better if row else (), self.above
+        )
 
     @property
     def converged_at(self) -> float | None:
-        """The progress of a successful run when it reached its target, as in the rules' own test; None for other runs, and if nothing states it.
+        """The progress of a successful run when it reached its target, as in the rules' own test;
+        None for other runs, and if nothing states it.
 
-        Source: mlcommons/logging, rcp_checker.py: the last evaluation before run_stop, or the first checkpoint that passes; 3 decimals.
+        Source: mlcommons/logging, rcp_checker.py: the last evaluation before run_stop, or the first
+        checkpoint that passes; 3 decimals.
         """
         stop = self.first(events.RUN_STOP)
         if not self.succeeded or stop is None:
             return None
         if self.row and self.row.evaluated_later:
-            return min((each.epoch for each in self.evaluations if each.epoch is not None and self.reaches(each)), default=None)
-        before = [each.epoch for each in self.evaluations if each.entry.order < stop.order and each.epoch is not None]
+            return min(
+                (
+                    each.epoch
+                    for each in self.evaluations
+                    if each.epoch is not None and self.reaches(each)
+                ),
+                default=None,
+            )
+        before = [
+            each.epoch
+            for each in self.evaluations
+            if each.entry.order < stop.order and each.epoch is not None
+        ]
         return round(before[-1], CONVERGED_DIGITS) if before else None
 
-    def fault(self, found: str, required: str, line: int | None = None, severity: Severity | None = None) -> Fault:
+    def fault(
+        self, found: str, required: str, line: int | None = None, severity: Severity | None = None
+    ) -> Fault:
         """Build a Fault for this log."""
         return Fault(file=self.path, line=line, found=found, required=required, severity=severity)
 
@@ -216,7 +280,9 @@ class PublishedSet:
 
     @property
     def counts_progress(self) -> bool:
-        """Whether the set is of v1.0 or later, when benchmarks count training progress in a unit of their own."""
+        """Whether the set is of v1.0 or later, when benchmarks count training progress in a unit of
+        their own.
+        """
         return bool(self.row and self.row.progress)
 
     @property
@@ -227,9 +293,11 @@ class PublishedSet:
 
     @property
     def pardoned(self) -> Sequence[PublishedLog]:
-        """The unfinished logs, if with them no more runs missed the target than may: they count as runs that did.
+        """The unfinished logs, if with them no more runs missed the target than may: they count as
+        runs that did.
 
-        Source: mlcommons/logging, package_checker.py: as many files that do not comply are accepted, under olympic scoring.
+        Source: mlcommons/logging, package_checker.py: as many files that do not comply are
+        accepted, under olympic scoring.
         """
         missed = sum(not log.succeeded for log in self.logs)
         return [log for log in self.logs if log.unfinished] if missed <= self.missed_allowed else []
@@ -239,12 +307,26 @@ class PublishedSet:
         """Whether the logs lie in the system's folder instead of a benchmark's."""
         return bool(self.place and self.place.system and not self.place.benchmark)
 
-    def fault(self, found: str, required: str, file: Path | None = None, line: int | None = None, severity: Severity | None = None) -> Fault:
+    def fault(
+        self,
+        found: str,
+        required: str,
+        file: Path | None = None,
+        line: int | None = None,
+        severity: Severity | None = None,
+    ) -> Fault:
         """Build a Fault for this set."""
-        return Fault(file=file or self.folder, line=line, found=found, required=required, severity=severity)
+        return Fault(
+            file=file or self.folder, line=line, found=found, required=required, severity=severity
+        )
 
 
-def read_log(path: Path, round: PublishedTraining, place: Place | None = None, described: DescribedSystem | None = None) -> PublishedLog:
+def read_log(
+    path: Path,
+    round: PublishedTraining,
+    place: Place | None = None,
+    described: DescribedSystem | None = None,
+) -> PublishedLog:
     """Read a log; problems are recorded as flaws of its source."""
     source = SourceFile(path)
     run, index, dropped = keep(published.read(source))
@@ -271,29 +353,52 @@ def read_log(path: Path, round: PublishedTraining, place: Place | None = None, d
         target=goal.metrics if goal else {},
         above=goal.above if goal else {},
         evaluations=evaluations_of(index.get(events.EVAL_ACCURACY, ()), row),
-        epochs={} if row and row.progress else {key: numbers(index.get(key, ()), field) for key, field in NUMBER.items()},
+        epochs=(
+            {}
+            if row and row.progress
+            else {key: numbers(index.get(key, ()), field) for key, field in NUMBER.items()}
+        ),
     )
 
 
-def benchmark_of(index: Mapping[str, Sequence[Entry]], path: Path, round: PublishedTraining, place: Place | None) -> str | None:
+def benchmark_of(
+    index: Mapping[str, Sequence[Entry]], path: Path, round: PublishedTraining, place: Place | None
+) -> str | None:
     """Return the benchmark named in the log, else that of its folder."""
-    told = index[events.SUBMISSION_BENCHMARK][0].value if events.SUBMISSION_BENCHMARK in index else None
+    told = (
+        index[events.SUBMISSION_BENCHMARK][0].value
+        if events.SUBMISSION_BENCHMARK in index
+        else None
+    )
     known = round.benchmark(told) if isinstance(told, str) else None
     return known or round.benchmark(place.benchmark if place else path.parent.name)
 
 
-def target_of(index: Mapping[str, Sequence[Entry]], row: PublishedBenchmark | None) -> PublishedTarget | None:
+def target_of(
+    index: Mapping[str, Sequence[Entry]], row: PublishedBenchmark | None
+) -> PublishedTarget | None:
     """Look up the target, which depends on the batch size for some benchmarks."""
     batch = index[BATCH][0].value if BATCH in index else 0
-    fitting = [each for each in row.targets if each.batch_from <= (batch if finite(batch) else 0)] if row else []
+    fitting = (
+        [each for each in row.targets if each.batch_from <= (batch if finite(batch) else 0)]
+        if row
+        else []
+    )
     return fitting[-1] if fitting else None
 
 
-def read_set(folder: Path, round: PublishedTraining, place: Place | None = None, described: DescribedSystem | None = None) -> PublishedSet:
+def read_set(
+    folder: Path,
+    round: PublishedTraining,
+    place: Place | None = None,
+    described: DescribedSystem | None = None,
+) -> PublishedSet:
     """Read the logs `result_N.txt` of a folder, by number, and note the other files in it."""
     paths = list(filed_logs(folder))
     try:
-        others = sorted(path for path in folder.iterdir() if path not in paths and not path.name.startswith("."))
+        others = sorted(
+            path for path in folder.iterdir() if path not in paths and not path.name.startswith(".")
+        )
     except OSError:
         others = []
     logs = [read_log(path, round, place, described) for path in paths]

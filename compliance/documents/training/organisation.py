@@ -1,4 +1,6 @@
-"""An organisation's submission to a published training round: its sets, its system descriptions, and the remaining files."""
+"""An organisation's submission to a published training round: its sets, its system descriptions,
+and the remaining files.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +26,9 @@ class FiledSystem:
     """Descriptions of the organisation's other systems."""
     round: PublishedTraining
 
-    def fault(self, found: str, required: str, file: Path | None = None, severity: Severity | None = None) -> Fault:
+    def fault(
+        self, found: str, required: str, file: Path | None = None, severity: Severity | None = None
+    ) -> Fault:
         """Build a Fault for this system."""
         return Fault(file=file or self.folder, found=found, required=required, severity=severity)
 
@@ -40,6 +44,8 @@ class Organisation:
     """Descriptions without results."""
     round: PublishedTraining
 
-    def fault(self, found: str, required: str, file: Path | None = None, severity: Severity | None = None) -> Fault:
+    def fault(
+        self, found: str, required: str, file: Path | None = None, severity: Severity | None = None
+    ) -> Fault:
         """Build a Fault for this organisation."""
         return Fault(file=file or self.home, found=found, required=required, severity=severity)

@@ -1,4 +1,5 @@
-"""Limits how much of a published training log stays in memory: a log may have a gigabyte, of which the judge needs a few hundred records.
+"""Limits how much of a published training log stays in memory: a log may have a gigabyte, of which
+the judge needs a few hundred records.
 
 If an event repeats without end, only its first records and those with new information are kept.
 """
@@ -20,12 +21,15 @@ NAME_LIMIT: Final = 4_096
 
 
 def keep(records: Iterable[Entry]) -> tuple[list[Entry], dict[str, list[Entry]], Counter[str]]:
-    """Return the records to keep, those of the run in order and all by event, and the number of records dropped of each event.
+    """Return the records to keep, those of the run in order and all by event, and the number of
+    records dropped of each event.
 
     If a log has more different events than the limit, the excess ones are not kept.
     """
     records = iter(records)
-    first = list(islice(records, min(RUN_LIMIT, REPEAT_LIMIT, NAME_LIMIT)))  # no limit is exceeded among these
+    first = list(
+        islice(records, min(RUN_LIMIT, REPEAT_LIMIT, NAME_LIMIT))
+    )  # no limit is exceeded among these
     run = [record for record in first if record.key in RUN_EVENTS]
     index: defaultdict[str, list[Entry]] = defaultdict(list)
     for record in first:
@@ -39,7 +43,11 @@ def keep(records: Iterable[Entry]) -> tuple[list[Entry], dict[str, list[Entry]],
             if len(index) >= NAME_LIMIT and not of_run:
                 continue
             kept = index[key] = []
-        if len(run) == RUN_LIMIT if of_run else len(kept) >= REPEAT_LIMIT and not is_news(record, kept):
+        if (
+            len(run) == RUN_LIMIT
+            if of_run
+            else len(kept) >= REPEAT_LIMIT and not is_news(record, kept)
+        ):
             dropped[key] += 1
             continue
         kept.append(record)
@@ -49,5 +57,7 @@ def keep(records: Iterable[Entry]) -> tuple[list[Entry], dict[str, list[Entry]],
 
 
 def is_news(record: Entry, kept: Sequence[Entry]) -> bool:
-    """Return whether a record of an event repeated thousands of times has new information, as long as there is room."""
+    """Return whether a record of an event repeated thousands of times has new information, as long
+    as there is room.
+    """
     return len(kept) < 2 * REPEAT_LIMIT and record.value != kept[0].value

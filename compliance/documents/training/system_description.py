@@ -1,4 +1,6 @@
-"""A system description of a published training round: JSON, or in v0.6 also lines of `name: {"value": ...}`."""
+"""A system description of a published training round: JSON, or in v0.6 also lines of `name:
+{"value": ...}`.
+"""
 
 import re
 from collections.abc import Mapping
@@ -45,7 +47,9 @@ class DescribedSystem:
 
 def read_described(path: Path, place: Place, round: PublishedTraining) -> DescribedSystem:
     """Read a description; problems are recorded as flaws of its source."""
-    source = SourceFile(path, leniency=LENIENCY if round.rules.placeholders else {Kind.ENCODING: Severity.INFO})
+    source = SourceFile(
+        path, leniency=LENIENCY if round.rules.placeholders else {Kind.ENCODING: Severity.INFO}
+    )
     text = read_text(source)
     table = None
     if not source.has(Kind.MISSING, Kind.UNREADABLE):

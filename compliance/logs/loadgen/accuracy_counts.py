@@ -1,9 +1,12 @@
-"""Counts the answers in a LoadGen accuracy log of any size in bounded memory: answers per sample, and whether they agree.
+"""Counts the answers in a LoadGen accuracy log of any size in bounded memory: answers per sample,
+and whether they agree.
 
 Source of the format: mlcommons/inference, loadgen/logging.cc, AsyncLog::LogAccuracy:
-`{ "seq_id" : 0, "qsl_idx" : 28, "data" : "08000000" },`. Performance runs leave `[` and `]`, or nothing between them.
+`{ "seq_id" : 0, "qsl_idx" : 28, "data" : "08000000" },`. Performance runs leave `[` and `]`, or
+nothing between them.
 
-A list of such objects in another layout, as rewritten by a JSON library, is also read, only more slowly: over several lines,
+A list of such objects in another layout, as rewritten by a JSON library, is also read, only more
+slowly: over several lines,
 with names in another order, with extra names or without seq_id.
 """
 
@@ -33,18 +36,24 @@ SEQUENCE_LIMIT: Final = 1 << 29
 """Maximum number of distinct sequence numbers: 64 MB of bits."""
 HELD: Final = 32
 """Bytes of an answer that are kept; for longer answers also a digest."""
-ANSWER: Final = re.compile(rb'\s*+(\[?)\s*+(,?)\s*+\{\s*"seq_id"\s*:\s*(\d{1,18})\s*,\s*"qsl_idx"\s*:\s*(\d{1,18})\s*,\s*"data"\s*:\s*"([0-9A-Fa-f]*)"\s*\}')
+ANSWER: Final = re.compile(
+    rb'\s*+(\[?)\s*+(,?)\s*+\{\s*"seq_id"\s*:\s*(\d{1,18})\s*,\s*"qsl_idx"\s*:\s*(\d{1,18})\s*,\s*"data"\s*:\s*"([0-9A-Fa-f]*)"\s*\}'
+)
 SHORT: Final = re.compile(
     rb'\s*+,\s*+\{\s*+"seq_id"\s*+:\s*+(\d{1,18})\s*+,\s*+"qsl_idx"\s*+:\s*+(\d{1,18})\s*+,\s*+'
     rb'"data"\s*+:\s*+"((?:[0-9A-Fa-f]{2}){1,32}+)"\s*+\}'
 )
 """Matches an answer after the first one, of 1 to `HELD` bytes."""
 SHORTS: Final = re.compile(b"(?:" + re.sub(rb"\((?!\?)", b"(?:", SHORT.pattern) + b")*")
-"""Matches a run of such answers; not possessive, since Pythons before 3.11.5 end such a match inside of what is incomplete (python/cpython#106052)."""
+"""Matches a run of such answers; not possessive, since Pythons before 3.11.5 end such a match
+inside of what is incomplete (python/cpython#106052).
+"""
 OPENING: Final = re.compile(rb"\s*+(\[?)\s*+(,?)\s*+(?=\{)")
 """Matches what precedes an answer."""
 TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+("?)|[{}]', re.DOTALL)
-"""Matches the tokens that delimit an object: strings, the last one possibly unterminated, and braces."""
+"""Matches the tokens that delimit an object: strings, the last one possibly unterminated, and
+braces.
+"""
 BETWEEN: Final = re.compile(rb"\s*+\[?\s*+[,\]]?[\s\0]*+")
 """Matches what may follow the last complete answer before more is read."""
 OBJECT: Final = msgspec.json.Decoder(dict[str, Any])
@@ -128,7 +137,9 @@ class Reader:
     last: int = -1
     """The highest seq_id."""
     scanned: int = 0
-    """Bytes of an unfinished object that were already scanned, so that none is scanned again with each chunk ..."""
+    """Bytes of an unfinished object that were already scanned, so that none is scanned again with
+    each chunk ...
+    """
     depth: int = 0
     """... and the number of open braces there."""
 
@@ -137,12 +148,20 @@ class Reader:
         text = self.carry + chunk
         at = alone = 0
         while not self.tally.broken:
-            if self.begun and at >= alone:  # where some need a look of their own, those behind them need not
+            if (
+                self.begun and at >= alone
+            ):  # where some need a look of their own, those behind them need not
                 end = self.many(text, at)
                 at, alone = end, alone if end > at else end + PIECE
                 continue
             match = ANSWER.match(text, at) or OPENING.match(text, at)
-            end = -1 if match is None else match.end() if match.re is ANSWER else self.end_of_object(text, match.end())
+            end = (
+                -1
+                if match is None
+                else match.end()
+                if match.re is ANSWER
+                else self.end_of_object(text, match.end())
+            )
             if match is None or end < 0:
                 break
             self.line += text.count(b"\n", at, end)
@@ -164,14 +183,20 @@ class Reader:
             self.stop(f"an answer of more than {ANSWER_LIMIT} bytes", self.carry)
 
     def many(self, text: bytes, at: int) -> int:
-        """Count a run of short answers at once if none needs a look of its own; return where it ends, `at` if it was not counted."""
+        """Count a run of short answers at once if none needs a look of its own; return where it
+        ends, `at` if it was not counted.
+        """
         end = at if (run := SHORTS.match(text, at, at + PIECE)) is None else run.end()
         if end == at:
             return at
         sequences, samples, data = zip(*SHORT.findall(text, at, end), strict=True)
         numbers, marks = [*map(int, samples)], [*map(int, sequences)]
         tally, last = self.tally, max(marks)
-        if len(tally.first) + len(numbers) > SAMPLE_LIMIT or last >= SEQUENCE_LIMIT or len({*marks}) < len(marks):
+        if (
+            len(tally.first) + len(numbers) > SAMPLE_LIMIT
+            or last >= SEQUENCE_LIMIT
+            or len({*marks}) < len(marks)
+        ):
             return at
         if min(marks) <= self.last and any(map(self.marked, marks)):
             return at
@@ -190,7 +215,9 @@ class Reader:
         return end
 
     def agreeing(self, numbers: Sequence[int], data: Sequence[bytes]) -> dict[int, bytes] | None:
-        """Return the samples that had no answer, with the first each; None where two answers to one sample differ."""
+        """Return the samples that had no answer, with the first each; None where two answers to one
+        sample differ.
+        """
         first = self.tally.first
         new = dict(zip(numbers, data, strict=True))
         if len(new) == len(numbers) and first.keys().isdisjoint(new):
@@ -230,7 +257,12 @@ class Reader:
             self.tally.broken = True
             return
         sequence, sample, data = table.get("seq_id"), table.get("qsl_idx"), table.get("data")
-        if not is_number(sample) or not isinstance(data, str) or not HEX.fullmatch(data) or (sequence is not None and not is_number(sequence)):
+        if (
+            not is_number(sample)
+            or not isinstance(data, str)
+            or not HEX.fullmatch(data)
+            or (sequence is not None and not is_number(sequence))
+        ):
             look_closer(self.source, text, self.line)
             self.stop("no answer", text)
             return
@@ -285,7 +317,12 @@ class Reader:
     def stop(self, found: str, text: bytes) -> None:
         """Record the flaw for something that is not an answer."""
         self.tally.broken = True
-        self.source.add(Kind.RECORD, f"{found}: '{shown(text)}'" if text else found, "answers between brackets, with commas between them", self.line)
+        self.source.add(
+            Kind.RECORD,
+            f"{found}: '{shown(text)}'" if text else found,
+            "answers between brackets, with commas between them",
+            self.line,
+        )
 
     def end(self) -> None:
         """Check the remainder: the closing bracket."""
@@ -297,4 +334,6 @@ class Reader:
         self.tally.whole = squeezed == closing
         if not self.tally.whole:
             found = f"the end is '{shown(rest[-60:])}'" if rest else "no closing bracket at the end"
-            self.source.add(Kind.CUT, found, "the whole file, from [ to ]", self.line + self.carry.count(b"\n"))
+            self.source.add(
+                Kind.CUT, found, "the whole file, from [ to ]", self.line + self.carry.count(b"\n")
+            )

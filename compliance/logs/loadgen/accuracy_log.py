@@ -1,6 +1,7 @@
 """Streams LoadGen's accuracy log: one answer per line, as LoadGen writes it.
 
-Source of the format: mlcommons/inference, loadgen/logging.cc, AsyncLog::LogAccuracy: `{ "seq_id" : 0, "qsl_idx" : 28, "data" : "08000000" },`.
+Source of the format: mlcommons/inference, loadgen/logging.cc, AsyncLog::LogAccuracy: `{ "seq_id" :
+0, "qsl_idx" : 28, "data" : "08000000" },`.
 Only an index and the first answers stay in memory; the rest is read from the file again on demand.
 """
 
@@ -25,15 +26,24 @@ LINE_LIMIT: Final = 64 << 20
 HELD_LIMIT: Final = 8 << 20
 """Bytes of answers kept in memory."""
 DENSE_LIMIT: Final = 1 << 23
-"""Samples from 0 on whose first answers are indexed in one array, 4 bytes each; accuracy sets are numbered from 0."""
+"""Samples from 0 on whose first answers are indexed in one array, 4 bytes each; accuracy sets are
+numbered from 0.
+"""
 FAR_LIMIT: Final = 1 << 16
 """Samples beyond that, and below 0, that are tracked: no data set numbers its samples so."""
 ANSWERS_LIMIT: Final = 1 << 23
-"""Answers of one run that are indexed, 30 bytes of memory each; the largest accuracy set of the rounds has 50,000."""
-USUAL: Final = rb'\{ "seq_id" : (0|[1-9]\d{0,17}), "qsl_idx" : (0|[1-9]\d{0,17}), "data" : "([0-9A-Fa-f]*+)" \},\n'
+"""Answers of one run that are indexed, 30 bytes of memory each; the largest accuracy set of the
+rounds has 50,000.
+"""
+USUAL: Final = (
+    rb'\{ "seq_id" : (0|[1-9]\d{0,17}), "qsl_idx" : (0|[1-9]\d{0,17}), "data" : "([0-9A-Fa-f]*+)"'
+    rb" \},\n"
+)
 """A line exactly as LoadGen writes it, the last one excepted."""
 ONE: Final = re.compile(USUAL)
-RUN: Final = re.compile(rb"(?:" + USUAL.replace(b"(0|", b"(?:0|").replace(b'"([', b'"(?:[') + rb")*")
+RUN: Final = re.compile(
+    rb"(?:" + USUAL.replace(b"(0|", b"(?:0|").replace(b'"([', b'"(?:[') + rb")*"
+)
 QUOTES: Final = 8
 """Quotation marks in a line: three names and one value, so no name repeats."""
 
@@ -85,7 +95,11 @@ class Answers(Mapping[int, bytes]):
         return isinstance(sample, int) and self.first(sample) > 0
 
     def __iter__(self) -> Iterator[int]:
-        return (sample for position, sample in enumerate(self.samples) if self.first(sample) == position + 1)
+        return (
+            sample
+            for position, sample in enumerate(self.samples)
+            if self.first(sample) == position + 1
+        )
 
     def __len__(self) -> int:
         return self.distinct
@@ -113,10 +127,16 @@ class Answers(Mapping[int, bytes]):
             self.near.frombytes(bytes(self.near.itemsize * (sample + 1024 - len(self.near))))
 
     def take(self, text: bytes, offset: int, line: int) -> int:
-        """Index lines that are exactly as LoadGen writes them, all at once; return their number, 0 where one of them needs a look of its own."""
+        """Index lines that are exactly as LoadGen writes them, all at once; return their number, 0
+        where one of them needs a look of its own.
+        """
         sequence, samples, data = zip(*ONE.findall(text), strict=True)
         numbers, sizes = [*map(int, samples)], [len(digits) // 2 for digits in data]
-        if any(len(digits) % 2 for digits in data) or max(numbers) >= DENSE_LIMIT or len(self.samples) + len(numbers) > ANSWERS_LIMIT:
+        if (
+            any(len(digits) % 2 for digits in data)
+            or max(numbers) >= DENSE_LIMIT
+            or len(self.samples) + len(numbers) > ANSWERS_LIMIT
+        ):
             return 0
         if len(self.held) + sum(sizes) > HELD_LIMIT or len(self.ends) != len(self.offsets):
             return 0
@@ -136,9 +156,13 @@ class Answers(Mapping[int, bytes]):
         return len(numbers)
 
     def at(self, position: int) -> bytes:
-        """Return the bytes of one line; OSError or ValueError if the file has changed in the meantime."""
+        """Return the bytes of one line; OSError or ValueError if the file has changed in the
+        meantime.
+        """
         if position < len(self.ends):
-            return bytes(self.held[self.ends[position - 1] if position else 0 : self.ends[position]])
+            return bytes(
+                self.held[self.ends[position - 1] if position else 0 : self.ends[position]]
+            )
         with opened(self.path) as stream:
             stream.seek(self.offsets[position])
             line = stream.readline(LINE_LIMIT)
@@ -146,7 +170,11 @@ class Answers(Mapping[int, bytes]):
 
     def repeats(self) -> Iterator[int]:
         """Yield the positions of lines whose sample already had a line."""
-        yield from (position for position, sample in enumerate(self.samples) if self.first(sample) != position + 1)
+        yield from (
+            position
+            for position, sample in enumerate(self.samples)
+            if self.first(sample) != position + 1
+        )
 
 
 def read(source: SourceFile) -> Answers:
@@ -160,11 +188,18 @@ def read(source: SourceFile) -> Answers:
         source.unreadable(error)
     answers.sha256 = digest.hexdigest()
     if not answers.complete and not source.has(Kind.MISSING, Kind.UNREADABLE):
-        source.add(Kind.CUT, "no closing bracket at the end", "the whole file, from [ to ]", source.lines or None)
+        source.add(
+            Kind.CUT,
+            "no closing bracket at the end",
+            "the whole file, from [ to ]",
+            source.lines or None,
+        )
     return answers
 
 
-def fill(answers: Answers, source: SourceFile, digest: "hashlib._Hash", stream: BufferedReader) -> None:
+def fill(
+    answers: Answers, source: SourceFile, digest: "hashlib._Hash", stream: BufferedReader
+) -> None:
     """Read line by line; anything after the closing bracket is a flaw."""
     offset, begun, comma, usual = 0, False, True, True
     while line := stream.readline(LINE_LIMIT):
@@ -172,19 +207,40 @@ def fill(answers: Answers, source: SourceFile, digest: "hashlib._Hash", stream: 
         digest.update(line)
         text = line.strip()
         if answers.complete and text:
-            source.add(Kind.RECORD, f"'{shown(text)}' behind the closing bracket", "nothing behind it", source.lines)
+            source.add(
+                Kind.RECORD,
+                f"'{shown(text)}' behind the closing bracket",
+                "nothing behind it",
+                source.lines,
+            )
         elif text in (b"[", b"]"):
             if begun == (text == b"[") or (text == b"]" and comma and answers.offsets):
-                source.add(Kind.RECORD, f"'{text.decode()}' at the wrong place", "answers between brackets, with commas between them", source.lines)
+                source.add(
+                    Kind.RECORD,
+                    f"'{text.decode()}' at the wrong place",
+                    "answers between brackets, with commas between them",
+                    source.lines,
+                )
             begun, answers.complete = True, text == b"]"
         elif text:
             if not begun or not comma:
-                source.add(Kind.RECORD, "no bracket or comma before an answer", "answers between brackets, with commas between them", source.lines)
+                source.add(
+                    Kind.RECORD,
+                    "no bracket or comma before an answer",
+                    "answers between brackets, with commas between them",
+                    source.lines,
+                )
             begun, comma = True, text.endswith(b",")
             keep(answers, source, text, offset)
             if len(answers.far) > FAR_LIMIT or len(answers.samples) > ANSWERS_LIMIT:
                 required = f"at most {ANSWERS_LIMIT} answers, to samples numbered from 0"
-                source.add(Kind.UNREADABLE, f"{len(answers.samples)} answers to {answers.distinct} samples so far, and no end", required, source.lines)
+                source.add(
+                    Kind.UNREADABLE,
+                    f"{len(answers.samples)} answers to {answers.distinct} samples so far, and"
+                    " no end",
+                    required,
+                    source.lines,
+                )
                 return
         offset += len(line)
         if usual and begun and comma and not answers.complete:
@@ -192,8 +248,16 @@ def fill(answers: Answers, source: SourceFile, digest: "hashlib._Hash", stream: 
             offset += size
 
 
-def several(answers: Answers, source: SourceFile, digest: "hashlib._Hash", stream: BufferedReader, offset: int) -> tuple[int, bool]:
-    """Index the next lines that are in memory and exactly as LoadGen writes them; return their size, and whether to try it again."""
+def several(
+    answers: Answers,
+    source: SourceFile,
+    digest: "hashlib._Hash",
+    stream: BufferedReader,
+    offset: int,
+) -> tuple[int, bool]:
+    """Index the next lines that are in memory and exactly as LoadGen writes them; return their
+    size, and whether to try it again.
+    """
     run = RUN.match(stream.peek())
     if run is None or not run[0]:
         return 0, True
@@ -208,7 +272,11 @@ def several(answers: Answers, source: SourceFile, digest: "hashlib._Hash", strea
 def keep(answers: Answers, source: SourceFile, text: bytes, offset: int) -> None:
     """Index one answer."""
     record = text[:-1] if text.endswith(b",") else text
-    answer = decode(source, DECODER, record, source.lines) if record.count(b'"') != QUOTES or b"\\" in record else quick(source, record)
+    answer = (
+        decode(source, DECODER, record, source.lines)
+        if record.count(b'"') != QUOTES or b"\\" in record
+        else quick(source, record)
+    )
     if answer is None:
         return
     try:
@@ -217,7 +285,12 @@ def keep(answers: Answers, source: SourceFile, text: bytes, offset: int) -> None
         answers.samples.append(answer.qsl_idx)
     except (ValueError, OverflowError) as error:
         del answers.sequence[len(answers.samples) :]
-        source.add(Kind.SHAPE, f"{error}: '{shown(record)}'", "seq_id and qsl_idx of 64 bits, data in hexadecimal", source.lines)
+        source.add(
+            Kind.SHAPE,
+            f"{error}: '{shown(record)}'",
+            "seq_id and qsl_idx of 64 bits, data in hexadecimal",
+            source.lines,
+        )
         return
     if len(answers.held) + len(data) <= HELD_LIMIT and len(answers.ends) == len(answers.offsets):
         answers.held += data

@@ -2,8 +2,10 @@
 
     "pid": 4303, "tid": 4303, "ts": 26267ns : min_duration (ms): 60000
 
-Sources of the format: mlcommons/inference of branches r0.5 and r0.7: loadgen/logging.cc (AsyncLog::LogDetail), version.cc,
-test_settings_internal.cc, loadgen.cc. Accepted logs contain NUL bytes (string terminators that were written along) and CRLF.
+Sources of the format: mlcommons/inference of branches r0.5 and r0.7: loadgen/logging.cc
+(AsyncLog::LogDetail), version.cc,
+test_settings_internal.cc, loadgen.cc. Accepted logs contain NUL bytes (string terminators that were
+written along) and CRLF.
 """
 
 import re
@@ -26,7 +28,9 @@ LENIENCY: Final = {Kind.ENCODING: Severity.INFO, Kind.CUT: Severity.INFO}
 STAMP: Final = re.compile(rb'(?:"pid": \d+, )?(?:"tid": \d+, )?"ts": (-?\d+)ns : ?')
 """Timestamp of a line; negative if a thread was registered before the log's clock was set."""
 SHA1: Final = re.compile(r"([0-9a-f]{40}) (/\S.*)")
-GENERATED: Final = re.compile(r'GeneratedQueries: "queries" : (\d+), "samples per query" : (\d+), "duration" : (-?\d+)$')
+GENERATED: Final = re.compile(
+    r'GeneratedQueries: "queries" : (\d+), "samples per query" : (\d+), "duration" : (-?\d+)$'
+)
 POWER: Final = re.compile(r'POWER_(BEGIN|END): "mode" : (\w+), "time" : (.*)')
 LOADING: Final = b'Loading QSL : "set" : "['
 
@@ -42,7 +46,9 @@ class Mode(StrEnum):
 
 
 def spelt(mode: str) -> str:
-    """Return a mode in version 0.5's spelling; later versions write PerformanceOnly, AccuracyOnly and SubmissionRun."""
+    """Return a mode in version 0.5's spelling; later versions write PerformanceOnly, AccuracyOnly
+    and SubmissionRun.
+    """
     return mode.removesuffix("Only").removesuffix("Run")
 
 
@@ -52,7 +58,9 @@ class Loaded:
 
     line: int
     count: int
-    """Number of samples listed in the line; MultiStream pads its sets with samples of the same set."""
+    """Number of samples listed in the line; MultiStream pads its sets with samples of the same
+    set.
+    """
     distinct: int
     lowest: int
     highest: int
@@ -154,7 +162,9 @@ def read(source: SourceFile) -> DetailLog:
         source.unreadable(error)
         return log
     if not log.stamped and not source.has(Kind.MISSING, Kind.UNREADABLE):
-        source.add(Kind.RECORD, "no line of LoadGen's", 'lines that begin with "pid", "tid" and "ts"')
+        source.add(
+            Kind.RECORD, "no line of LoadGen's", 'lines that begin with "pid", "tid" and "ts"'
+        )
     return log
 
 
@@ -165,7 +175,12 @@ def lines(source: SourceFile) -> Iterator[bytes]:
         while text := stream.readline(LINE_LIMIT):
             source.lines += 1
             if len(text) == LINE_LIMIT and not text.endswith(b"\n"):
-                source.add(Kind.RECORD, f"a line of more than {LINE_LIMIT} bytes", "lines as LoadGen writes them", source.lines)
+                source.add(
+                    Kind.RECORD,
+                    f"a line of more than {LINE_LIMIT} bytes",
+                    "lines as LoadGen writes them",
+                    source.lines,
+                )
                 return
             if text.startswith(BOMS) or (source.lines == 1 and wide(text)):
                 source.add(Kind.RECORD, "UTF-16 text", "text of one byte a letter", source.lines)
@@ -219,17 +234,28 @@ class Reader:
             self.stamped(text[stamp.end() :].decode("latin-1").strip(), now)
 
     def unstamped(self, text: str) -> None:
-        """Parse a line of a block without timestamps: git's log and status, and the SHA-1s of files."""
+        """Parse a line of a block without timestamps: git's log and status, and the SHA-1s of
+        files.
+        """
         stripped = text.strip()
         if self.block == "status" and stripped and stripped != UNKNOWN:
             self.log.git_status.append(Value(stripped, self.source.lines))
-        elif self.block == "log" and self.log.commit is None and (match := COMMIT.fullmatch(stripped)):
+        elif (
+            self.block == "log"
+            and self.log.commit is None
+            and (match := COMMIT.fullmatch(stripped))
+        ):
             self.log.commit = Value(match[1], self.source.lines)
         elif match := SHA1.fullmatch(stripped):
             if self.block == "files":
                 self.log.hashes.setdefault(match[2], Value(match[1], self.source.lines))
         elif stripped.startswith(("ERROR", '"pid"', '"ts"')):
-            self.source.add(Kind.RECORD, shown(text.encode("latin-1")), 'a stamp, as "pid": 1, "tid": 1, "ts": 1ns', self.source.lines)
+            self.source.add(
+                Kind.RECORD,
+                shown(text.encode("latin-1")),
+                'a stamp, as "pid": 1, "tid": 1, "ts": 1ns',
+                self.source.lines,
+            )
 
     def stamped(self, text: str, now: int) -> None:
         """Parse a line whose timestamp has been removed."""
@@ -245,7 +271,9 @@ class Reader:
         elif self.log.phases:
             self.event(self.log.phases[-1], text, now)
         elif text.startswith("version :"):
-            self.log.version = self.log.version or Value(text.partition(":")[2].strip(), self.source.lines)
+            self.log.version = self.log.version or Value(
+                text.partition(":")[2].strip(), self.source.lines
+            )
         elif text.startswith("Found Audit Config file"):
             self.log.audit = self.source.lines
         else:
@@ -263,17 +291,32 @@ class Reader:
         name, colon, value = text.partition(":")
         if not colon:
             return
-        part = {"effective": self.log.effective, "requested": self.log.requested}.get(self.block, self.log.about)
+        part = {"effective": self.log.effective, "requested": self.log.requested}.get(
+            self.block, self.log.about
+        )
         kept = Value(value.strip(), self.source.lines)
         told = part.setdefault(plain(name), kept)
         if told is not kept and part is not self.log.about:
-            self.source.add(Kind.DUPLICATE, f"'{plain(name)}' occurs twice: {told.text} and {kept.text}", "each setting once", kept.line)
+            self.source.add(
+                Kind.DUPLICATE,
+                f"'{plain(name)}' occurs twice: {told.text} and {kept.text}",
+                "each setting once",
+                kept.line,
+            )
 
     def event(self, phase: Phase, text: str, now: int) -> None:
         """Store an event of a running phase."""
         if match := GENERATED.match(text):
             queries, per_query, duration = (int(match[place][:20]) for place in (1, 2, 3))
-            phase.generated.append(Generated(line=self.source.lines, time_ns=now, queries=queries, samples_per_query=per_query, duration_ns=duration))
+            phase.generated.append(
+                Generated(
+                    line=self.source.lines,
+                    time_ns=now,
+                    queries=queries,
+                    samples_per_query=per_query,
+                    duration_ns=duration,
+                )
+            )
         elif match := POWER.match(text):
             phase.power.append((match[1], spelt(match[2]), match[3].strip(), self.source.lines))
         elif text.startswith("Ending naturally"):
@@ -281,7 +324,12 @@ class Reader:
         elif text.startswith("Log Contention Counters"):
             phase.counters.append((self.source.lines, now))
         elif text.startswith(("GeneratedQueries", "POWER_")):
-            self.source.add(Kind.RECORD, shown(text.encode("latin-1")), "the line whole, as LoadGen writes it", self.source.lines)
+            self.source.add(
+                Kind.RECORD,
+                shown(text.encode("latin-1")),
+                "the line whole, as LoadGen writes it",
+                self.source.lines,
+            )
 
     def loading(self, text: bytes) -> None:
         """Count the samples of a set that was loaded."""
@@ -291,9 +339,22 @@ class Reader:
         try:
             marks, count = sample_lists.marked(text)
         except ValueError as error:
-            self.source.add(Kind.RECORD, f"{error} in a list of loaded samples", "numbers of samples", self.source.lines)
+            self.source.add(
+                Kind.RECORD,
+                f"{error} in a list of loaded samples",
+                "numbers of samples",
+                self.source.lines,
+            )
             return
         lowest, highest = marks.find(1), marks.rfind(1)
-        phase.loaded.append(Loaded(line=self.source.lines, count=count, distinct=marks.count(1), lowest=lowest, highest=highest))
+        phase.loaded.append(
+            Loaded(
+                line=self.source.lines,
+                count=count,
+                distinct=marks.count(1),
+                lowest=lowest,
+                highest=highest,
+            )
+        )
         if phase.mode is Mode.ACCURACY:
             self.log.seen = sample_lists.merged(self.log.seen, marks)

@@ -1,6 +1,8 @@
-"""LoadGen's summary of a performance run before 1.0; that of an accuracy run has only the two closing sentences.
+"""LoadGen's summary of a performance run before 1.0; that of an accuracy run has only the two
+closing sentences.
 
-MultiStream has three lists of percentiles: intervals between queries, latency per query, latency per sample. Source of the
+MultiStream has three lists of percentiles: intervals between queries, latency per query, latency
+per sample. Source of the
 format: mlcommons/inference of branch r0.5, loadgen/loadgen.cc, PerformanceSummary::Log.
 """
 
@@ -29,7 +31,9 @@ class ServedSummary:
     """A parsed summary."""
 
     values: dict[str, Value] = field(default_factory=dict)
-    """Results by name, spaces trimmed; MultiStream's lists as `interval 50.00 percentile`, `query 50.00 percentile latency`."""
+    """Results by name, spaces trimmed; MultiStream's lists as `interval 50.00 percentile`, `query
+    50.00 percentile latency`.
+    """
     parameters: dict[str, Value] = field(default_factory=dict)
     """Settings under the detail log's names."""
     errors: Value | None = None
@@ -83,7 +87,12 @@ def read(source: SourceFile) -> ServedSummary:
         elif ":" in stripped and not stripped.startswith("="):
             name, _, value = stripped.partition(":")
             part = summary.parameters if parameters else summary.values
-            keep(source, part, plain(name) if parameters else prefix + named(name), Value(value.strip(), number))
+            keep(
+                source,
+                part,
+                plain(name) if parameters else prefix + named(name),
+                Value(value.strip(), number),
+            )
     return summary
 
 
@@ -96,7 +105,12 @@ def keep(source: SourceFile, part: dict[str, Value], name: str, value: Value) ->
     """Store one value."""
     told = part.setdefault(name, value)
     if told is not value:
-        source.add(Kind.DUPLICATE, f"'{name}' occurs twice: {told.text} and {value.text}", "each name once", value.line)
+        source.add(
+            Kind.DUPLICATE,
+            f"'{name}' occurs twice: {told.text} and {value.text}",
+            "each name once",
+            value.line,
+        )
 
 
 def remark(source: SourceFile, summary: ServedSummary, match: re.Match[str], number: int) -> None:
@@ -104,6 +118,11 @@ def remark(source: SourceFile, summary: ServedSummary, match: re.Match[str], num
     count = Value("0" if match[1] == "No" else match[1], number)
     which = "warnings" if match[2].startswith("warning") else "errors"
     if getattr(summary, which) is not None:
-        source.add(Kind.DUPLICATE, f"'{match[0]}' after another such sentence", "each closing sentence once", number)
+        source.add(
+            Kind.DUPLICATE,
+            f"'{match[0]}' after another such sentence",
+            "each closing sentence once",
+            number,
+        )
     else:
         setattr(summary, which, count)

@@ -1,6 +1,8 @@
-"""Memory-maps `queries.npy`: when each query of a performance run was issued and completed. Nothing in the file is unpickled or evaluated.
+"""Memory-maps `queries.npy`: when each query of a performance run was issued and completed. Nothing
+in the file is unpickled or evaluated.
 
-Except for its spaces, the header must be the one that NumPy writes for these fields: numpy/lib/format.py, format version 1.0.
+Except for its spaces, the header must be the one that NumPy writes for these fields:
+numpy/lib/format.py, format version 1.0.
 """
 
 import os
@@ -16,8 +18,16 @@ MAGIC: Final = b"\x93NUMPY\x01\x00"
 HEADER_LIMIT: Final = 1024
 """Maximum header size in bytes; NumPy writes 192 or 256, to align the rows to 64."""
 DESCRIPTION: Final = re.escape(repr(list(FIELDS)))
-HEADER: Final = re.compile(rf"\{{'descr': {DESCRIPTION}, 'fortran_order': False, 'shape': \(([0-9]{{1,9}}),\), \}} *\n".encode())
-REQUIRED: Final = f"a NumPy file, version 1.0, of at most {MOST_ROWS} rows with the fields {', '.join(f'{name} {kind}' for name, kind in FIELDS)}"
+HEADER: Final = re.compile(
+    (
+        rf"\{{'descr': {DESCRIPTION}, 'fortran_order': False,"
+        rf" 'shape': \(([0-9]{{1,9}}),\), \}} *\n"
+    ).encode()
+)
+REQUIRED: Final = (
+    f"a NumPy file, version 1.0, of at most {MOST_ROWS} rows with the fields"
+    f" {', '.join(f'{name} {kind}' for name, kind in FIELDS)}"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -51,12 +61,27 @@ def mapped(stream: BinaryIO, source: SourceFile) -> QueryTimes | None:
     text = stream.read(min(int.from_bytes(head[len(MAGIC) :], "little"), HEADER_LIMIT))
     match = HEADER.fullmatch(text) if head.startswith(MAGIC) else None
     if match is None or int(match[1]) > MOST_ROWS:
-        source.add(Kind.SHAPE, f"a header {text[:160]!r}" if head.startswith(MAGIC) else f"a file that begins with {head[:8]!r}", REQUIRED)
+        source.add(
+            Kind.SHAPE,
+            (
+                f"a header {text[:160]!r}"
+                if head.startswith(MAGIC)
+                else f"a file that begins with {head[:8]!r}"
+            ),
+            REQUIRED,
+        )
         return None
     kind, rows = numpy.dtype(list(FIELDS)), int(match[1])
     size, wanted = os.fstat(stream.fileno()).st_size, stream.tell() + rows * kind.itemsize
     if size != wanted:
         source.add(Kind.CUT, f"{size} bytes", f"{wanted} bytes: the header and {rows} rows")
         return None
-    table: Any = numpy.memmap(stream, kind, "r", stream.tell(), (rows,)) if rows else numpy.empty(0, kind)
-    return QueryTimes(issued_ns=table["issued_ns"], done_ns=table["done_ns"], batch=table["batch"], samples=table["samples"])
+    table: Any = (
+        numpy.memmap(stream, kind, "r", stream.tell(), (rows,)) if rows else numpy.empty(0, kind)
+    )
+    return QueryTimes(
+        issued_ns=table["issued_ns"],
+        done_ns=table["done_ns"],
+        batch=table["batch"],
+        samples=table["samples"],
+    )

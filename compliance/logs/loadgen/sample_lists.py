@@ -1,4 +1,6 @@
-"""Parses lists of sample indices in LoadGen's detail log, up to millions per line, in little memory."""
+"""Parses lists of sample indices in LoadGen's detail log, up to millions per line, in little
+memory.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -9,7 +11,9 @@ SAMPLE_LIMIT: Final = 1 << 26
 
 
 def marked(text: bytes) -> tuple[bytearray, int]:
-    """Return one byte per sample up to the highest, 1 if it is in the list, and the list's length; ValueError if it is not a list of samples."""
+    """Return one byte per sample up to the highest, 1 if it is in the list, and the list's length;
+    ValueError if it is not a list of samples.
+    """
     marks, count = bytearray(), 0
     for numbers in samples(text):
         count += len(numbers)
@@ -30,7 +34,9 @@ def merged(seen: bytearray, marks: bytearray) -> bytearray:
 
 
 def samples(text: bytes) -> Iterator[Sequence[int]]:
-    """Yield the numbers of a list up to its bracket, in batches; ValueError if one is not a number."""
+    """Yield the numbers of a list up to its bracket, in batches; ValueError if one is not a
+    number.
+    """
     end = text.find(b"]")
     if end < 1:
         raise ValueError("no closing bracket" if end else "nothing")

@@ -2,5 +2,7 @@
 
 
 def plain(name: str) -> str:
-    """Normalise a setting's name across both blocks and the summary: `min_duration (ms)` is min_duration_ms."""
+    """Normalise a setting's name across both blocks and the summary: `min_duration (ms)` is
+    min_duration_ms.
+    """
     return name.strip().replace(" (ms)", "_ms").replace(" (ns)", "_ns").replace("*", "").strip()

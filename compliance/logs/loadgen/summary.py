@@ -1,6 +1,8 @@
-"""LoadGen's summary: `name : value` lines in three parts, then its statements about warnings and errors.
+"""LoadGen's summary: `name : value` lines in three parts, then its statements about warnings and
+errors.
 
-Source of the format: mlcommons/inference, loadgen/results.cc, PerformanceSummary::LogSummary, of LoadGen 6.0.17.
+Source of the format: mlcommons/inference, loadgen/results.cc, PerformanceSummary::LogSummary, of
+LoadGen 6.0.17.
 """
 
 import re
@@ -13,10 +15,21 @@ PARAMETERS: Final = "Test Parameters Used"
 SIZE_LIMIT: Final = 1 << 20
 QUIET: Final = ("No warnings encountered during test.", "No errors encountered during test.")
 EARLY_STOPPING: Final = "Early Stopping Result:"
-HEADINGS: Final = frozenset({"MLPerf Results Summary", "Additional Stats", "Per-query latency:", "Recommendations:", EARLY_STOPPING, PARAMETERS})
+HEADINGS: Final = frozenset(
+    {
+        "MLPerf Results Summary",
+        "Additional Stats",
+        "Per-query latency:",
+        "Recommendations:",
+        EARLY_STOPPING,
+        PARAMETERS,
+    }
+)
 RULER: Final = "="
 NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-"""Numbers as C++ prints them: `float` would accept digits of every script, and underscores between them."""
+"""Numbers as C++ prints them: `float` would accept digits of every script, and underscores between
+them.
+"""
 
 
 class Value(NamedTuple):
@@ -62,9 +75,17 @@ def read(source: SourceFile) -> Summary:
         stopping = stripped == EARLY_STOPPING or (stopping and stripped != "")
         if stripped in HEADINGS:
             part = summary.parameters if stripped == PARAMETERS else part
-        elif stripped.endswith("encountered during test.") or "encountered. See detailed log" in stripped:
+        elif (
+            stripped.endswith("encountered during test.")
+            or "encountered. See detailed log" in stripped
+        ):
             if summary.remarks.setdefault(stripped, number) != number:
-                source.add(Kind.DUPLICATE, f"'{stripped}' occurs twice", "each closing sentence once", number)
+                source.add(
+                    Kind.DUPLICATE,
+                    f"'{stripped}' occurs twice",
+                    "each closing sentence once",
+                    number,
+                )
         elif stopping or stripped.startswith("* "):
             summary.steps.append(stripped.removeprefix("* "))
         elif ":" in stripped:
@@ -72,7 +93,12 @@ def read(source: SourceFile) -> Summary:
         elif stripped.strip(RULER):
             summary.strange.setdefault(stripped, number)
     if text and not text.endswith("\n"):
-        source.add(Kind.CUT, "the last line is incomplete", "a newline at the end of the file", text.count("\n") + 1)
+        source.add(
+            Kind.CUT,
+            "the last line is incomplete",
+            "a newline at the end of the file",
+            text.count("\n") + 1,
+        )
     return summary
 
 
@@ -82,7 +108,12 @@ def keep(source: SourceFile, part: dict[str, Value], line: str, number: int) -> 
     name = " ".join(name.replace("(ns)", "").replace("(ms)", "").split())
     value = Value(text.strip(), number)
     if part.setdefault(name, value) is not value:
-        source.add(Kind.DUPLICATE, f"'{name}' occurs twice: {part[name].text} and {value.text}", "each name once", number)
+        source.add(
+            Kind.DUPLICATE,
+            f"'{name}' occurs twice: {part[name].text} and {value.text}",
+            "each name once",
+            number,
+        )
 
 
 def number(text: str) -> float | None:

@@ -1,4 +1,6 @@
-"""Which records the judge reads: a value in another one that is no number, such as the norm of a gradient, decides nothing."""
+"""Which records the judge reads: a value in another one that is no number, such as the norm of a
+gradient, decides nothing.
+"""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -12,14 +14,22 @@ from suite.rounds import RoundKind
 
 @cache
 def formal_keys() -> frozenset[str]:
-    """Return the keys of all records that any rule of any training round reads; `tracked_stats` says how fast it went and what a loss was on the way."""
-    own = {value for name, value in vars(events).items() if name.isupper() and isinstance(value, str)} - {events.THROUGHPUT}
+    """Return the keys of all records that any rule of any training round reads; `tracked_stats`
+    says how fast it went and what a loss was on the way.
+    """
+    own = {
+        value for name, value in vars(events).items() if name.isupper() and isinstance(value, str)
+    } - {events.THROUGHPUT}
     return frozenset(own.union(*map(keys_of, training_rounds())))
 
 
 def training_rounds() -> Iterator[str]:
     """Yield the names of the published training rounds."""
-    yield from (name for name in registry.round_names() if registry.kind_of_round(name) == RoundKind.TRAINING)
+    yield from (
+        name
+        for name in registry.round_names()
+        if registry.kind_of_round(name) == RoundKind.TRAINING
+    )
 
 
 def keys_of(name: str) -> set[str]:
@@ -34,11 +44,15 @@ def keys_of(name: str) -> set[str]:
 
 
 def is_formal(table: Mapping[str, Any]) -> bool:
-    """Tell whether a record that is no JSON, for a number that is none or a name that is repeated, has its fault where a rule reads it.
+    """Tell whether a record that is no JSON, for a number that is none or a name that is repeated,
+    has its fault where a rule reads it.
 
-    That is in the value of a record with a formal key, or in its metadata where that tells of progress. A fault that is not found may be anywhere.
+    That is in the value of a record with a formal key, or in its metadata where that tells of
+    progress. A fault that is not found may be anywhere.
     """
-    if "key" in table and table["key"] not in formal_keys():  # the dialect of v0.6 has the key before the object
+    if (
+        "key" in table and table["key"] not in formal_keys()
+    ):  # the dialect of v0.6 has the key before the object
         return False
     metadata = table.get("metadata")
     inner = metadata if isinstance(metadata, dict) else {"metadata": metadata}

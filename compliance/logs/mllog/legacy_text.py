@@ -1,6 +1,8 @@
-"""The text format of logs before v0.6: `MLPerf: <benchmark> [<month/day/year hour:minute:second>], <tag>[: <value>]`.
+"""The text format of logs before v0.6: `MLPerf: <benchmark> [<month/day/year hour:minute:second>],
+<tag>[: <value>]`.
 
-Source: the logs themselves; mlcommons/training, compliance/mlperf_compliance, for the tag names. Tags are translated to the
+Source: the logs themselves; mlcommons/training, compliance/mlperf_compliance, for the tag names.
+Tags are translated to the
 equivalent ones of later rounds, so that one set of rules reads both.
 """
 
@@ -14,7 +16,9 @@ from compliance.logs.mllog.mllog_lines import marked_lines
 from compliance.logs.source_file import Kind, SourceFile, shown
 
 MARK: Final = b"MLPerf: "
-LINE: Final = re.compile(rb"MLPerf: (\w+) \[(\d\d/\d\d/\d\d \d\d:\d\d:\d\d)\], ([^:]*)(?::\s*(.*))?")
+LINE: Final = re.compile(
+    rb"MLPerf: (\w+) \[(\d\d/\d\d/\d\d \d\d:\d\d:\d\d)\], ([^:]*)(?::\s*(.*))?"
+)
 ACCURACY: Final = re.compile(rb'\{"value": (\d+(?:\.\d+)?)%, "epoch": (\d+)\}')
 RUNTIME: Final = re.compile(rb"(\d+(?:\.\d+)?) minutes")
 TOTAL: Final = "total_runtime_minutes"
@@ -25,7 +29,9 @@ NAMES: Final = {"Total runtime": TOTAL, "run_set_random_seed": "seed", "train_ep
 
 
 def read(source: SourceFile) -> Iterator[tuple[int, int, str, Any, dict[str, Any]]]:
-    """Yield each line's offset, time in ns (of whole seconds), key, value and metadata; a first record names the benchmark."""
+    """Yield each line's offset, time in ns (of whole seconds), key, value and metadata; a first
+    record names the benchmark.
+    """
     first = True
     for line in marked_lines(source, MARK):
         for part in re.split(rb"(?=MLPerf: )", line.text):
@@ -33,14 +39,24 @@ def read(source: SourceFile) -> Iterator[tuple[int, int, str, Any, dict[str, Any
                 continue
             match = LINE.match(part)
             if not match:
-                source.add(Kind.FOREIGN, shown(part), "MLPerf: <benchmark> [<date>], <tag>; processes wrote over one another", line.number)
+                source.add(
+                    Kind.FOREIGN,
+                    shown(part),
+                    "MLPerf: <benchmark> [<date>], <tag>; processes wrote over one another",
+                    line.number,
+                )
                 continue
             time_ns = clock(source, match[2], line.number)
             if first:
                 first = False
                 yield line.offset, time_ns, "submission_benchmark", match[1].decode(), {}
             key = match[3].strip().decode("latin-1")
-            yield line.offset, time_ns, NAMES.get(key, key), *meaning(source, key, match[4], line.number)
+            yield (
+                line.offset,
+                time_ns,
+                NAMES.get(key, key),
+                *meaning(source, key, match[4], line.number),
+            )
 
 
 def clock(source: SourceFile, text: bytes, line: int) -> int:
@@ -52,13 +68,20 @@ def clock(source: SourceFile, text: bytes, line: int) -> int:
         return 0
 
 
-def meaning(source: SourceFile, key: str, text: bytes | None, line: int) -> tuple[Any, dict[str, Any]]:
+def meaning(
+    source: SourceFile, key: str, text: bytes | None, line: int
+) -> tuple[Any, dict[str, Any]]:
     """Parse the values that rules use; others stay text."""
     told = (text or b"").strip()
     if key == "eval_accuracy":
         match = ACCURACY.fullmatch(told)
         if not match:
-            source.add(Kind.SHAPE, f"eval_accuracy {shown(told)}", '{"value": <percent>%, "epoch": <number>}', line)
+            source.add(
+                Kind.SHAPE,
+                f"eval_accuracy {shown(told)}",
+                '{"value": <percent>%, "epoch": <number>}',
+                line,
+            )
             return None, {}
         return float(match[1]) / 100, {"epoch_num": int(match[2])}
     if key == "Total runtime":

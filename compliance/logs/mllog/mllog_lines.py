@@ -1,6 +1,8 @@
-"""The `:::MLLOG {json}` dialect of training logs and LoadGen's detail log: a byte search for the token, then msgspec.
+"""The `:::MLLOG {json}` dialect of training logs and LoadGen's detail log: a byte search for the
+token, then msgspec.
 
-Line numbers and byte offsets are those of the file on disk. Lines without the token are counted, not decoded.
+Line numbers and byte offsets are those of the file on disk. Lines without the token are counted,
+not decoded.
 """
 
 import json
@@ -19,11 +21,15 @@ from suite.files.untrusted_files import opened
 TOKEN: Final = b":::MLLOG"
 CHUNK: Final = 1 << 17
 TAIL: Final = 1 << 13
-"""Bytes at a log's end that contain the output of the script around a run; in accepted logs within 1,000."""
+"""Bytes at a log's end that contain the output of the script around a run; in accepted logs within
+1,000.
+"""
 LINE_LIMIT: Final = 16 << 20
 """Maximum bytes of a line that is decoded."""
 PARTS: Final = 10_000
-"""Concatenated records of a line that are separated: more than a whole log has in the accepted rounds."""
+"""Concatenated records of a line that are separated: more than a whole log has in the accepted
+rounds.
+"""
 
 EventType: TypeAlias = Literal["INTERVAL_START", "INTERVAL_END", "POINT_IN_TIME"]
 
@@ -73,25 +79,44 @@ PLAIN: Final = json.JSONDecoder()
 
 
 def read(source: SourceFile) -> Iterator[Record]:
-    """Yield a file's records in order; flaws are added to `source`, and an unreadable file ends the stream."""
+    """Yield a file's records in order; flaws are added to `source`, and an unreadable file ends the
+    stream.
+    """
     expected = 1
     for line in marked_lines(source):
         if line.number > expected:
-            source.add(Kind.FOREIGN, f"{line.number - expected} line(s) that are not log records", "only log records", expected)
+            source.add(
+                Kind.FOREIGN,
+                f"{line.number - expected} line(s) that are not log records",
+                "only log records",
+                expected,
+            )
         expected = line.number + 1
         yield from records(source, line)
     if source.lines >= expected:
-        source.add(Kind.FOREIGN, f"{source.lines - expected + 1} line(s) that are not log records", "only log records", expected)
+        source.add(
+            Kind.FOREIGN,
+            f"{source.lines - expected + 1} line(s) that are not log records",
+            "only log records",
+            expected,
+        )
 
 
 def records(source: SourceFile, line: Line) -> Iterator[Record]:
     """Decode a line's record, or several if they are concatenated."""
     before, token, text = line.text.partition(TOKEN)
     if before:
-        source.add(Kind.GLUED, f"'{shown(before)}' before the token", "one record per line, from its first column", line.number)
+        source.add(
+            Kind.GLUED,
+            f"'{shown(before)}' before the token",
+            "one record per line, from its first column",
+            line.number,
+        )
     parts = split(token + text, TOKEN) if TOKEN in text else [token + text]
     if len(parts) > 1:
-        source.add(Kind.GLUED, f"{len(parts)} records on a line", "one record per line", line.number)
+        source.add(
+            Kind.GLUED, f"{len(parts)} records on a line", "one record per line", line.number
+        )
     for part in parts:
         event = decode(source, DECODER, part[len(TOKEN) :].strip(b" \t\r"), line.number)
         if event is not None:
@@ -101,7 +126,8 @@ def records(source: SourceFile, line: Line) -> Iterator[Record]:
 def split(text: bytes, mark: bytes) -> list[bytes]:
     """Split concatenated records at the mark that starts each; the text starts with a mark.
 
-    A mark inside a record's own JSON is not a boundary; after a broken record every mark is one, so that no line is scanned
+    A mark inside a record's own JSON is not a boundary; after a broken record every mark is one, so
+    that no line is scanned
     again for each mark in it. Text after the last separated record stays with it.
     """
     letters, borders, at, whole = text.decode("latin-1"), [0], 0, True
@@ -142,7 +168,9 @@ def marked_lines(source: SourceFile, token: bytes = TOKEN) -> Iterator[Line]:
 
 
 def blocks(source: SourceFile, lines: Lines) -> Iterator[tuple[int, bytes]]:
-    """Yield a file as blocks of whole lines with their offsets; a file that is unreadable, or vanishes, is a flaw."""
+    """Yield a file as blocks of whole lines with their offsets; a file that is unreadable, or
+    vanishes, is a flaw.
+    """
     try:
         with opened(source.path) as stream:
             yield from scan(source, stream, lines)
@@ -155,7 +183,12 @@ def scan(source: SourceFile, stream: BinaryIO, lines: Lines) -> Iterator[tuple[i
     offset, last = 0, b""
     for block in whole_lines(stream.fileno()):
         if len(block) > LINE_LIMIT:
-            source.add(Kind.RECORD, f"a line of more than {LINE_LIMIT} bytes", "lines that people can read", lines.at(offset))
+            source.add(
+                Kind.RECORD,
+                f"a line of more than {LINE_LIMIT} bytes",
+                "lines that people can read",
+                lines.at(offset),
+            )
         look_at_encoding(source, block, partial(lines.at, offset))
         yield offset, block
         offset += len(block)
@@ -166,13 +199,19 @@ def scan(source: SourceFile, stream: BinaryIO, lines: Lines) -> Iterator[tuple[i
         source.add(Kind.CUT, "an empty file", "a log", None)
     elif last[-1:] != b"\n":
         rest = last[last.rfind(b"\n") + 1 :]
-        source.add(Kind.CUT, f"the last line is incomplete: '{shown(rest)}'", "a newline at the end of the file", lines.at(offset - len(rest)))
+        source.add(
+            Kind.CUT,
+            f"the last line is incomplete: '{shown(rest)}'",
+            "a newline at the end of the file",
+            lines.at(offset - len(rest)),
+        )
 
 
 def whole_lines(descriptor: int) -> Iterator[bytes]:
     """Read a file in pieces that end at a line end; the last one is the remainder.
 
-    An incomplete line at the end of a piece is read again with the next one, which is cheaper than joining the two parts.
+    An incomplete line at the end of a piece is read again with the next one, which is cheaper than
+    joining the two parts.
     """
     offset, size = 0, CHUNK
     while piece := os.pread(descriptor, size, offset):

@@ -1,6 +1,8 @@
-"""The line that the run script appends to a log: `RESULT,<benchmark>,<seed>,<seconds>,<user>,<date of its start>`.
+"""The line that the run script appends to a log: `RESULT,<benchmark>,<seed>,<seconds>,<user>,<date
+of its start>`.
 
-Source of the format: mlcommons/training, run_and_time.sh of several benchmarks; it is not a record, and occurs in logs of both dialects.
+Source of the format: mlcommons/training, run_and_time.sh of several benchmarks; it is not a record,
+and occurs in logs of both dialects.
 """
 
 import re
@@ -34,4 +36,6 @@ def results(source: SourceFile) -> Iterator[Result]:
     """Yield the result lines at the end of a log whose records have been read."""
     start, lines = source.size - len(source.tail), Lines(source.path)
     for match in LINE.finditer(source.tail) if WORD in source.tail else ():
-        yield Result(start + match.start(), lines, int(match[1]), match[2].decode() if match[2] else None)
+        yield Result(
+            start + match.start(), lines, int(match[1]), match[2].decode() if match[2] else None
+        )

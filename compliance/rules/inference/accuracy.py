@@ -1,4 +1,6 @@
-"""accuracy.txt of a published inference entry, checked against the accuracy log and the round's thresholds."""
+"""accuracy.txt of a published inference entry, checked against the accuracy log and the round's
+thresholds.
+"""
 
 import math
 from collections.abc import Iterator
@@ -20,7 +22,9 @@ SHIFTED: Final = 0.05
 
 
 def claimed(entry: FiledEntry) -> tuple[str, Claim] | None:
-    """Give the score that counts: of the benchmark's own metric, else, in the open division, of any."""
+    """Give the score that counts: of the benchmark's own metric, else, in the open division, of
+    any.
+    """
     scores = entry.claims.scores
     if entry.row and entry.row.metric in scores:
         return entry.row.metric, scores[entry.row.metric][0]
@@ -29,41 +33,70 @@ def claimed(entry: FiledEntry) -> tuple[str, Claim] | None:
     return next(((metric, claims[0]) for metric, claims in scores.items()), None)
 
 
-def in_text(entry: FiledEntry, found: str, required: str, line: int | None = None, severity: Severity | None = None) -> Fault:
+def in_text(
+    entry: FiledEntry,
+    found: str,
+    required: str,
+    line: int | None = None,
+    severity: Severity | None = None,
+) -> Fault:
     """Say what does not hold of accuracy.txt."""
     return entry.fault(found, required, entry.claims.source.path, line, severity)
 
 
 @rule("filed.score", FiledEntry)
 def score(entry: FiledEntry) -> Iterator[Fault]:
-    """accuracy.txt contains the benchmark's score; if it occurs several times, the values are equal.
+    """accuracy.txt contains the benchmark's score; if it occurs several times, the values are
+    equal.
 
-    Source: submission-checker.py, check_accuracy_dir and ACC_PATTERN: accuracy=, mAP=, BLEU: and so on.
+    Source: submission-checker.py, check_accuracy_dir and ACC_PATTERN: accuracy=, mAP=, BLEU: and so
+    on.
     Advice: run the reference's accuracy script on the accuracy log and submit its output.
     """
     if claims_missing(entry.claims):
         return
     if claimed(entry) is None:
-        yield in_text(entry, "no score", f"{entry.row.metric if entry.row else 'accuracy, mAP or BLEU'}, as the accuracy script prints it")
+        yield in_text(
+            entry,
+            "no score",
+            f"{entry.row.metric if entry.row else 'accuracy, mAP or BLEU'}, as the accuracy script"
+            " prints it",
+        )
     for metric, claims in entry.claims.scores.items():
         for claim in claims[1:]:
             if claim.value != claims[0].value:
-                yield in_text(entry, f"{metric} {claim.value}, after {claims[0].value}", "one score", claim.line, Severity.WARNING)
+                yield in_text(
+                    entry,
+                    f"{metric} {claim.value}, after {claims[0].value}",
+                    "one score",
+                    claim.line,
+                    Severity.WARNING,
+                )
         for claim in claims:
             limit = HIGHEST.get(metric, PERCENT)
             if not math.isfinite(claim.value):
                 yield in_text(entry, f"{metric} {claim.value}", "a finite number", claim.line)
             elif claim.value > limit:
                 yield in_text(entry, f"{metric} {claim.value:g}", f"at most {limit:g}", claim.line)
-            elif entry.row and metric == entry.row.metric and math.isclose(claim.value * PERCENT, entry.row.reference, rel_tol=SHIFTED):
-                yield in_text(entry, f"{metric} {claim.value:g}", f"about {entry.row.reference:g}: a hundred times as much", claim.line)
+            elif (
+                entry.row
+                and metric == entry.row.metric
+                and math.isclose(claim.value * PERCENT, entry.row.reference, rel_tol=SHIFTED)
+            ):
+                yield in_text(
+                    entry,
+                    f"{metric} {claim.value:g}",
+                    f"about {entry.row.reference:g}: a hundred times as much",
+                    claim.line,
+                )
 
 
 @rule("filed.threshold", FiledEntry)
 def threshold(entry: FiledEntry) -> Iterator[Fault]:
     """A closed result reaches the required share of the reference quality.
 
-    Source: inference_rules.adoc v0.5, Benchmarks: 99 % of FP32 (MobileNet 98 %); submission-checker.py, accuracy-target.
+    Source: inference_rules.adoc v0.5, Benchmarks: 99 % of FP32 (MobileNet 98 %);
+    submission-checker.py, accuracy-target.
     Advice: serve a more accurate model, or submit to the open division.
     """
     found = claimed(entry)
@@ -79,7 +112,8 @@ def threshold(entry: FiledEntry) -> Iterator[Fault]:
 
 @rule("filed.counts", FiledEntry)
 def counts(entry: FiledEntry) -> Iterator[Fault]:
-    """The accuracy in accuracy.txt follows from the counts beside it, and these match the accuracy run.
+    """The accuracy in accuracy.txt follows from the counts beside it, and these match the accuracy
+    run.
 
     Source: mlcommons/inference, v0.5/classification_and_detection/tools/accuracy-imagenet.py.
     Advice: run the accuracy script on the accuracy log that is submitted.
@@ -88,14 +122,27 @@ def counts(entry: FiledEntry) -> Iterator[Fault]:
     sizes = entry.row.accuracy_samples if entry.row and entry.row.metric == "accuracy" else ()
     for place, (good, total, line) in enumerate(claims.counts):
         if total <= 0 or good > total:
-            yield in_text(entry, f"good={good}, total={total}", "no more right answers than answers", line)
+            yield in_text(
+                entry, f"good={good}, total={total}", "no more right answers than answers", line
+            )
             continue
         scores = claims.scores.get("accuracy", [])
         told = scores[place] if place < len(scores) else None
         if told and not math.isclose(told.value, 100 * good / total, abs_tol=told.tolerance):
-            yield in_text(entry, f"accuracy={told.value:g}%", f"{100 * good / total:.3f}, {good} of {total}", line)
+            yield in_text(
+                entry,
+                f"accuracy={told.value:g}%",
+                f"{100 * good / total:.3f}, {good} of {total}",
+                line,
+            )
         if sizes and total not in sizes:
-            yield in_text(entry, f"total={total}", " or ".join(map(str, sizes)), line, None if entry.closed else Severity.WARNING)
+            yield in_text(
+                entry,
+                f"total={total}",
+                " or ".join(map(str, sizes)),
+                line,
+                None if entry.closed else Severity.WARNING,
+            )
         yield from answered(entry, total, line)
 
 
@@ -107,7 +154,9 @@ def answered(entry: FiledEntry, total: int, line: int) -> Iterator[Fault]:
     size = number(run.detail.about.get("QSL total size"))
     if run.tally.whole and not entry.round.filing.truncated_accuracy_bytes:
         if total != run.tally.distinct:
-            yield in_text(entry, f"total={total}", f"{run.tally.distinct}, as in the accuracy log", line)
+            yield in_text(
+                entry, f"total={total}", f"{run.tally.distinct}, as in the accuracy log", line
+            )
     elif size is not None and total != size:
         yield in_text(entry, f"total={total}", f"{size:g}, as in the accuracy run's log", line)
 
@@ -116,30 +165,50 @@ def answered(entry: FiledEntry, total: int, line: int) -> Iterator[Fault]:
 def table(entry: FiledEntry) -> Iterator[Fault]:
     """The mAP in accuracy.txt is the average precision in the table above it.
 
-    Source: mlcommons/inference, v0.5/classification_and_detection/tools/accuracy-coco.py: mAP is 100 times the first line.
+    Source: mlcommons/inference, v0.5/classification_and_detection/tools/accuracy-coco.py: mAP is
+    100 times the first line.
     Advice: submit the accuracy script's output unchanged.
     """
     claims = entry.claims
     score_ = claims.scores.get("mAP")
-    if claims.table and score_ and abs(score_[-1].value / 100 - claims.table.value) > claims.table.tolerance + score_[-1].tolerance / 100:
-        yield in_text(entry, f"mAP={score_[-1].value:g}%", f"{100 * claims.table.value:g}, line {claims.table.line}", score_[-1].line)
+    if (
+        claims.table
+        and score_
+        and abs(score_[-1].value / 100 - claims.table.value)
+        > claims.table.tolerance + score_[-1].tolerance / 100
+    ):
+        yield in_text(
+            entry,
+            f"mAP={score_[-1].value:g}%",
+            f"{100 * claims.table.value:g}, line {claims.table.line}",
+            score_[-1].line,
+        )
 
 
 @rule("filed.top1", FiledEntry)
 def top1(entry: FiledEntry) -> Iterator[Fault]:
-    """The top-1 accuracy in accuracy.txt equals the one recomputed from the accuracy log and the labels.
+    """The top-1 accuracy in accuracy.txt equals the one recomputed from the accuracy log and the
+    labels.
 
-    Source: mlcommons/inference, v0.5/classification_and_detection/tools/accuracy-imagenet.py; house rule: a claim agrees with its own log.
+    Source: mlcommons/inference, v0.5/classification_and_detection/tools/accuracy-imagenet.py; house
+    rule: a claim agrees with its own log.
     Advice: run the accuracy script on the accuracy log that is submitted.
     """
     found = entry.top1
     if found is None:
         return
     if found.strange is not None and entry.accuracy and 2 * found.good > found.samples:
-        yield entry.accuracy.in_answers(f"an answer to sample {found.strange} that is no class", "a class of ImageNet")
+        yield entry.accuracy.in_answers(
+            f"an answer to sample {found.strange} that is no class", "a class of ImageNet"
+        )
     for claim in entry.claims.scores.get("accuracy", []):
         if not math.isclose(claim.value, found.percent, abs_tol=claim.tolerance):
-            yield in_text(entry, f"accuracy={claim.value:g}%", f"{found.percent:.3f}, {recounted(found)}", claim.line)
+            yield in_text(
+                entry,
+                f"accuracy={claim.value:g}%",
+                f"{found.percent:.3f}, {recounted(found)}",
+                claim.line,
+            )
     for good, _, line in entry.claims.counts:
         if good != found.good:
             yield in_text(entry, f"good={good}", f"{found.good}, {recounted(found)}", line)
@@ -147,7 +216,9 @@ def top1(entry: FiledEntry) -> Iterator[Fault]:
 
 def recounted(found: Top1) -> str:
     """Say how the answers were read."""
-    return f"recomputed from {found.samples} answers of {found.size} bytes, read as '{found.format}'"
+    return (
+        f"recomputed from {found.samples} answers of {found.size} bytes, read as '{found.format}'"
+    )
 
 
 @rule("filed.unscored", FiledEntry, severity=Severity.INFO)
@@ -158,15 +229,22 @@ def unscored(entry: FiledEntry) -> Iterator[Fault]:
     Advice: pass the labels with --truth.
     """
     if entry.top1 is None and entry.accuracy is not None:
-        yield entry.fault(f"accuracy not recomputed: {entry.untold}", "labels, and answers that are classes")
+        yield entry.fault(
+            f"accuracy not recomputed: {entry.untold}", "labels, and answers that are classes"
+        )
 
 
 @rule("filed.hash", FiledEntry)
 def hashed(entry: FiledEntry) -> Iterator[Fault]:
     """If accuracy logs are submitted truncated, accuracy.txt contains the hash of the complete log.
 
-    Source: mlcommons/inference, tools/submission/submission-checker.py of branch r0.7, check_accuracy_dir.
+    Source: mlcommons/inference, tools/submission/submission-checker.py of branch r0.7,
+    check_accuracy_dir.
     Advice: truncate the log with the round's truncate_accuracy_log.py, which writes the hash.
     """
-    if entry.round.filing.truncated_accuracy_bytes and not claims_missing(entry.claims) and entry.claims.hash is None:
+    if (
+        entry.round.filing.truncated_accuracy_bytes
+        and not claims_missing(entry.claims)
+        and entry.claims.hash is None
+    ):
         yield in_text(entry, "no hash", "hash=<SHA-256 of mlperf_log_accuracy.json>")

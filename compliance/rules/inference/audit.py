@@ -27,15 +27,21 @@ MISMATCHES: Final = "num_perf_log_data_mismatch"
 ENTRIES: Final = "num_perf_log_entries"
 MATCHES: Final = "num_perf_log_qsl_idx_match"
 MISSING: Final = "num_missing_qsl_idxs"
-"""What TEST01's script counts: of the performance log's entries those whose sample the accuracy log has, others, and differing answers."""
+"""What TEST01's script counts: of the performance log's entries those whose sample the accuracy log
+has, others, and differing answers.
+"""
 SAMPLED_SHARE: Final = 0.95
-"""Of the benchmark's quality; the score of a part of the data set may be somewhat lower than that of the whole."""
+"""Of the benchmark's quality; the score of a part of the data set may be somewhat lower than that
+of the whole.
+"""
 VALID_ONLY: Final = ("TEST01", "TEST03", "TEST05")
 """Tests whose script refuses the summary of an invalid run."""
 APART: Final = 0.10
 APART_SHORT: Final = 0.20
 SHORT_NS: Final = 200_000
-"""A test's score may differ by a tenth from the result, by a fifth for SingleStream latencies up to 200 microseconds."""
+"""A test's score may differ by a tenth from the result, by a fifth for SingleStream latencies up to
+200 microseconds.
+"""
 
 
 def texts(sources: Sequence[SourceFile]) -> Iterator[tuple[SourceFile, str]]:
@@ -43,35 +49,61 @@ def texts(sources: Sequence[SourceFile]) -> Iterator[tuple[SourceFile, str]]:
     yield from ((source, read_text(SourceFile(source.path), TEXT_LIMIT)) for source in sources)
 
 
-def at(source: SourceFile, text: str, match: re.Match[str], required: str, severity: Severity | None = None) -> Fault:
+def at(
+    source: SourceFile,
+    text: str,
+    match: re.Match[str],
+    required: str,
+    severity: Severity | None = None,
+) -> Fault:
     """Say what does not hold of a line."""
-    return Fault(file=source.path, line=text.count("\n", 0, match.start()) + 1, found=match[0], required=required, severity=severity)
+    return Fault(
+        file=source.path,
+        line=text.count("\n", 0, match.start()) + 1,
+        found=match[0],
+        required=required,
+        severity=severity,
+    )
 
 
 @rule("filed.audit_passed", AuditTest)
 def passed(test: AuditTest) -> Iterator[Fault]:
-    """A submitted compliance test passed; answers may differ between runs if their scores are shown to be equal.
+    """A submitted compliance test passed; answers may differ between runs if their scores are shown
+    to be equal.
 
-    Source: mlcommons/inference, v0.5/audit/nvidia: the scripts print TEST PASS or TEST FAIL; TEST01/README, Non-determinism: an
+    Source: mlcommons/inference, v0.5/audit/nvidia: the scripts print TEST PASS or TEST FAIL;
+    TEST01/README, Non-determinism: an
     objection that is overturned by the score of the answers.
-    Advice: find out why the test failed; if answers differ from run to run, submit the scores of both runs in TEST01/accuracy.
+    Advice: find out why the test failed; if answers differ from run to run, submit the scores of
+    both runs in TEST01/accuracy.
     """
     for source, text in texts(test.verdicts):
         match = FAILED.search(text)
         if match is None and PASSED.search(text):
             yield from contradicted(source, text)
             continue
-        overturned = test.name == SAMPLED and "accuracy" in source.path.name.casefold() and is_shown(test, text)
+        overturned = (
+            test.name == SAMPLED
+            and "accuracy" in source.path.name.casefold()
+            and is_shown(test, text)
+        )
         if match:
             yield at(source, text, match, "TEST PASS", Severity.WARNING if overturned else None)
         else:
             cut = not text.strip() or BEGUN.search(text)
             died = overturned and DIED in text
-            yield Fault(file=source.path, found="no outcome", required="TEST PASS", severity=Severity.WARNING if died or not cut else None)
+            yield Fault(
+                file=source.path,
+                found="no outcome",
+                required="TEST PASS",
+                severity=Severity.WARNING if died or not cut else None,
+            )
 
 
 def is_shown(test: AuditTest, text: str) -> bool:
-    """Tell whether the quality of the answers was filed, answers did differ, and what can be recomputed of the quality is as the rules ask."""
+    """Tell whether the quality of the answers was filed, answers did differ, and what can be
+    recomputed of the quality is as the rules ask.
+    """
     counts = {match[1]: int(match[2]) for match in COUNTS.finditer(text)}
     if counts.get(MISMATCHES) == 0 and not counts.get(MISSING):
         return False
@@ -80,11 +112,17 @@ def is_shown(test: AuditTest, text: str) -> bool:
 
 
 def qualities(test: AuditTest) -> Iterator[tuple[float, float]]:
-    """Yield each quality that can be had of the answers, and what is asked for: that of the accuracy run, else the benchmark's."""
+    """Yield each quality that can be had of the answers, and what is asked for: that of the
+    accuracy run, else the benchmark's.
+    """
     row = test.entry.row
     if row is None:
         return
-    told = {name: claims.scores[row.metric][-1].value for name, claims in test.claims.items() if row.metric in claims.scores}
+    told = {
+        name: claims.scores[row.metric][-1].value
+        for name, claims in test.claims.items()
+        if row.metric in claims.scores
+    }
     if BASELINE in told and COMPLIANCE in told:
         yield told[COMPLIANCE], told[BASELINE] * row.share
     elif ACCURACY_TEXT in told:
@@ -95,14 +133,21 @@ def qualities(test: AuditTest) -> Iterator[tuple[float, float]]:
 
 
 def contradicted(source: SourceFile, text: str) -> Iterator[Fault]:
-    """Hold the numbers that TEST01's script printed against the outcome below them, and against one another."""
+    """Hold the numbers that TEST01's script printed against the outcome below them, and against one
+    another.
+    """
     found = {match[1]: match for match in COUNTS.finditer(text)}
     counts = {name: int(match[2]) for name, match in found.items()}
     if counts.get(MISMATCHES):
         yield at(source, text, found[MISMATCHES], "0, since the test passed")
     parts = [counts.get(name) for name in (ENTRIES, MATCHES, MISSING)]
     if None not in parts and parts[0] != (parts[1] or 0) + (parts[2] or 0):
-        yield at(source, text, found[ENTRIES], f"{MATCHES} and {MISSING} together, {(parts[1] or 0) + (parts[2] or 0)}")
+        yield at(
+            source,
+            text,
+            found[ENTRIES],
+            f"{MATCHES} and {MISSING} together, {(parts[1] or 0) + (parts[2] or 0)}",
+        )
     if counts.get(ENTRIES) == 0:
         yield at(source, text, found[ENTRIES], "entries that were compared")
 
@@ -111,13 +156,20 @@ def contradicted(source: SourceFile, text: str) -> Iterator[Fault]:
 def outcome(test: AuditTest) -> Iterator[Fault]:
     """A compliance test comes with the output of the round's verification script.
 
-    Source: mlcommons/inference, v0.5/audit/nvidia: README of each test; TEST04-B is compared in TEST04-A's folder.
+    Source: mlcommons/inference, v0.5/audit/nvidia: README of each test; TEST04-B is compared in
+    TEST04-A's folder.
     Advice: submit the output of the test's verification script.
     """
     if not test.verdicts and test.name != "TEST04-B":
-        yield Fault(file=test.folder, found="no outcome", required="the output of the verification script")
+        yield Fault(
+            file=test.folder, found="no outcome", required="the output of the verification script"
+        )
     if test.name not in test.round.audit:
-        yield Fault(file=test.folder, found=f"the folder {test.folder.name}", required=", ".join(sorted(test.round.audit)))
+        yield Fault(
+            file=test.folder,
+            found=f"the folder {test.folder.name}",
+            required=", ".join(sorted(test.round.audit)),
+        )
 
 
 @rule("filed.audit_settings", AuditTest, severity=Severity.WARNING)
@@ -134,16 +186,25 @@ def settings(test: AuditTest) -> Iterator[Fault]:
         told = test.run.detail.effective.get(name)
         spelt = f"{wanted:g}" if isinstance(wanted, float) else str(wanted).lower()
         if told is None or told.text != spelt:
-            unchanged = told is not None and told.text == str(getattr(test.round.loadgen, name, None))  # the result's own seeds: nothing was tested
+            unchanged = told is not None and told.text == str(
+                getattr(test.round.loadgen, name, None)
+            )  # the result's own seeds: nothing was tested
             found = f"{name} {told.text if told else 'missing'}"
-            yield test.run.in_detail(found, f"{spelt}, as {test.name} has it", told.line if told else None, Severity.ERROR if unchanged else None)
+            yield test.run.in_detail(
+                found,
+                f"{spelt}, as {test.name} has it",
+                told.line if told else None,
+                Severity.ERROR if unchanged else None,
+            )
 
 
 @rule("filed.audit_score", AuditTest)
 def score(test: AuditTest) -> Iterator[Fault]:
-    """The scores that a verification script compared are those of the test's run and of the entry, and are close to each other.
+    """The scores that a verification script compared are those of the test's run and of the entry,
+    and are close to each other.
 
-    Source: mlcommons/inference, v0.5/audit/nvidia, TEST03/verify_performance.py; house rule: a claim agrees with its own log.
+    Source: mlcommons/inference, v0.5/audit/nvidia, TEST03/verify_performance.py; house rule: a
+    claim agrees with its own log.
     Advice: run the verification script on the runs that are submitted.
     """
     run = test.run
@@ -156,15 +217,27 @@ def score(test: AuditTest) -> Iterator[Fault]:
         if not match or not PASSED.search(text):
             continue
         if valid and valid.text != "VALID" and test.name in VALID_ONLY:
-            yield run.in_summary("Result is", f"Result is {valid.text}", f"VALID, since {source.path.name} says that the test passed")
+            yield run.in_summary(
+                "Result is",
+                f"Result is {valid.text}",
+                f"VALID, since {source.path.name} says that the test passed",
+            )
         result = run.summary.number(name)
         if result is not None and not math.isclose(float_of(match[1]), result, rel_tol=1e-5):
-            yield at(source, text, match, f"{result:g}, as in the summary", weight(float_of(match[1]), result))
+            yield at(
+                source,
+                text,
+                match,
+                f"{result:g}, as in the summary",
+                weight(float_of(match[1]), result),
+            )
         if reference:
             yield from compared(test, source, text, match, reference)
 
 
-def compared(test: AuditTest, source: SourceFile, text: str, match: re.Match[str], reference: re.Match[str]) -> Iterator[Fault]:
+def compared(
+    test: AuditTest, source: SourceFile, text: str, match: re.Match[str], reference: re.Match[str]
+) -> Iterator[Fault]:
     """Compare the two scores with each other, and the reference with the entry's result."""
     found, wanted = float_of(match[1]), float_of(reference[1])
     latency = test.run is not None and test.run.scenario is Scenario.SINGLE_STREAM
@@ -174,10 +247,14 @@ def compared(test: AuditTest, source: SourceFile, text: str, match: re.Match[str
     if test.run is None or test.run.scenario is None:
         return
     name = HEADLINES[test.run.scenario][0]
-    results = [result for run in test.entry.performance if (result := run.summary.number(name)) is not None]
+    results = [
+        result for run in test.entry.performance if (result := run.summary.number(name)) is not None
+    ]
     if results and not any(math.isclose(wanted, result, rel_tol=1e-5) for result in results):
         nearest = min(results, key=lambda result: abs(result - wanted))
-        yield at(source, text, reference, f"{nearest:g}, the entry's result", weight(wanted, nearest))
+        yield at(
+            source, text, reference, f"{nearest:g}, the entry's result", weight(wanted, nearest)
+        )
 
 
 def weight(found: float, result: float) -> Severity | None:

@@ -1,4 +1,6 @@
-"""What the runs of a published inference entry's compliance tests show by themselves, whatever is printed beside them."""
+"""What the runs of a published inference entry's compliance tests show by themselves, whatever is
+printed beside them.
+"""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -17,26 +19,37 @@ DIFFERING_SHOWN: Final = 3
 
 @rule("filed.audit_speed", AuditTest, severity=Severity.WARNING)
 def speed(test: AuditTest) -> Iterator[Fault]:
-    """The speed of a test's run, computed again from the logs, is as near to the result's as the test asks; TEST04-B's to that of TEST04-A.
+    """The speed of a test's run, computed again from the logs, is as near to the result's as the
+    test asks; TEST04-B's to that of TEST04-A.
 
-    Source: mlcommons/inference, compliance: verify_performance.py of each test; suite/audits/rules.toml has the limits.
-    Advice: run the test again beside the result that is submitted, on the same system with the same settings.
+    Source: mlcommons/inference, compliance: verify_performance.py of each test;
+    suite/audits/rules.toml has the limits.
+    Advice: run the test again beside the result that is submitted, on the same system with the same
+    settings.
     """
     found = compared(test)
     if test.run and found and not found.passed:
         other = "the run of TEST04-A" if test.beside else "the result"
-        yield test.run.in_summary(found.metric, f"{found.ratio:.3g} times the speed of {other}", found.required)
+        yield test.run.in_summary(
+            found.metric, f"{found.ratio:.3g} times the speed of {other}", found.required
+        )
 
 
 def compared(test: AuditTest) -> Compared | None:
-    """Compare a test's run with the run that it belongs to, of an entry's several the one that is nearest; None if the logs do not tell."""
+    """Compare a test's run with the run that it belongs to, of an entry's several the one that is
+    nearest; None if the logs do not tell.
+    """
     scenario, reached = figure(test.run) if test.run else (None, None)
     others = [figure(run) for run in ([test.beside] if test.beside else test.entry.performance)]
     if scenario is None or reached is None:
         return None
     metric = LATENCY if scenario is Scenario.SINGLE_STREAM else HEADLINES[scenario][0]
     wanted = [value for other, value in others if other is scenario and value is not None]
-    found = [each for value in wanted if (each := recomputed(test.round.name, test.name, scenario, metric, value, reached))]
+    found = [
+        each
+        for value in wanted
+        if (each := recomputed(test.round.name, test.name, scenario, metric, value, reached))
+    ]
     return min(found, key=lambda each: abs(each.ratio - 1), default=None)
 
 
@@ -48,18 +61,29 @@ def figure(run: ServedRun) -> tuple[Scenario | None, float | None]:
 
 @rule("filed.audit_answers", AuditTest, severity=Severity.WARNING)
 def answers(test: AuditTest) -> Iterator[Fault]:
-    """The answers that TEST01 logged are those of the accuracy run, each of them whole; the script compares the first number of each alone.
+    """The answers that TEST01 logged are those of the accuracy run, each of them whole; the script
+    compares the first number of each alone.
 
-    Source: mlcommons/inference, v0.5/audit/nvidia, TEST01/verify_accuracy.py; house rule: other bytes of an answer count like its first.
+    Source: mlcommons/inference, v0.5/audit/nvidia, TEST01/verify_accuracy.py; house rule: other
+    bytes of an answer count like its first.
     Advice: if answers differ from run to run, submit the scores of both runs in TEST01/accuracy.
     """
     known = test.entry.accuracy.tally if test.entry.accuracy else None
     if test.answers is None or known is None or not known.whole:
         return
-    differing = {sample: None for sample, answer in test.answers.first.items() if known.first.get(sample) != answer}
+    differing = {
+        sample: None
+        for sample, answer in test.answers.first.items()
+        if known.first.get(sample) != answer
+    }
     differing |= dict.fromkeys(sample for sample, _ in test.answers.differing)
     if differing:
-        shown = ", ".join(map(str, islice(differing, DIFFERING_SHOWN))) + (" ..." if len(differing) > DIFFERING_SHOWN else "")
+        shown = ", ".join(map(str, islice(differing, DIFFERING_SHOWN))) + (
+            " ..." if len(differing) > DIFFERING_SHOWN else ""
+        )
         quality = f"; top-1 of the first answers {test.top1.percent:.1f} %" if test.top1 else ""
-        found = f"other answers to {len(differing)} of {test.answers.distinct} samples: {shown}{quality}"
+        found = (
+            f"other answers to {len(differing)} of {test.answers.distinct} samples:"
+            f" {shown}{quality}"
+        )
         yield Fault(file=test.answers.path, found=found, required="the accuracy run's answers")

@@ -13,14 +13,18 @@ TESTED_FORM: Final = "%Y-%m-%dT%H:%M:%SZ"
 BUILT: Final = "build_date_utc"
 BUILT_FORM: Final = "%Y-%m-%dT%H:%M:%S.%f"
 POWER_FORM: Final = "%m-%d-%Y %H:%M:%S.%f"
-"""Source: mlcommons/inference, loadgen/utils.cc: CurrentDateTimeISO8601 and DateTimeStringForPower; loadgen/version_generator.py."""
+"""Source: mlcommons/inference, loadgen/utils.cc: CurrentDateTimeISO8601 and DateTimeStringForPower;
+loadgen/version_generator.py.
+"""
 
 
 @rule("served.date", ServedRun)
 def dated(run: ServedRun) -> Iterator[Fault]:
-    """A run was made during its round, not after today, on a single day according to all timestamps, and after its LoadGen was built.
+    """A run was made during its round, not after today, on a single day according to all
+    timestamps, and after its LoadGen was built.
 
-    Source: mlcommons/inference, loadgen: the date of the test, the power stamps around its queries and the date of the build are of one clock;
+    Source: mlcommons/inference, loadgen: the date of the test, the power stamps around its queries
+    and the date of the build are of one clock;
     in accepted logs they are hours apart at most, but for a build that is older.
     Advice: set the clock and repeat the run; do not edit the log.
     """
@@ -39,4 +43,9 @@ def dated(run: ServedRun) -> Iterator[Fault]:
     built = moment(run.detail.text(BUILT), BUILT_FORM)
     if built is not None and built > tested and apart_h(built, tested):
         line = run.detail.about[BUILT].line
-        yield run.in_detail(f"LoadGen built on {day(built)}", f"a build from before the test, {day(tested)}", line, Severity.WARNING)
+        yield run.in_detail(
+            f"LoadGen built on {day(built)}",
+            f"a build from before the test, {day(tested)}",
+            line,
+            Severity.WARNING,
+        )

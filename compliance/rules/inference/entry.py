@@ -12,8 +12,21 @@ from compliance.verdict import Fault, Severity
 from suite.loadgen.scenario import Scenario
 from suite.terms import Division
 
-LATENCIES = ("Min latency", "Max latency", "Mean latency", "50.00 percentile latency", "90.00 percentile latency", "99.00 percentile latency")
-ALIKE = ("samples_per_query", "target_latency_ns", "min_duration_ms", "min_query_count", "performance_sample_count")
+LATENCIES = (
+    "Min latency",
+    "Max latency",
+    "Mean latency",
+    "50.00 percentile latency",
+    "90.00 percentile latency",
+    "99.00 percentile latency",
+)
+ALIKE = (
+    "samples_per_query",
+    "target_latency_ns",
+    "min_duration_ms",
+    "min_query_count",
+    "performance_sample_count",
+)
 """Settings that the runs of an entry share."""
 
 
@@ -21,53 +34,80 @@ ALIKE = ("samples_per_query", "target_latency_ns", "min_duration_ms", "min_query
 def benchmark(entry: FiledEntry) -> Iterator[Fault]:
     """A closed entry belongs to a benchmark of the round, in a scenario of that benchmark.
 
-    Source: inference_rules.adoc, Benchmarks; submission-checker.py: VALID_MODELS, and the scenarios' names.
+    Source: inference_rules.adoc, Benchmarks; submission-checker.py: VALID_MODELS, and the
+    scenarios' names.
     Advice: name the folders as the round does, or submit to the open division.
     """
     if entry.filed is None:
         return
-    if entry.scenario is None or entry.filed.scenario.casefold() not in [scenario.folder.casefold() for scenario in Scenario]:
-        yield entry.fault(f"the folder {entry.filed.scenario}", f"a scenario: {', '.join(scenario.folder for scenario in Scenario)}")
+    if entry.scenario is None or entry.filed.scenario.casefold() not in [
+        scenario.folder.casefold() for scenario in Scenario
+    ]:
+        yield entry.fault(
+            f"the folder {entry.filed.scenario}",
+            f"a scenario: {', '.join(scenario.folder for scenario in Scenario)}",
+        )
     if entry.closed and entry.benchmark is None:
-        yield entry.fault(f"the folder {entry.filed.model}", f"a benchmark of the round: {', '.join(sorted(entry.round.benchmarks))}", entry.folder.parent)
+        yield entry.fault(
+            f"the folder {entry.filed.model}",
+            f"a benchmark of the round: {', '.join(sorted(entry.round.benchmarks))}",
+            entry.folder.parent,
+        )
     elif entry.closed and entry.scenario and entry.rule is None:
-        yield entry.fault(f"{entry.filed.model} in {entry.scenario.folder}", "a scenario that the round has for the benchmark")
+        yield entry.fault(
+            f"{entry.filed.model} in {entry.scenario.folder}",
+            "a scenario that the round has for the benchmark",
+        )
 
 
 @rule("filed.division", FiledEntry)
 def division(entry: FiledEntry) -> Iterator[Fault]:
     """An organisation's folder is inside a division's folder.
 
-    Source: submission_rules.adoc, Directory structure: closed and open; submission-checker.py, VALID_DIVISIONS.
+    Source: submission_rules.adoc, Directory structure: closed and open; submission-checker.py,
+    VALID_DIVISIONS.
     Advice: name the folder closed or open; results elsewhere do not count.
     """
     if entry.filed and entry.filed.division not in (Division.CLOSED, Division.OPEN):
-        yield entry.fault(f"the folder {entry.filed.home.parent.name}", "closed or open", entry.filed.home.parent)
+        yield entry.fault(
+            f"the folder {entry.filed.home.parent.name}", "closed or open", entry.filed.home.parent
+        )
 
 
 @rule("filed.inferred", FiledEntry, severity=Severity.INFO)
 def inferred(entry: FiledEntry) -> Iterator[Fault]:
-    """A result inferred from SingleStream logs belongs to an edge system, and all of its runs are SingleStream.
+    """A result inferred from SingleStream logs belongs to an edge system, and all of its runs are
+    SingleStream.
 
-    Source: submission-checker.py of branch r0.7, check_results_dir: Offline and MultiStream of edge systems may be inferred.
+    Source: submission-checker.py of branch r0.7, check_results_dir: Offline and MultiStream of edge
+    systems may be inferred.
     Advice: run LoadGen in the scenario that the folder is named after.
     """
     if not entry.inferred or entry.scenario is None:
         return
-    yield entry.fault(f"SingleStream's logs in {entry.folder.name}", f"logs of {entry.scenario.folder}; its result is inferred")
+    yield entry.fault(
+        f"SingleStream's logs in {entry.folder.name}",
+        f"logs of {entry.scenario.folder}; its result is inferred",
+    )
     if entry.system_type not in (None, "edge"):
         found = f"{entry.scenario.folder} inferred on a system of type {entry.system_type}"
         yield entry.fault(found, "an edge system", severity=Severity.ERROR)
     for run in entry.runs:
         if run.scenario is not Scenario.SINGLE_STREAM:
-            yield entry.fault(f"a run of {run.scenario}", "SingleStream, as the others", run.folder, severity=Severity.ERROR)
+            yield entry.fault(
+                f"a run of {run.scenario}",
+                "SingleStream, as the others",
+                run.folder,
+                severity=Severity.ERROR,
+            )
 
 
 @rule("filed.runs", FiledEntry)
 def runs(entry: FiledEntry) -> Iterator[Fault]:
     """An entry has one accuracy run and the scenario's number of performance runs.
 
-    Source: inference_rules.adoc v0.5, Scenarios: five runs of Server; submission-checker.py: run_1 to run_5.
+    Source: inference_rules.adoc v0.5, Scenarios: five runs of Server; submission-checker.py: run_1
+    to run_5.
     Advice: add the missing runs; existing runs can stay.
     """
     if entry.accuracy is None:
@@ -76,28 +116,44 @@ def runs(entry: FiledEntry) -> Iterator[Fault]:
     if len(entry.performance) < required:
         fewest = (entry.rule.fewest_runs if entry.rule else None) or required
         weight = Severity.WARNING if len(entry.performance) >= fewest else None
-        yield entry.fault(f"{len(entry.performance)} performance run(s)", f"{required}", severity=weight)
+        yield entry.fault(
+            f"{len(entry.performance)} performance run(s)", f"{required}", severity=weight
+        )
     elif entry.rule and len(entry.performance) > required:
-        yield entry.fault(f"{len(entry.performance)} performance runs", f"{required}", severity=Severity.WARNING)
+        yield entry.fault(
+            f"{len(entry.performance)} performance runs", f"{required}", severity=Severity.WARNING
+        )
 
 
 @rule("filed.distinct", FiledEntry)
 def distinct(entry: FiledEntry) -> Iterator[Fault]:
-    """Each run was made separately: no two have the same start time, or identical latencies to the nanosecond.
+    """Each run was made separately: no two have the same start time, or identical latencies to the
+    nanosecond.
 
     Source: inference_rules.adoc v0.5, Scenarios: five runs; no accepted entry has a run twice.
     Advice: submit each run once, and make missing runs anew.
     """
     for first, second in combinations(entry.runs, 2):
-        both = LoadGenMode.SUBMISSION in (first.logged_mode, second.logged_mode) and first.mode is not second.mode
+        both = (
+            LoadGenMode.SUBMISSION in (first.logged_mode, second.logged_mode)
+            and first.mode is not second.mode
+        )
         if (begun := start(first)) and begun == start(second) and not both:
-            yield entry.fault(f"the same start as {first.folder.name}: {begun[0]}", "a separate run", second.folder)
+            yield entry.fault(
+                f"the same start as {first.folder.name}: {begun[0]}",
+                "a separate run",
+                second.folder,
+            )
         if (found := latencies(first)) and found == latencies(second) and not both:
-            yield entry.fault(f"the same latencies as {first.folder.name}", "a separate run", second.folder)
+            yield entry.fault(
+                f"the same latencies as {first.folder.name}", "a separate run", second.folder
+            )
 
 
 def start(run: ServedRun) -> tuple[str, int, int] | None:
-    """Give what tells one run from another: its date, and the stamps at which its queries were generated and had ended."""
+    """Give what tells one run from another: its date, and the stamps at which its queries were
+    generated and had ended.
+    """
     date, phase = run.detail.text("Date + time of test"), run.phase
     if date is None or phase is None or not phase.generated or not phase.counters:
         return None
@@ -114,15 +170,24 @@ def latencies(run: ServedRun) -> tuple[str, ...] | None:
 def version(entry: FiledEntry) -> Iterator[Fault]:
     """All runs of an entry used the same LoadGen, built from the same sources.
 
-    Source: inference_rules.adoc v0.5, Load generator; no accepted entry of v0.5 has two versions, and a revision has one SHA-1 for each source.
+    Source: inference_rules.adoc v0.5, Load generator; no accepted entry of v0.5 has two versions,
+    and a revision has one SHA-1 for each source.
     Advice: repeat the runs made with another LoadGen.
     """
-    weight = None if entry.round.loadgen.revisions else Severity.WARNING  # accepted entries of v0.7 have two
+    weight = (
+        None if entry.round.loadgen.revisions else Severity.WARNING
+    )  # accepted entries of v0.7 have two
     yield from sources_of(entry)
     told = [(run, run.detail.version) for run in entry.runs if run.detail.version]
     for run, found in told[1:]:
         if found and told[0][1] and found.text != told[0][1].text:
-            yield entry.fault(f"LoadGen {found.text}", f"{told[0][1].text}, as in {told[0][0].folder.name}", run.detail_source.path, found.line, weight)
+            yield entry.fault(
+                f"LoadGen {found.text}",
+                f"{told[0][1].text}, as in {told[0][0].folder.name}",
+                run.detail_source.path,
+                found.line,
+                weight,
+            )
 
 
 def sources_of(entry: FiledEntry) -> Iterator[Fault]:
@@ -134,8 +199,13 @@ def sources_of(entry: FiledEntry) -> Iterator[Fault]:
         for name in sorted(first.keys() | other.keys()):
             mine, theirs = other.get(name), first.get(name)
             if (mine and mine.text) != (theirs and theirs.text):
-                found, required = f"{name} {mine.text if mine else 'missing'}", f"{theirs.text if theirs else 'none'}, as in {told[0].folder.name}"
-                yield entry.fault(found, required, run.detail_source.path, mine.line if mine else None, weight)
+                found, required = (
+                    f"{name} {mine.text if mine else 'missing'}",
+                    f"{theirs.text if theirs else 'none'}, as in {told[0].folder.name}",
+                )
+                yield entry.fault(
+                    found, required, run.detail_source.path, mine.line if mine else None, weight
+                )
 
 
 @rule("filed.alike", FiledEntry)
@@ -151,19 +221,35 @@ def alike(entry: FiledEntry) -> Iterator[Fault]:
         for name in ALIKE:
             if run.setting(name) != first.setting(name):
                 weight = None if entry.closed else Severity.WARNING
-                found, required = f"{name} {run.setting(name)}", f"{first.setting(name)}, as in {first.folder.name}"
-                yield entry.fault(found, required, run.detail_source.path, run.setting_line(name), weight)
-        for name in ("QSL total size", "Query Sample Library (QSL) name", "System Under Test (SUT) name"):
+                found, required = (
+                    f"{name} {run.setting(name)}",
+                    f"{first.setting(name)}, as in {first.folder.name}",
+                )
+                yield entry.fault(
+                    found, required, run.detail_source.path, run.setting_line(name), weight
+                )
+        for name in (
+            "QSL total size",
+            "Query Sample Library (QSL) name",
+            "System Under Test (SUT) name",
+        ):
             if run.detail.text(name) != first.detail.text(name):
-                found, required = f"{name}: {run.detail.text(name)}", f"{first.detail.text(name)}, as in {first.folder.name}"
-                yield entry.fault(found, required, run.detail_source.path, severity=Severity.WARNING)
+                found, required = (
+                    f"{name}: {run.detail.text(name)}",
+                    f"{first.detail.text(name)}, as in {first.folder.name}",
+                )
+                yield entry.fault(
+                    found, required, run.detail_source.path, severity=Severity.WARNING
+                )
 
 
 @rule("filed.strays", FiledEntry, severity=Severity.WARNING)
 def strays(entry: FiledEntry) -> Iterator[Fault]:
-    """An entry contains no folders besides its runs, and a run no files that the round does not name; in a performance run that is an error.
+    """An entry contains no folders besides its runs, and a run no files that the round does not
+    name; in a performance run that is an error.
 
-    Source: submission-checker.py, files_diff, which logs a mismatch as an error; submission_rules.adoc, Directory structure. Accuracy
+    Source: submission-checker.py, files_diff, which logs a mismatch as an error;
+    submission_rules.adoc, Directory structure. Accuracy
     scripts leave files of their own.
     Advice: name runs run_1, run_2 and so on, and store other files elsewhere.
     """
@@ -171,24 +257,42 @@ def strays(entry: FiledEntry) -> Iterator[Fault]:
         yield entry.fault(f"the folder {path.name}", "accuracy, and performance/run_<number>", path)
     filing = entry.round.filing
     for run in entry.runs:
-        known = {*filing.accuracy_files, *filing.performance_files, *filing.optional_performance_files}
+        known = {
+            *filing.accuracy_files,
+            *filing.performance_files,
+            *filing.optional_performance_files,
+        }
         try:
-            names = sorted(path.name for path in run.folder.iterdir() if is_file(path) and path.name.casefold() not in known and path.name not in KEEPERS)
+            names = sorted(
+                path.name
+                for path in run.folder.iterdir()
+                if is_file(path) and path.name.casefold() not in known and path.name not in KEEPERS
+            )
         except OSError:
             continue
         for name in names:
-            yield entry.fault(f"the file {name}", ", ".join(sorted(known)), run.folder / name, severity=Severity.ERROR if run.performance else None)
+            yield entry.fault(
+                f"the file {name}",
+                ", ".join(sorted(known)),
+                run.folder / name,
+                severity=Severity.ERROR if run.performance else None,
+            )
 
 
 @rule("filed.system", FiledEntry)
 def system(entry: FiledEntry) -> Iterator[Fault]:
     """The system of an entry has a description.
 
-    Source: submission_rules.adoc, systems/<system_desc_id>.json; submission-checker.py, check_system_desc_id.
+    Source: submission_rules.adoc, systems/<system_desc_id>.json; submission-checker.py,
+    check_system_desc_id.
     Advice: describe the system in systems/<folder name>.json.
     """
     if entry.system_file is not None and not is_file(entry.system_file):
-        yield entry.fault(f"no description of {entry.system_file.stem}", f"systems/{entry.system_file.name}", entry.system_file)
+        yield entry.fault(
+            f"no description of {entry.system_file.stem}",
+            f"systems/{entry.system_file.name}",
+            entry.system_file,
+        )
 
 
 @rule("filed.audit", FiledEntry, severity=Severity.WARNING)
@@ -196,7 +300,11 @@ def audit(entry: FiledEntry) -> Iterator[Fault]:
     """An entry comes with its compliance tests.
 
     Source: mlcommons/inference, v0.5/audit/nvidia; thirty accepted entries have none.
-    Advice: run the round's compliance tests and submit them in audit/ (v0.7: compliance/), below it <system>/<benchmark>/<scenario>.
+    Advice: run the round's compliance tests and submit them in audit/ (v0.7: compliance/), below it
+    <system>/<benchmark>/<scenario>.
     """
     if entry.filed and entry.audit is None:
-        yield entry.fault("no compliance tests", f"{entry.round.filing.tests_folder}/{'/'.join(entry.filed.parts)}")
+        yield entry.fault(
+            "no compliance tests",
+            f"{entry.round.filing.tests_folder}/{'/'.join(entry.filed.parts)}",
+        )

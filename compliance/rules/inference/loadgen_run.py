@@ -31,44 +31,70 @@ def told(run: ServedRun) -> bool:
 
 @rule("served.mode", ServedRun)
 def mode(run: ServedRun) -> Iterator[Fault]:
-    """A performance folder contains a performance run, an accuracy folder an accuracy run; a submission run counts as both.
+    """A performance folder contains a performance run, an accuracy folder an accuracy run; a
+    submission run counts as both.
 
-    Source: mlcommons/inference, loadgen/test_settings.h, TestMode; submission_rules.adoc, results: accuracy and performance folders.
+    Source: mlcommons/inference, loadgen/test_settings.h, TestMode; submission_rules.adoc, results:
+    accuracy and performance folders.
     Advice: submit the logs of the run that the folder is named after.
     """
     wanted = LoadGenMode.PERFORMANCE if run.performance else LoadGenMode.ACCURACY
     if read(run):
         logged = run.detail.effective.get("Test mode")
         if logged is None or run.logged_mode not in (wanted, BOTH):
-            yield run.in_detail(f"test mode {logged.text if logged else 'missing'}", f"{wanted} or {BOTH}", logged.line if logged else None)
+            yield run.in_detail(
+                f"test mode {logged.text if logged else 'missing'}",
+                f"{wanted} or {BOTH}",
+                logged.line if logged else None,
+            )
         if run.phase is None:
-            yield run.in_detail(f"no '{wanted}' phase", f"'Starting {wanted.casefold()} mode:' and what follows")
+            yield run.in_detail(
+                f"no '{wanted}' phase", f"'Starting {wanted.casefold()} mode:' and what follows"
+            )
         others = {phase.mode for phase in run.detail.phases} - {wanted}
         if run.logged_mode == wanted and others:
-            yield run.in_detail(f"a phase of mode {', '.join(sorted(others))} too", f"only the {wanted.casefold()} phase", run.detail.phases[0].line)
+            yield run.in_detail(
+                f"a phase of mode {', '.join(sorted(others))} too",
+                f"only the {wanted.casefold()} phase",
+                run.detail.phases[0].line,
+            )
     if run.summary_source.has(Kind.MISSING, Kind.UNREADABLE):
         return
     if run.performance and not run.summary.of_performance:
         yield run.in_summary("", "a summary without results", "the summary of a performance run")
     if not run.performance and run.summary.of_performance and run.logged_mode != BOTH:
-        yield run.in_summary("Mode", "the summary of a performance run in an accuracy folder", "the summary of an accuracy run, which has no results")
+        yield run.in_summary(
+            "Mode",
+            "the summary of a performance run in an accuracy folder",
+            "the summary of an accuracy run, which has no results",
+        )
     named = run.summary.values.get("Mode")
     if run.summary.of_performance and (named is None or spelt(named.text) != run.logged_mode):
-        yield run.in_summary("Mode", f"mode {named.text if named else 'missing'}", f"{run.logged_mode}, as in the detail log")
+        yield run.in_summary(
+            "Mode",
+            f"mode {named.text if named else 'missing'}",
+            f"{run.logged_mode}, as in the detail log",
+        )
 
 
 @rule("served.scenario", ServedRun)
 def scenario(run: ServedRun) -> Iterator[Fault]:
-    """The folder, the requested settings, the effective settings and the summary name the same scenario.
+    """The folder, the requested settings, the effective settings and the summary name the same
+    scenario.
 
-    Source: submission_rules.adoc, results: one folder for each scenario; mlcommons/inference, loadgen/test_settings_internal.cc.
+    Source: submission_rules.adoc, results: one folder for each scenario; mlcommons/inference,
+    loadgen/test_settings_internal.cc.
     Advice: submit the logs of the scenario that the folder is named after.
     """
     wanted = run.scenario
     if wanted is None:
         yield run.in_detail("no scenario", f"one of {', '.join(each.folder for each in Scenario)}")
         return
-    for block, settings in (("effective", run.detail.effective), ("requested", run.detail.requested)) if read(run) else ():
+    for block, settings in (
+        (("effective", run.detail.effective), ("requested", run.detail.requested))
+        if read(run)
+        else ()
+    ):
         logged = settings.get("Scenario")
         if logged is None or scenario_of(logged.text.replace(" ", "")) is not wanted:
             found = f"{block} scenario {logged.text if logged else 'missing'}"
@@ -76,14 +102,17 @@ def scenario(run: ServedRun) -> Iterator[Fault]:
     if run.summary.of_performance:
         named = run.summary.values.get("Scenario")
         if named is None or scenario_of(named.text.replace(" ", "")) is not wanted:
-            yield run.in_summary("Scenario", f"scenario {named.text if named else 'missing'}", wanted.folder)
+            yield run.in_summary(
+                "Scenario", f"scenario {named.text if named else 'missing'}", wanted.folder
+            )
 
 
 @rule("served.valid", ServedRun)
 def valid(run: ServedRun) -> Iterator[Fault]:
     """LoadGen reports the run as VALID, and each constraint as satisfied.
 
-    Source: mlcommons/inference, loadgen/loadgen.cc, PerformanceSummary::Log; submission-checker.py, check_performance_dir.
+    Source: mlcommons/inference, loadgen/loadgen.cc, PerformanceSummary::Log; submission-checker.py,
+    check_performance_dir.
     Advice: follow the summary's recommendations and repeat the run.
     """
     if not told(run):
@@ -96,14 +125,20 @@ def valid(run: ServedRun) -> Iterator[Fault]:
         if found is None or found.text != value:
             yield run.in_summary(name, f"{name}: {found.text if found else 'missing'}", value)
     for recommendation in run.summary.recommendations:
-        yield Fault(file=run.summary_source.path, line=recommendation.line, found=f"a recommendation: {recommendation.text}", required="none in a valid run")
+        yield Fault(
+            file=run.summary_source.path,
+            line=recommendation.line,
+            found=f"a recommendation: {recommendation.text}",
+            required="none in a valid run",
+        )
 
 
 @rule("served.headline", ServedRun)
 def headline(run: ServedRun) -> Iterator[Fault]:
     """The summary contains its scenario's result, and no other scenario's.
 
-    Source: mlcommons/inference, loadgen/loadgen.cc, PerformanceSummary::Log; submission-checker.py, RESULT_FIELD.
+    Source: mlcommons/inference, loadgen/loadgen.cc, PerformanceSummary::Log; submission-checker.py,
+    RESULT_FIELD.
     Advice: submit LoadGen's summary unmodified.
     """
     if not told(run) or run.scenario is None:
@@ -112,7 +147,9 @@ def headline(run: ServedRun) -> Iterator[Fault]:
     value = run.summary.number(wanted)
     if value is None or not 0 < value < float("inf"):
         found = run.summary.values.get(wanted)
-        yield run.in_summary(wanted, f"{wanted}: {found.text if found else 'missing'}", "a number above 0")
+        yield run.in_summary(
+            wanted, f"{wanted}: {found.text if found else 'missing'}", "a number above 0"
+        )
     for name, _ in (pair for each, pair in HEADLINES.items() if each is not run.scenario):
         if name in run.summary.values:
             yield run.in_summary(name, f"'{name}'", f"only '{wanted}'")
@@ -120,14 +157,18 @@ def headline(run: ServedRun) -> Iterator[Fault]:
 
 def accepted(run: ServedRun, remark: Remark) -> bool:
     """Tell whether an error is harmless, or one that the round accepts."""
-    return is_harmless(remark.text) or any(REPORTS[name].is_in(remark.text) for name in run.round.loadgen.accepted_errors)
+    return is_harmless(remark.text) or any(
+        REPORTS[name].is_in(remark.text) for name in run.round.loadgen.accepted_errors
+    )
 
 
 @rule("served.errors", ServedRun)
 def errors(run: ServedRun) -> Iterator[Fault]:
-    """LoadGen logged no errors except those that the round accepts, and summary and detail log agree on their number.
+    """LoadGen logged no errors except those that the round accepts, and summary and detail log
+    agree on their number.
 
-    Source: mlcommons/inference, submission-checker.py, ignore_errors; suite/loadgen/loadgen_errors.py; loadgen/logging.cc: errors and warnings are counted.
+    Source: mlcommons/inference, submission-checker.py, ignore_errors;
+    suite/loadgen/loadgen_errors.py; loadgen/logging.cc: errors and warnings are counted.
     Advice: fix the cause given in the error's line, and repeat the run.
     """
     for remark in run.detail.errors:
@@ -136,23 +177,44 @@ def errors(run: ServedRun) -> Iterator[Fault]:
             yield run.in_detail(remark.text, "no error", remark.line, weight)
     if not read(run) or run.summary_source.has(Kind.MISSING, Kind.UNREADABLE):
         return
-    pairs = (("errors", run.summary.errors, run.detail.errors, None), ("warnings", run.summary.warnings, run.detail.warnings, Severity.WARNING))
+    pairs = (
+        ("errors", run.summary.errors, run.detail.errors, None),
+        ("warnings", run.summary.warnings, run.detail.warnings, Severity.WARNING),
+    )
     for name, counted, logged, severity in pairs:
         if counted is None:
             source = run.detail.hashes.get(LOADGEN_SOURCE)
-            weight = None if source and source.text in run.round.loadgen.revisions else Severity.WARNING
-            yield run.in_summary("", f"nothing about {name}", f"how many {name} there were, at the end of the summary", weight)
+            weight = (
+                None if source and source.text in run.round.loadgen.revisions else Severity.WARNING
+            )
+            yield run.in_summary(
+                "",
+                f"nothing about {name}",
+                f"how many {name} there were, at the end of the summary",
+                weight,
+            )
         elif int(counted.text[:9]) != len(logged):
             found = f"{counted.text} {name}"
-            weight = Severity.WARNING if logged and all(accepted(run, each) for each in logged) else severity
-            yield Fault(file=run.summary_source.path, line=counted.line, found=found, required=f"{len(logged)}, as in the detail log", severity=weight)
+            weight = (
+                Severity.WARNING
+                if logged and all(accepted(run, each) for each in logged)
+                else severity
+            )
+            yield Fault(
+                file=run.summary_source.path,
+                line=counted.line,
+                found=found,
+                required=f"{len(logged)}, as in the detail log",
+                severity=weight,
+            )
 
 
 @rule("served.version", ServedRun)
 def version(run: ServedRun) -> Iterator[Fault]:
     """A closed result was made with one of the round's LoadGen revisions, with unmodified sources.
 
-    Source: inference_rules.adoc v0.5, Load generator: the provided one; mlcommons/inference, loadgen/version.cc; the round's table of revisions.
+    Source: inference_rules.adoc v0.5, Load generator: the provided one; mlcommons/inference,
+    loadgen/version.cc; the round's table of revisions.
     Advice: build LoadGen from the round's revision without changes, and repeat the run.
     """
     if not read(run):
@@ -160,31 +222,60 @@ def version(run: ServedRun) -> Iterator[Fault]:
     log, rules = run.detail, run.round.loadgen
     weight = None if run.closed else Severity.WARNING
     if log.git_status:
-        yield run.in_detail(f"LoadGen's git status: {log.git_status[0].text}", "no uncommitted changes", log.git_status[0].line, weight)
+        yield run.in_detail(
+            f"LoadGen's git status: {log.git_status[0].text}",
+            "no uncommitted changes",
+            log.git_status[0].line,
+            weight,
+        )
     if log.version is None:
-        yield run.in_detail("no version of LoadGen", "the block LoadgenVersionInfo, which every LoadGen writes")
+        yield run.in_detail(
+            "no version of LoadGen", "the block LoadgenVersionInfo, which every LoadGen writes"
+        )
         return
     name, _, revision = (part.strip() for part in log.version.text.partition("@"))
     if rules.versions and name not in rules.versions:
-        yield run.in_detail(f"LoadGen {name}", " or ".join(rules.versions), log.version.line, weight)
+        yield run.in_detail(
+            f"LoadGen {name}", " or ".join(rules.versions), log.version.line, weight
+        )
     if log.commit and revision and not log.commit.text.startswith(revision):
-        yield run.in_detail(f"revision {revision}", f"{log.commit.text[: len(revision)]}, as in git's log", log.version.line, weight)
+        yield run.in_detail(
+            f"revision {revision}",
+            f"{log.commit.text[: len(revision)]}, as in git's log",
+            log.version.line,
+            weight,
+        )
     if not rules.revisions:
         return
     known = {each: sha1 for sha1, revisions in rules.revisions.items() for each in revisions}
     if revision not in known:
-        yield run.in_detail(f"revision {revision or 'missing'}", f"one of {', '.join(sorted(known))}", log.version.line, weight)
+        yield run.in_detail(
+            f"revision {revision or 'missing'}",
+            f"one of {', '.join(sorted(known))}",
+            log.version.line,
+            weight,
+        )
     source = log.hashes.get(LOADGEN_SOURCE)
-    if source is None or source.text not in rules.revisions or source.text != known.get(revision, source.text):
+    if (
+        source is None
+        or source.text not in rules.revisions
+        or source.text != known.get(revision, source.text)
+    ):
         required = known.get(revision) or " or ".join(sorted(rules.revisions))
-        yield run.in_detail(f"SHA-1 of loadgen.cc {source.text if source else 'missing'}", required, source.line if source else log.version.line, weight)
+        yield run.in_detail(
+            f"SHA-1 of loadgen.cc {source.text if source else 'missing'}",
+            required,
+            source.line if source else log.version.line,
+            weight,
+        )
 
 
 @rule("served.clock", ServedRun)
 def clock(run: ServedRun) -> Iterator[Fault]:
     """LoadGen's clock never runs backwards in its detail log.
 
-    Source: mlcommons/inference, loadgen/logging.cc: one thread writes the lines, each with the steady clock's time; no accepted log differs.
+    Source: mlcommons/inference, loadgen/logging.cc: one thread writes the lines, each with the
+    steady clock's time; no accepted log differs.
     Advice: submit LoadGen's detail log unmodified.
     """
     for line, now, before in run.detail.backwards:
@@ -193,7 +284,8 @@ def clock(run: ServedRun) -> Iterator[Fault]:
 
 @rule("served.whole", ServedRun)
 def whole(run: ServedRun) -> Iterator[Fault]:
-    """The detail log is complete: header, settings, loaded and generated samples, and the end of each phase.
+    """The detail log is complete: header, settings, loaded and generated samples, and the end of
+    each phase.
 
     Source: mlcommons/inference, loadgen/loadgen.cc, StartTest and IssueQueries.
     Advice: submit LoadGen's detail log as the run wrote it; a truncated log is not a result.
@@ -212,11 +304,19 @@ def whole(run: ServedRun) -> Iterator[Fault]:
     for phase in log.phases:
         counts = (len(phase.loaded), len(phase.generated), len(phase.counters))
         if len(set(counts)) != 1 or not counts[0]:
-            found = "loaded {} set(s), generated queries {} time(s), ended {} time(s)".format(*counts)
+            found = "loaded {} set(s), generated queries {} time(s), ended {} time(s)".format(
+                *counts
+            )
             yield run.in_detail(found, "each as often as the others, at least once", phase.line)
-        begun, ended = ([line for what, _, _, line in phase.power if what == each] for each in ("BEGIN", "END"))
+        begun, ended = (
+            [line for what, _, _, line in phase.power if what == each] for each in ("BEGIN", "END")
+        )
         if len(begun) != len(ended) or (begun and len(begun) != len(phase.counters)):
-            yield run.in_detail(f"POWER_BEGIN {len(begun)} time(s), POWER_END {len(ended)} time(s)", "each once for each set", phase.line)
+            yield run.in_detail(
+                f"POWER_BEGIN {len(begun)} time(s), POWER_END {len(ended)} time(s)",
+                "each once for each set",
+                phase.line,
+            )
         for _, told_mode, _, line in phase.power:
             if told_mode != phase.mode:
                 yield run.in_detail(f"mode {told_mode}", f"{phase.mode}, as the phase", line)

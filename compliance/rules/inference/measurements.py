@@ -16,8 +16,17 @@ from compliance.verdict import Fault, Severity
 from suite.loadgen.scenario import Scenario
 
 NUMBER_TYPE: Final = re.compile(r"(?<![a-z])(u?int|bfloat|bf|float|fp)[-_ ]?(\d+)", re.IGNORECASE)
-ALLOWED_BITS: Final = {"int": (4, 8, 16, 32), "uint": (4, 8, 16, 32), "float": (11, 16, 32), "fp": (11, 16, 32), "bfloat": (16,), "bf": (16,)}
-"""Source: inference_rules.adoc v0.5, Quantization: INT4, INT8, INT16, UINT8, UINT16, FP11, FP16, bfloat16, FP32; sums of those have 32 bits."""
+ALLOWED_BITS: Final = {
+    "int": (4, 8, 16, 32),
+    "uint": (4, 8, 16, 32),
+    "float": (11, 16, 32),
+    "fp": (11, 16, 32),
+    "bfloat": (16,),
+    "bf": (16,),
+}
+"""Source: inference_rules.adoc v0.5, Quantization: INT4, INT8, INT16, UINT8, UINT16, FP11, FP16,
+bfloat16, FP32; sums of those have 32 bits.
+"""
 SEEDS: Final = ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed")
 USER: Final = "user.conf"
 NAME_LIMIT: Final = 255
@@ -35,10 +44,12 @@ OFTEN_EMPTY: Final = ("retraining", "weight_transformations")
 
 @rule("filed.measurements", FiledEntry)
 def measurements(entry: FiledEntry) -> Iterator[Fault]:
-    """An entry has a measurements folder with LoadGen's configuration, a README and the file that describes the model.
+    """An entry has a measurements folder with LoadGen's configuration, a README and the file that
+    describes the model.
 
     Source: submission_rules.adoc v0.5, measurements; submission-checker.py, check_measurement_dir.
-    Advice: submit <system>_<implementation>_<Scenario>.json and the other files in measurements/<system>/<benchmark>/<Scenario>.
+    Advice: submit <system>_<implementation>_<Scenario>.json and the other files in
+    measurements/<system>/<benchmark>/<Scenario>.
     """
     found = entry.measurements
     if entry.filed is None or found is None:
@@ -46,17 +57,31 @@ def measurements(entry: FiledEntry) -> Iterator[Fault]:
     names = {name.casefold() for name in found.names}
     for name in entry.round.filing.measurement_files:
         if name.casefold() not in names:
-            weight = None if entry.closed or name != USER or filed_elsewhere(entry) else Severity.WARNING
-            yield entry.fault(f"no {name}", f"{name} in measurements/{'/'.join(entry.filed.parts)}", found.folder / name, severity=weight)
+            weight = (
+                None if entry.closed or name != USER or filed_elsewhere(entry) else Severity.WARNING
+            )
+            yield entry.fault(
+                f"no {name}",
+                f"{name} in measurements/{'/'.join(entry.filed.parts)}",
+                found.folder / name,
+                severity=weight,
+            )
     if found.document is None:
         name = f"{entry.filed.system}_<implementation>_{entry.filed.scenario}.json"
         yield entry.fault("no file that describes the model", name, found.folder)
 
 
 def filed_elsewhere(entry: FiledEntry) -> bool:
-    """Tell whether the organisation files user.conf with its other results: whoever set nothing of its own may have none."""
+    """Tell whether the organisation files user.conf with its other results: whoever set nothing of
+    its own may have none.
+    """
     folder = entry.filed.home / "measurements" if entry.filed else entry.folder
-    return any(is_file(each / USER) for system in folders(folder) for model in folders(system) for each in folders(model))
+    return any(
+        is_file(each / USER)
+        for system in folders(folder)
+        for model in folders(system)
+        for each in folders(model)
+    )
 
 
 @rule("filed.fields", FiledEntry)
@@ -67,24 +92,43 @@ def fields(entry: FiledEntry) -> Iterator[Fault]:
     Advice: add the missing fields.
     """
     found = entry.measurements
-    if found is None or found.document is None or any(source.path == found.document and source.flaws for source in found.sources):
+    if (
+        found is None
+        or found.document is None
+        or any(source.path == found.document and source.flaws for source in found.sources)
+    ):
         return
     for name in entry.round.filing.measurement_fields:
         value = found.fields.get(name)
         if value is None:
             yield entry.fault(f"no {name}", "the field, with a value", found.document)
         elif not isinstance(value, str) or not value.strip():
-            lenient = isinstance(value, bool) or (name in OFTEN_EMPTY and value == "") or (isinstance(value, list) and value)
-            yield entry.fault(f"{name} {value!r}", "text", found.document, severity=Severity.WARNING if lenient else None)
+            lenient = (
+                isinstance(value, bool)
+                or (name in OFTEN_EMPTY and value == "")
+                or (isinstance(value, list) and value)
+            )
+            yield entry.fault(
+                f"{name} {value!r}",
+                "text",
+                found.document,
+                severity=Severity.WARNING if lenient else None,
+            )
     for name in sorted(found.fields.keys() - {*entry.round.filing.measurement_fields}):
-        yield entry.fault(f"a field {name}", ", ".join(entry.round.filing.measurement_fields), found.document, severity=Severity.WARNING)
+        yield entry.fault(
+            f"a field {name}",
+            ", ".join(entry.round.filing.measurement_fields),
+            found.document,
+            severity=Severity.WARNING,
+        )
 
 
 @rule("filed.closed", FiledEntry)
 def closed(entry: FiledEntry) -> Iterator[Fault]:
     """The model of a closed result is not retrained and uses only precisions that the round allows.
 
-    Source: inference_rules.adoc v0.5, Model: retraining is not allowed in the closed division; Quantization: allowed formats.
+    Source: inference_rules.adoc v0.5, Model: retraining is not allowed in the closed division;
+    Quantization: allowed formats.
     Advice: submit to the open division.
     """
     found = entry.measurements
@@ -96,15 +140,22 @@ def closed(entry: FiledEntry) -> Iterator[Fault]:
     for name in ("weight_data_types", "input_data_types"):
         for kind, bits in NUMBER_TYPE.findall(str(found.fields.get(name) or "")):
             if int(bits[:4]) not in ALLOWED_BITS[kind.casefold()]:
-                yield entry.fault(f"{name} {found.fields[name]!r}", "int4 to int16, uint8, uint16, fp11, fp16, bfloat16 or fp32", found.document)
+                yield entry.fault(
+                    f"{name} {found.fields[name]!r}",
+                    "int4 to int16, uint8, uint16, fp11, fp16, bfloat16 or fp32",
+                    found.document,
+                )
 
 
 @rule("filed.code", FiledEntry)
 def code(entry: FiledEntry) -> Iterator[Fault]:
-    """The implementation named by the measurements file has a code folder, or its benchmark a file that names one.
+    """The implementation named by the measurements file has a code folder, or its benchmark a file
+    that names one.
 
-    Source: submission_rules.adoc v0.5, code/<benchmark>/<implementation>; submission-checker.py, check_measurement_dir, which in v0.7
-    follows a file of one line in the benchmark's place, and is content with any code of the benchmark.
+    Source: submission_rules.adoc v0.5, code/<benchmark>/<implementation>; submission-checker.py,
+    check_measurement_dir, which in v0.7
+    follows a file of one line in the benchmark's place, and is content with any code of the
+    benchmark.
     Advice: submit the code, or name the measurements file after the implementation's folder.
     """
     filed, found = entry.filed, entry.measurements
@@ -119,11 +170,18 @@ def code(entry: FiledEntry) -> Iterator[Fault]:
         folder = child(folder, found.implementation) or folder / found.implementation
     if not is_folder(folder):
         weight = Severity.WARNING if optional else None
-        yield entry.fault(f"no folder {folder.name}", f"code/{filed.model}/{found.implementation}", folder, severity=weight)
+        yield entry.fault(
+            f"no folder {folder.name}",
+            f"code/{filed.model}/{found.implementation}",
+            folder,
+            severity=weight,
+        )
 
 
 def named_in(file: Path, code: Path) -> Path:
-    """Give the folder of code that a file of one line names; the file itself where it names none in the code's folder."""
+    """Give the folder of code that a file of one line names; the file itself where it names none in
+    the code's folder.
+    """
     name = read_text(SourceFile(file), NAME_LIMIT).strip()
     inside = name and name not in (".", "..") and "/" not in name and "\0" not in name
     return code / name if inside else file
@@ -131,9 +189,11 @@ def named_in(file: Path, code: Path) -> Path:
 
 @rule("filed.configuration", FiledEntry)
 def configuration(entry: FiledEntry) -> Iterator[Fault]:
-    """The configuration files request at least what the round requires, or the log shows that the run did.
+    """The configuration files request at least what the round requires, or the log shows that the
+    run did.
 
-    Source: mlcommons/inference, mlperf.conf of the round; inference_rules.adoc v0.5, Scenarios and Benchmarks.
+    Source: mlcommons/inference, mlperf.conf of the round; inference_rules.adoc v0.5, Scenarios and
+    Benchmarks.
     Advice: submit the round's mlperf.conf and the user.conf that the runs used.
     """
     found = entry.measurements
@@ -143,14 +203,29 @@ def configuration(entry: FiledEntry) -> Iterator[Fault]:
         for line in chosen(entry, lines):
             required = wanted(entry, line)
             if required is not None:
-                yield entry.fault(f"{line.key} {line.text}", required, found.folder / name, line.line, weight_of(entry, name, line))
+                yield entry.fault(
+                    f"{line.key} {line.text}",
+                    required,
+                    found.folder / name,
+                    line.line,
+                    weight_of(entry, name, line),
+                )
 
 
 def chosen(entry: FiledEntry, lines: Sequence[Configured]) -> Iterator[Configured]:
     """Yield the lines for an entry's model and scenario, or for all."""
-    names = {entry.filed.model.casefold() if entry.filed else "", entry.benchmark or "", *(entry.row.names if entry.row else ())}
+    names = {
+        entry.filed.model.casefold() if entry.filed else "",
+        entry.benchmark or "",
+        *(entry.row.names if entry.row else ()),
+    }
     scenarios = ("*", entry.scenario.folder.casefold() if entry.scenario else "")
-    yield from (line for line in lines if line.scenario.casefold() in scenarios and (line.model == "*" or line.model.casefold() in names))
+    yield from (
+        line
+        for line in lines
+        if line.scenario.casefold() in scenarios
+        and (line.model == "*" or line.model.casefold() in names)
+    )
 
 
 def wanted(entry: FiledEntry, line: Configured) -> str | None:
@@ -164,23 +239,39 @@ def wanted(entry: FiledEntry, line: Configured) -> str | None:
         return str(getattr(rules, line.key))
     if line.key == "min_duration" and value < entry.round.minimums.min_duration_ms:
         return f"{entry.round.minimums.min_duration_ms} ms"
-    if row and line.key == "min_query_count" and entry.scenario is not Scenario.OFFLINE and value < row.min_queries:
+    if (
+        row
+        and line.key == "min_query_count"
+        and entry.scenario is not Scenario.OFFLINE
+        and value < row.min_queries
+    ):
         return f"{row.min_queries}"
-    if not row or not entry.closed or entry.scenario not in (Scenario.SERVER, Scenario.MULTI_STREAM):
+    if (
+        not row
+        or not entry.closed
+        or entry.scenario not in (Scenario.SERVER, Scenario.MULTI_STREAM)
+    ):
         return None
     if line.key == "target_latency" and row.bound_ns and value * 1e6 > row.bound_ns:
         return f"{row.bound_ns / 1e6:g} ms"
-    if line.key == "target_latency_percentile" and (value if value > 1 else 100 * value) < row.percentile:
+    if (
+        line.key == "target_latency_percentile"
+        and (value if value > 1 else 100 * value) < row.percentile
+    ):
         return f"{row.percentile:g}"
     return None
 
 
 def weight_of(entry: FiledEntry, name: str, line: Configured) -> Severity | None:
-    """Weigh a line that asks for less: where the log shows that LoadGen was asked for it, the run's own rule judges it.
+    """Weigh a line that asks for less: where the log shows that LoadGen was asked for it, the run's
+    own rule judges it.
 
-    In the open division what is not LoadGen's minimum may be chosen, and files of a closed result may lie beside it.
+    In the open division what is not LoadGen's minimum may be chosen, and files of a closed result
+    may lie beside it.
     """
-    setting = {"min_duration": "min_duration_ms", "target_latency": "target_latency_ns"}.get(line.key, line.key)
+    setting = {"min_duration": "min_duration_ms", "target_latency": "target_latency_ns"}.get(
+        line.key, line.key
+    )
     factor = 1e6 if line.key == "target_latency" else 1.0
     try:
         value = float(line.text) * factor
@@ -195,23 +286,41 @@ def weight_of(entry: FiledEntry, name: str, line: Configured) -> Severity | None
 def used(entry: FiledEntry) -> Iterator[Fault]:
     """The rate, duration and samples per query in user.conf are those of a run.
 
-    Source: submission_rules.adoc, measurements: the user.conf that the result was made with; in all accepted closed entries at hand these agree.
+    Source: submission_rules.adoc, measurements: the user.conf that the result was made with; in all
+    accepted closed entries at hand these agree.
     Advice: submit the user.conf that the runs used.
     """
     found = entry.measurements
     lines = list(chosen(entry, found.configuration.get(USER, ()))) if found else []
     runs = [run for run in entry.performance if run.detail.stamped]
     for (scenario, key), name in ASKED.items():
-        told = [line for line in lines if line.key == key and runs and scenario in (None, entry.scenario) and not entry.inferred]
-        if told and found and not any(agrees(line.text, run.detail.requested.get(name)) for line in told for run in runs):
+        told = [
+            line
+            for line in lines
+            if line.key == key
+            and runs
+            and scenario in (None, entry.scenario)
+            and not entry.inferred
+        ]
+        if (
+            told
+            and found
+            and not any(
+                agrees(line.text, run.detail.requested.get(name)) for line in told for run in runs
+            )
+        ):
             setting = runs[0].detail.requested.get(name)
             weight = None if entry.closed else Severity.WARNING
             required = f"{setting.text if setting else 'nothing'}, as the run requested"
-            yield entry.fault(f"{key} {told[-1].text}", required, found.folder / USER, told[-1].line, weight)
+            yield entry.fault(
+                f"{key} {told[-1].text}", required, found.folder / USER, told[-1].line, weight
+            )
 
 
 def agrees(text: str, setting: Value | None) -> bool:
-    """Compare a line of user.conf with a setting, as far as LoadGen prints digits; text that is no number is another rule's business."""
+    """Compare a line of user.conf with a setting, as far as LoadGen prints digits; text that is no
+    number is another rule's business.
+    """
     try:
         return setting is None or math.isclose(float(text), float(setting.text), rel_tol=1e-4)
     except ValueError:

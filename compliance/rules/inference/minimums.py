@@ -14,12 +14,15 @@ from suite.loadgen.scenario import Scenario
 SLACK: Final = 1.1
 """Offline's query has this many times the samples that its rate and duration ask for."""
 SPREAD: Final = 1.05
-"""Server's arrivals are drawn by chance: how far a count may be from its mean; six standard deviations at 14,400 queries."""
+"""Server's arrivals are drawn by chance: how far a count may be from its mean; six standard
+deviations at 14,400 queries.
+"""
 
 
 @rule("served.minimums", ServedRun)
 def minimums(run: ServedRun) -> Iterator[Fault]:
-    """LoadGen's requested duration and number of queries are at least the round's; less is accepted if the log shows that the run was long enough.
+    """LoadGen's requested duration and number of queries are at least the round's; less is accepted
+    if the log shows that the run was long enough.
 
     Source: inference_rules.adoc v0.5, Scenarios and Number of queries; mlperf.conf of the round.
     Advice: use the round's mlperf.conf, set no smaller minimum in user.conf, and repeat the run.
@@ -30,42 +33,83 @@ def minimums(run: ServedRun) -> Iterator[Fault]:
     if duration is None or duration < least:
         found = "missing" if duration is None else f"{duration:g}"
         excuse = Severity.WARNING if duration is not None and long_anyway(run, duration) else None
-        yield run.in_detail(f"min_duration {found} ms", f"{least} ms", run.setting_line("min_duration_ms"), excuse)
+        yield run.in_detail(
+            f"min_duration {found} ms", f"{least} ms", run.setting_line("min_duration_ms"), excuse
+        )
     queries = run.setting("min_query_count")
     if queries is None or queries < run.rule.min_queries:
         found = "missing" if queries is None else f"{queries:g}"
         excuse = Severity.WARNING if queries is not None and many_anyway(run, queries) else None
-        yield run.in_detail(f"min_query_count {found}", f"{run.rule.min_queries}", run.setting_line("min_query_count"), excuse)
+        yield run.in_detail(
+            f"min_query_count {found}",
+            f"{run.rule.min_queries}",
+            run.setting_line("min_query_count"),
+            excuse,
+        )
 
 
 def long_anyway(run: ServedRun, asked_ms: float) -> bool:
-    """Tell whether the number of queries, not the duration asked for, made the run as long as the round wants it."""
-    generated, rate, least_ms = run.generated, run.setting("target_qps"), run.round.minimums.min_duration_ms
+    """Tell whether the number of queries, not the duration asked for, made the run as long as the
+    round wants it.
+    """
+    generated, rate, least_ms = (
+        run.generated,
+        run.setting("target_qps"),
+        run.round.minimums.min_duration_ms,
+    )
     if generated is None or not rate:
         return False
     if run.scenario is Scenario.SERVER:
         asked = run.setting("min_query_count") or 0
-        return generated.duration_ns >= least_ms * 1e6 and generated.queries <= asked * SPREAD and asked / rate * 1e3 * SPREAD >= least_ms
+        return (
+            generated.duration_ns >= least_ms * 1e6
+            and generated.queries <= asked * SPREAD
+            and asked / rate * 1e3 * SPREAD >= least_ms
+        )
     if run.scenario is Scenario.OFFLINE:
-        latest, asked = run.summary.number("Max latency") or 0, number(run.detail.requested.get("min_query_count")) or 0
-        return latest >= least_ms * 1e6 and math.isclose(generated.samples_per_query, max(asked, rate * asked_ms / 1e3 * SLACK), rel_tol=1e-4, abs_tol=1)
+        latest, asked = (
+            run.summary.number("Max latency") or 0,
+            number(run.detail.requested.get("min_query_count")) or 0,
+        )
+        return latest >= least_ms * 1e6 and math.isclose(
+            generated.samples_per_query,
+            max(asked, rate * asked_ms / 1e3 * SLACK),
+            rel_tol=1e-4,
+            abs_tol=1,
+        )
     return False
 
 
 def many_anyway(run: ServedRun, asked: float) -> bool:
-    """Tell whether the duration, not the number of queries asked for, made Server send as many as the round wants."""
-    generated, rate, duration_ms = run.generated, run.setting("target_qps"), run.setting("min_duration_ms")
-    if run.scenario is not Scenario.SERVER or generated is None or not rate or not duration_ms or run.rule is None:
+    """Tell whether the duration, not the number of queries asked for, made Server send as many as
+    the round wants.
+    """
+    generated, rate, duration_ms = (
+        run.generated,
+        run.setting("target_qps"),
+        run.setting("min_duration_ms"),
+    )
+    if (
+        run.scenario is not Scenario.SERVER
+        or generated is None
+        or not rate
+        or not duration_ms
+        or run.rule is None
+    ):
         return False
     by_time = rate * duration_ms / 1e3
-    return generated.queries >= run.rule.min_queries > asked and by_time * SPREAD >= generated.queries
+    return (
+        generated.queries >= run.rule.min_queries > asked and by_time * SPREAD >= generated.queries
+    )
 
 
 @rule("served.generated", ServedRun)
 def generated(run: ServedRun) -> Iterator[Fault]:
-    """LoadGen generated at least the round's number of queries or samples, and the number that its settings require.
+    """LoadGen generated at least the round's number of queries or samples, and the number that its
+    settings require.
 
-    Source: inference_rules.adoc v0.5, Number of queries; mlcommons/inference, loadgen/loadgen.cc, GenerateQueries.
+    Source: inference_rules.adoc v0.5, Number of queries; mlcommons/inference, loadgen/loadgen.cc,
+    GenerateQueries.
     Advice: use the round's mlperf.conf and repeat the run; do not edit its logs.
     """
     made = run.generated
@@ -73,24 +117,42 @@ def generated(run: ServedRun) -> Iterator[Fault]:
         return
     samples = made.queries * made.samples_per_query
     if made.queries < run.rule.min_queries:
-        yield run.in_detail(f"{made.queries} queries generated", f"{run.rule.min_queries}", made.line)
+        yield run.in_detail(
+            f"{made.queries} queries generated", f"{run.rule.min_queries}", made.line
+        )
     if run.scenario is Scenario.OFFLINE and samples < run.round.minimums.offline_samples:
-        yield run.in_detail(f"{samples} samples generated", f"{run.round.minimums.offline_samples}", made.line)
+        yield run.in_detail(
+            f"{samples} samples generated", f"{run.round.minimums.offline_samples}", made.line
+        )
     if run.scenario is Scenario.OFFLINE and made.queries != 1:
-        yield run.in_detail(f"{made.queries} queries generated", "one, that holds all samples", made.line)
+        yield run.in_detail(
+            f"{made.queries} queries generated", "one, that holds all samples", made.line
+        )
     per_query = run.setting("samples_per_query")
     if per_query != made.samples_per_query:
-        yield run.in_detail(f"{made.samples_per_query} samples per query generated", f"{per_query}, as the setting samples_per_query", made.line)
+        yield run.in_detail(
+            f"{made.samples_per_query} samples per query generated",
+            f"{per_query}, as the setting samples_per_query",
+            made.line,
+        )
     asked = run.setting("min_query_count")
     if asked is not None and made.queries < asked:
-        yield run.in_detail(f"{made.queries} queries generated", f"{asked:g}, as the setting min_query_count", made.line)
+        yield run.in_detail(
+            f"{made.queries} queries generated",
+            f"{asked:g}, as the setting min_query_count",
+            made.line,
+        )
     yield from scheduled(run)
     wanted = number(run.detail.requested.get("min_query_count"))
     rate, duration_ms = run.setting("target_qps"), run.setting("min_duration_ms")
     if run.scenario is Scenario.OFFLINE and wanted is not None and rate and duration_ms is not None:
         expected = max(wanted, rate * duration_ms / 1e3)
         if made.samples_per_query < expected * (1 - 1e-4) - 1:
-            yield run.in_detail(f"{made.samples_per_query} samples generated", f"{expected:.0f} or more, by the settings", made.line)
+            yield run.in_detail(
+                f"{made.samples_per_query} samples generated",
+                f"{expected:.0f} or more, by the settings",
+                made.line,
+            )
 
 
 def scheduled(run: ServedRun) -> Iterator[Fault]:
@@ -101,12 +163,31 @@ def scheduled(run: ServedRun) -> Iterator[Fault]:
     expected = made.queries * 1e9 / rate
     tolerance = 6 / math.sqrt(max(made.queries, 1)) if run.scenario is Scenario.SERVER else 1e-3
     if abs(made.duration_ns - expected) > tolerance * expected + made.queries + 1:
-        yield run.in_detail(f"{made.queries} queries in {made.duration_ns / 1e9:g} s", f"about {expected / 1e9:g} s at target_qps {rate:g}", made.line)
+        yield run.in_detail(
+            f"{made.queries} queries in {made.duration_ns / 1e9:g} s",
+            f"about {expected / 1e9:g} s at target_qps {rate:g}",
+            made.line,
+        )
     target_ns = (run.setting("target_duration_ms") or 0) * 1e6
     if run.scenario is Scenario.SERVER and made.duration_ns < target_ns:
-        yield run.in_detail(f"queries for {made.duration_ns / 1e9:g} s generated", f"{target_ns / 1e9:g} s, as the setting target_duration", made.line)
+        yield run.in_detail(
+            f"queries for {made.duration_ns / 1e9:g} s generated",
+            f"{target_ns / 1e9:g} s, as the setting target_duration",
+            made.line,
+        )
     asked = run.setting("min_query_count") or 0
-    ended = run.phase is not None and run.phase.natural_end is not None  # the earliest revisions generated more than they sent
-    if run.scenario is Scenario.SERVER and not ended and made.queries > asked and made.duration_ns > target_ns + 60e9 / rate:
+    ended = (
+        run.phase is not None and run.phase.natural_end is not None
+    )  # the earliest revisions generated more than they sent
+    if (
+        run.scenario is Scenario.SERVER
+        and not ended
+        and made.queries > asked
+        and made.duration_ns > target_ns + 60e9 / rate
+    ):
         required = f"no more than the {asked:g} and the {target_ns / 1e9:g} s requested"
-        yield run.in_detail(f"{made.queries} queries for {made.duration_ns / 1e9:g} s generated", required, made.line)
+        yield run.in_detail(
+            f"{made.queries} queries for {made.duration_ns / 1e9:g} s generated",
+            required,
+            made.line,
+        )

@@ -12,7 +12,15 @@ from suite.files.layout import fold
 from suite.terms import Division
 
 COUNTED: Final = ("number_of_nodes", "host_processors_per_node", "host_processor_core_count")
-NEVER_EMPTY: Final = ("division", "submitter", "status", "system_name", "host_processor_model_name", "framework", "operating_system")
+NEVER_EMPTY: Final = (
+    "division",
+    "submitter",
+    "status",
+    "system_name",
+    "host_processor_model_name",
+    "framework",
+    "operating_system",
+)
 """What every system has; an accelerator's fields are empty where there is none."""
 WHOLE: Final = re.compile(r"\s*0*[1-9]\d*\b")
 BELOW: Final = re.compile(r"\s*(?:-\s*\d|[-+]?0+(?:\.0*)?\s*$)")
@@ -24,29 +32,47 @@ NEGATIVE: Final = re.compile(r"\s*-\s*\d")
 def fields(system: FiledSystem) -> Iterator[Fault]:
     """A system description has the round's fields.
 
-    Source: submission_rules.adoc, System description; submission-checker.py: system_desc_id.json in v0.5, SYSTEM_DESC_REQUIRED_FIELDS in v0.7.
+    Source: submission_rules.adoc, System description; submission-checker.py: system_desc_id.json in
+    v0.5, SYSTEM_DESC_REQUIRED_FIELDS in v0.7.
     Advice: add the missing fields; use n/a where a field does not apply.
     """
     if system.fields is None:
         return
     filing = system.round.filing
     for name in filing.system_fields:
-        value = system.fields.get(name, system.fields.get(filing.other_system_fields.get(name, name)))
+        value = system.fields.get(
+            name, system.fields.get(filing.other_system_fields.get(name, name))
+        )
         if value is None:
             yield system.fault(f"no {name}", "the field, with a value")
         elif isinstance(value, str) and not value.strip():
-            yield system.fault(f"{name} is empty", "a value", None if name in NEVER_EMPTY else Severity.WARNING)
+            yield system.fault(
+                f"{name} is empty", "a value", None if name in NEVER_EMPTY else Severity.WARNING
+            )
         elif isinstance(value, (dict, list)):
             yield system.fault(f"{name} {value!r}", "text or a number")
-    for name in sorted(system.fields.keys() - {*filing.system_fields, *filing.optional_system_fields, *filing.other_system_fields.values()}):
+    for name in sorted(
+        system.fields.keys()
+        - {
+            *filing.system_fields,
+            *filing.optional_system_fields,
+            *filing.other_system_fields.values(),
+        }
+    ):
         yield system.fault(f"a field {name}", "a field that the round knows", Severity.WARNING)
     for name in COUNTED:
         value = system.fields.get(name)
         if value is not None and (isinstance(value, bool) or not WHOLE.match(str(value))):
-            yield system.fault(f"{name} {value!r}", "a whole number above 0", None if BELOW.match(str(value)) else Severity.WARNING)
+            yield system.fault(
+                f"{name} {value!r}",
+                "a whole number above 0",
+                None if BELOW.match(str(value)) else Severity.WARNING,
+            )
     accelerators = system.fields.get("accelerators_per_node")
     if NEGATIVE.match(str(accelerators)):
-        yield system.fault(f"accelerators_per_node {accelerators!r}", "a whole number, 0 if there are none")
+        yield system.fault(
+            f"accelerators_per_node {accelerators!r}", "a whole number, 0 if there are none"
+        )
 
 
 @rule("org.filed_place", FiledSystem)
@@ -63,7 +89,9 @@ def place(system: FiledSystem) -> Iterator[Fault]:
     if "division" in told and division not in [*Division]:
         yield system.fault(f"division {told['division']!r}", " or ".join(Division))
     elif where and where.division and "division" in told and division != where.division:
-        yield system.fault(f"division {told['division']!r}", f"{where.division.value}, the folder's")
+        yield system.fault(
+            f"division {told['division']!r}", f"{where.division.value}, the folder's"
+        )
     if where and "submitter" in told and not same_name(str(told["submitter"]), where.org):
         yield system.fault(f"submitter {told['submitter']!r}", f"{where.org}, the folder's")
 
@@ -72,7 +100,8 @@ def place(system: FiledSystem) -> Iterator[Fault]:
 def status(system: FiledSystem) -> Iterator[Fault]:
     """A system's status and type are known to the round.
 
-    Source: submission_rules.adoc, System description: available, preview, or research, development and internal; v0.7: datacenter or edge.
+    Source: submission_rules.adoc, System description: available, preview, or research, development
+    and internal; v0.7: datacenter or edge.
     Advice: use one of the round's values.
     """
     if system.fields is None:
@@ -90,15 +119,24 @@ def status(system: FiledSystem) -> Iterator[Fault]:
 def systems(tree: ServedSubmission) -> Iterator[Fault]:
     """Every system with results has a description, and every description has results.
 
-    Source: submission_rules.adoc, systems/<system_desc_id>.json; submission-checker.py, check_results_dir.
-    Advice: describe the system in systems/<folder name>.json; remove descriptions of systems without results.
+    Source: submission_rules.adoc, systems/<system_desc_id>.json; submission-checker.py,
+    check_results_dir.
+    Advice: describe the system in systems/<folder name>.json; remove descriptions of systems
+    without results.
     """
     if not tree.systems:
         yield tree.fault("no results", "results/<system>/<benchmark>/<Scenario>")
     for name in sorted({*tree.systems} - {*tree.described}):
-        yield tree.fault(f"no description of {name}", f"systems/{name}.json", tree.place.home / "results" / name)
+        yield tree.fault(
+            f"no description of {name}", f"systems/{name}.json", tree.place.home / "results" / name
+        )
     for name in sorted({*tree.described} - {*tree.systems}):
-        yield tree.fault(f"no results of {name}", f"results/{name}", tree.place.home / "systems" / f"{name}.json", Severity.WARNING)
+        yield tree.fault(
+            f"no results of {name}",
+            f"results/{name}",
+            tree.place.home / "systems" / f"{name}.json",
+            Severity.WARNING,
+        )
 
 
 @rule("org.filed_folders", ServedSubmission)
@@ -109,17 +147,24 @@ def folders(tree: ServedSubmission) -> Iterator[Fault]:
     Advice: use the round's folder names; a misspelt name hides its results.
     """
     for path in tree.strays:
-        yield tree.fault(f"the folder {path.name}", "a system, a benchmark of the round, or a scenario of it", path)
+        yield tree.fault(
+            f"the folder {path.name}",
+            "a system, a benchmark of the round, or a scenario of it",
+            path,
+        )
     for model in tree.models:
         if not model.scenarios:
-            yield tree.fault(f"no results of {model.model}", "a folder for each scenario", model.folder)
+            yield tree.fault(
+                f"no results of {model.model}", "a folder for each scenario", model.folder
+            )
 
 
 @rule("org.filed_scenarios", FiledModel)
 def scenarios(model: FiledModel) -> Iterator[Fault]:
     """A closed system has results for all scenarios that the round requires of its type.
 
-    Source: submission-checker.py, required-scenarios-datacenter and -edge, from v0.7; v0.5 asks for none.
+    Source: submission-checker.py, required-scenarios-datacenter and -edge, from v0.7; v0.5 asks for
+    none.
     Advice: run the missing scenarios, or submit to the open division.
     """
     row = model.round.benchmarks.get(model.round.benchmark_of(model.model, "closed") or "")
@@ -128,7 +173,11 @@ def scenarios(model: FiledModel) -> Iterator[Fault]:
     if model.system_type is None:
         return
     if model.system_type not in row.required:
-        yield Fault(file=model.folder, found=f"{model.model} on a system of type {model.system_type}", required=" or ".join(sorted(row.required)))
+        yield Fault(
+            file=model.folder,
+            found=f"{model.model} on a system of type {model.system_type}",
+            required=" or ".join(sorted(row.required)),
+        )
         return
     filed = {name.casefold() for name in model.scenarios}
     for scenario in row.required[model.system_type]:

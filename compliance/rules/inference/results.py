@@ -35,14 +35,20 @@ def far(found: float, expected: float, relative: float = MOST, absolute: float =
 
 @rule("served.percentiles", ServedRun)
 def percentiles(run: ServedRun) -> Iterator[Fault]:
-    """All latencies are present, percentiles increase from the lowest to the highest, and the mean is consistent with them.
+    """All latencies are present, percentiles increase from the lowest to the highest, and the mean
+    is consistent with them.
 
-    Source: mlcommons/inference, loadgen/loadgen.cc, ProcessLatencies: all are places in one sorted list; no accepted run differs.
+    Source: mlcommons/inference, loadgen/loadgen.cc, ProcessLatencies: all are places in one sorted
+    list; no accepted run differs.
     Advice: submit LoadGen's summary unmodified.
     """
     if not told(run):
         return
-    prefixes = {"": " latency", "query ": " latency", "interval ": ""} if by_query(run) else {"": " latency"}
+    prefixes = (
+        {"": " latency", "query ": " latency", "interval ": ""}
+        if by_query(run)
+        else {"": " latency"}
+    )
     for prefix, ending in prefixes.items():
         names = [f"{prefix}{share} percentile{ending}" for share in PERCENTILES]
         yield from ascending(run, names if prefix else ["Min latency", *names, "Max latency"])
@@ -50,13 +56,23 @@ def percentiles(run: ServedRun) -> Iterator[Fault]:
 
 
 def by_query(run: ServedRun) -> bool:
-    """Tell whether a summary has MultiStream's lists of intervals and latencies per query; the earliest revisions of LoadGen wrote none."""
-    return run.scenario is Scenario.MULTI_STREAM and any(name.startswith(("interval ", "query ")) for name in run.summary.values)
+    """Tell whether a summary has MultiStream's lists of intervals and latencies per query; the
+    earliest revisions of LoadGen wrote none.
+    """
+    return run.scenario is Scenario.MULTI_STREAM and any(
+        name.startswith(("interval ", "query ")) for name in run.summary.values
+    )
 
 
 def early_end(run: ServedRun) -> bool:
-    """Tell whether Server ended before all queries were sent, as the earliest revisions of LoadGen let it."""
-    return run.scenario is Scenario.SERVER and run.phase is not None and run.phase.natural_end is not None
+    """Tell whether Server ended before all queries were sent, as the earliest revisions of LoadGen
+    let it.
+    """
+    return (
+        run.scenario is Scenario.SERVER
+        and run.phase is not None
+        and run.phase.natural_end is not None
+    )
 
 
 def ascending(run: ServedRun, names: list[str]) -> Iterator[Fault]:
@@ -73,19 +89,29 @@ def ascending(run: ServedRun, names: list[str]) -> Iterator[Fault]:
 
 
 def mean(run: ServedRun) -> Iterator[Fault]:
-    """Bound the mean from both sides: of each hundred latencies fifty are at most the median, and so on."""
+    """Bound the mean from both sides: of each hundred latencies fifty are at most the median, and
+    so on.
+    """
     value, low, high = (run.summary.number(f"{name} latency") for name in ("Mean", "Min", "Max"))
     if value is None or low is None or high is None:
         found = run.summary.values.get("Mean latency")
-        yield run.in_summary("Mean latency", f"Mean latency: {found.text if found else 'missing'}", "a number")
+        yield run.in_summary(
+            "Mean latency", f"Mean latency: {found.text if found else 'missing'}", "a number"
+        )
         return
     if not low <= value <= high:
-        yield run.in_summary("Mean latency", f"Mean latency {value:.0f}", f"between {low:.0f} and {high:.0f}")
+        yield run.in_summary(
+            "Mean latency", f"Mean latency {value:.0f}", f"between {low:.0f} and {high:.0f}"
+        )
         return
     places = [run.summary.number(f"{share} percentile latency") for share in PERCENTILES]
     known = [place for place in places if place is not None]
     made = run.generated
-    if len(known) < len(PERCENTILES) or made is None or made.queries * made.samples_per_query < 1000:
+    if (
+        len(known) < len(PERCENTILES)
+        or made is None
+        or made.queries * made.samples_per_query < 1000
+    ):
         return
     shares = [float(share) / 100 for share in PERCENTILES]
     weights = [upper - lower for lower, upper in pairwise([0.0, *shares, 1.0])]
@@ -93,29 +119,52 @@ def mean(run: ServedRun) -> Iterator[Fault]:
     greatest = sum(weight * each for weight, each in zip(weights, [*known, high], strict=True))
     slack = MOST * greatest + (high - low) / 1000
     if not least - slack <= value <= greatest + slack:
-        yield run.in_summary("Mean latency", f"Mean latency {value:.0f}", f"{least:.0f} to {greatest:.0f}, by the percentiles")
+        yield run.in_summary(
+            "Mean latency",
+            f"Mean latency {value:.0f}",
+            f"{least:.0f} to {greatest:.0f}, by the percentiles",
+        )
 
 
 @rule("served.single_stream", ServedRun)
 def single_stream(run: ServedRun) -> Iterator[Fault]:
-    """SingleStream's result is the 90th percentile, and its rates follow from the mean latency and the duration.
+    """SingleStream's result is the 90th percentile, and its rates follow from the mean latency and
+    the duration.
 
-    Source: mlcommons/inference, loadgen/loadgen.cc, PerformanceSummary::Log; no accepted run differs by 2 %.
+    Source: mlcommons/inference, loadgen/loadgen.cc, PerformanceSummary::Log; no accepted run
+    differs by 2 %.
     Advice: submit LoadGen's summary unmodified.
     """
     if not told(run) or run.scenario is not Scenario.SINGLE_STREAM:
         return
-    result, place = (run.summary.number(name) for name in ("90th percentile latency", "90.00 percentile latency"))
+    result, place = (
+        run.summary.number(name) for name in ("90th percentile latency", "90.00 percentile latency")
+    )
     if result is not None and place is not None and result != place:
-        yield run.in_summary("90th percentile latency", f"{result:.0f}", f"{place:.0f}, the 90.00 percentile latency")
-    average, without, overhead = (run.summary.number(name) for name in ("Mean latency", "QPS w/o loadgen overhead", "QPS w/ loadgen overhead"))
+        yield run.in_summary(
+            "90th percentile latency", f"{result:.0f}", f"{place:.0f}, the 90.00 percentile latency"
+        )
+    average, without, overhead = (
+        run.summary.number(name)
+        for name in ("Mean latency", "QPS w/o loadgen overhead", "QPS w/ loadgen overhead")
+    )
     if without is None or overhead is None:
-        yield run.in_summary("", "no QPS with and without LoadGen's overhead", "both, as LoadGen writes them")
+        yield run.in_summary(
+            "", "no QPS with and without LoadGen's overhead", "both, as LoadGen writes them"
+        )
         return
     if average and far(without, 1e9 / average, 1e-3, HALF_CENT):
-        yield run.in_summary("QPS w/o loadgen overhead", f"{without:g} queries/s", f"{1e9 / average:.2f}, one each mean latency")
+        yield run.in_summary(
+            "QPS w/o loadgen overhead",
+            f"{without:g} queries/s",
+            f"{1e9 / average:.2f}, one each mean latency",
+        )
     if overhead > without * (1 + MOST) + 2 * HALF_CENT:
-        yield run.in_summary("QPS w/ loadgen overhead", f"{overhead:g} queries/s", f"at most {without:g}, the rate without overhead")
+        yield run.in_summary(
+            "QPS w/ loadgen overhead",
+            f"{overhead:g} queries/s",
+            f"at most {without:g}, the rate without overhead",
+        )
     yield from issued(run, overhead)
 
 
@@ -124,14 +173,29 @@ def issued(run: ServedRun, rate: float) -> Iterator[Fault]:
     taken, made = span(run), run.generated
     if taken is None or made is None or run.rule is None:
         return
-    most, least = (rate + HALF_CENT) * (taken + STAMP_S) * (1 + CLOCKS) + 2, (rate - HALF_CENT) * max(taken - slowest(run), 0) * (1 - CLOCKS)
+    most, least = (
+        (rate + HALF_CENT) * (taken + STAMP_S) * (1 + CLOCKS) + 2,
+        (rate - HALF_CENT) * max(taken - slowest(run), 0) * (1 - CLOCKS),
+    )
     if most < run.rule.min_queries:
-        yield run.in_summary("QPS w/ loadgen overhead", f"about {most:.0f} queries in {taken:.3f} s", f"{run.rule.min_queries}")
+        yield run.in_summary(
+            "QPS w/ loadgen overhead",
+            f"about {most:.0f} queries in {taken:.3f} s",
+            f"{run.rule.min_queries}",
+        )
     if least > made.queries:
-        yield run.in_summary("QPS w/ loadgen overhead", f"about {least:.0f} queries in {taken:.3f} s", f"at most {made.queries}, as generated")
+        yield run.in_summary(
+            "QPS w/ loadgen overhead",
+            f"about {least:.0f} queries in {taken:.3f} s",
+            f"at most {made.queries}, as generated",
+        )
     ran_out = any(RAN_OUT.is_in(remark.text) for remark in run.detail.errors)
     if ran_out and most < made.queries:
-        yield run.in_summary("QPS w/ loadgen overhead", f"about {most:.0f} queries in {taken:.3f} s", f"{made.queries}: they were all sent")
+        yield run.in_summary(
+            "QPS w/ loadgen overhead",
+            f"about {most:.0f} queries in {taken:.3f} s",
+            f"{made.queries}: they were all sent",
+        )
 
 
 def slowest(run: ServedRun) -> float:
@@ -141,7 +205,8 @@ def slowest(run: ServedRun) -> float:
 
 @rule("served.multi_stream", ServedRun)
 def multi_stream(run: ServedRun) -> Iterator[Fault]:
-    """MultiStream's result is the setting samples_per_query, and its intervals and latency bound match the settings.
+    """MultiStream's result is the setting samples_per_query, and its intervals and latency bound
+    match the settings.
 
     Source: mlcommons/inference, loadgen/loadgen.cc, PerformanceSummary::Log.
     Advice: submit LoadGen's summary unmodified.
@@ -157,58 +222,111 @@ def multi_stream(run: ServedRun) -> Iterator[Fault]:
             yield run.in_summary(name, f"{name} {found}", f"{wanted}, the setting {setting}")
     rate, interval = run.summary.number("interval qps"), run.summary.number("interval ms")
     if rate and interval is not None and far(interval, 1e3 / rate, 1e-4):
-        yield run.in_summary("interval ms", f"{interval:g} ms between queries", f"{1e3 / rate:g}, at {rate:g} a second")
+        yield run.in_summary(
+            "interval ms",
+            f"{interval:g} ms between queries",
+            f"{1e3 / rate:g}, at {rate:g} a second",
+        )
     for share in PERCENTILES:
-        queries, samples = (run.summary.number(f"{prefix}{share} percentile latency") for prefix in ("query ", ""))
+        queries, samples = (
+            run.summary.number(f"{prefix}{share} percentile latency") for prefix in ("query ", "")
+        )
         if queries is not None and samples is not None and queries < samples * (1 - MOST):
-            yield run.in_summary(f"query {share} percentile latency", f"{queries:.0f} ns per query", f"at least the {samples:.0f} ns per sample")
+            yield run.in_summary(
+                f"query {share} percentile latency",
+                f"{queries:.0f} ns per query",
+                f"at least the {samples:.0f} ns per sample",
+            )
 
 
 @rule("served.server", ServedRun)
 def server(run: ServedRun) -> Iterator[Fault]:
-    """Server's result is the number of generated queries divided by their scheduled duration, and no more were completed per second.
+    """Server's result is the number of generated queries divided by their scheduled duration, and
+    no more were completed per second.
 
-    Source: mlcommons/inference, loadgen/loadgen.cc, PerformanceSummary::Log; no accepted run differs by 2 %.
+    Source: mlcommons/inference, loadgen/loadgen.cc, PerformanceSummary::Log; no accepted run
+    differs by 2 %.
     Advice: submit LoadGen's files of the same run, unmodified.
     """
     made = run.generated
     if not told(run) or run.scenario is not Scenario.SERVER or made is None:
         return
-    scheduled, completed = (run.summary.number(f"{name} samples per second") for name in ("Scheduled", "Completed"))
+    scheduled, completed = (
+        run.summary.number(f"{name} samples per second") for name in ("Scheduled", "Completed")
+    )
     if scheduled is None or completed is None:
         yield run.in_summary("", "no rate scheduled and completed", "both, as LoadGen writes them")
         return
-    rate = made.queries * made.samples_per_query / (made.duration_ns / 1e9) if made.duration_ns > 0 else math.inf
-    relative = min(MOST, 1e-4 + 20 / max(made.queries, 1)) if run.closed and not early_end(run) else MOST
+    rate = (
+        made.queries * made.samples_per_query / (made.duration_ns / 1e9)
+        if made.duration_ns > 0
+        else math.inf
+    )
+    relative = (
+        min(MOST, 1e-4 + 20 / max(made.queries, 1)) if run.closed and not early_end(run) else MOST
+    )
     if far(scheduled, rate, relative, HALF_CENT):
-        yield run.in_summary("Scheduled samples per second", f"{scheduled:g} queries/s", f"{rate:.2f}: {made.queries} in {made.duration_ns / 1e9:g} s")
+        yield run.in_summary(
+            "Scheduled samples per second",
+            f"{scheduled:g} queries/s",
+            f"{rate:.2f}: {made.queries} in {made.duration_ns / 1e9:g} s",
+        )
     if completed > scheduled * (1 + 1e-3) + 2 * HALF_CENT:
-        yield run.in_summary("Completed samples per second", f"{completed:g} queries/s", f"at most {scheduled:g}, as scheduled")
+        yield run.in_summary(
+            "Completed samples per second",
+            f"{completed:g} queries/s",
+            f"at most {scheduled:g}, as scheduled",
+        )
     taken = span(run)
-    if taken and not early_end(run) and completed < (made.queries - 1) / taken * (1 - CLOCKS) - HALF_CENT:
-        yield run.in_summary("Completed samples per second", f"{completed:g} queries/s", f"{(made.queries - 1) / taken:.2f}: {made.queries} in {taken:g} s")
+    if (
+        taken
+        and not early_end(run)
+        and completed < (made.queries - 1) / taken * (1 - CLOCKS) - HALF_CENT
+    ):
+        yield run.in_summary(
+            "Completed samples per second",
+            f"{completed:g} queries/s",
+            f"{(made.queries - 1) / taken:.2f}: {made.queries} in {taken:g} s",
+        )
 
 
 @rule("served.offline", ServedRun)
 def offline(run: ServedRun) -> Iterator[Fault]:
     """Offline's result is the number of samples divided by the highest latency.
 
-    Source: mlcommons/inference, loadgen/loadgen.cc, PerformanceSummary::Log; no accepted run differs by 2 %.
+    Source: mlcommons/inference, loadgen/loadgen.cc, PerformanceSummary::Log; no accepted run
+    differs by 2 %.
     Advice: submit LoadGen's files of the same run, unmodified.
     """
-    made, result, latest = run.generated, run.summary.number("Samples per second"), run.summary.number("Max latency")
-    if not told(run) or run.scenario is not Scenario.OFFLINE or made is None or result is None or not latest:
+    made, result, latest = (
+        run.generated,
+        run.summary.number("Samples per second"),
+        run.summary.number("Max latency"),
+    )
+    if (
+        not told(run)
+        or run.scenario is not Scenario.OFFLINE
+        or made is None
+        or result is None
+        or not latest
+    ):
         return
     rate = made.queries * made.samples_per_query / (latest / 1e9)
     if far(result, rate, 1e-4 if run.closed else MOST):
-        yield run.in_summary("Samples per second", f"{result:g} samples/s", f"{rate:.6g}: {made.samples_per_query} in {latest / 1e9:g} s")
+        yield run.in_summary(
+            "Samples per second",
+            f"{result:g} samples/s",
+            f"{rate:.6g}: {made.samples_per_query} in {latest / 1e9:g} s",
+        )
 
 
 @rule("served.duration", ServedRun)
 def duration(run: ServedRun) -> Iterator[Fault]:
-    """The run lasted as long as the round requires according to all of its clocks, and the clocks agree.
+    """The run lasted as long as the round requires according to all of its clocks, and the clocks
+    agree.
 
-    Source: inference_rules.adoc v0.5, Scenarios: 60 seconds; mlcommons/inference, loadgen/loadgen.cc, MinDurationMet and POWER_BEGIN, POWER_END.
+    Source: inference_rules.adoc v0.5, Scenarios: 60 seconds; mlcommons/inference,
+    loadgen/loadgen.cc, MinDurationMet and POWER_BEGIN, POWER_END.
     Advice: use the round's mlperf.conf and repeat the run; do not edit its logs.
     """
     made, phase = run.generated, run.phase
@@ -218,32 +336,62 @@ def duration(run: ServedRun) -> Iterator[Fault]:
     logged_s = (phase.counters[-1][1] - made.time_ns) / 1e9 if phase.counters else None
     latest = run.summary.number("Max latency") if run.scenario is Scenario.OFFLINE else None
     latest_s = latest / 1e9 if latest else None
-    for how, seconds in (("by the log's stamps", logged_s), ("from POWER_BEGIN to POWER_END", span(run)), ("by the highest latency", latest_s)):
+    for how, seconds in (
+        ("by the log's stamps", logged_s),
+        ("from POWER_BEGIN to POWER_END", span(run)),
+        ("by the highest latency", latest_s),
+    ):
         if seconds is not None and seconds < least_s * (1 - CLOCKS):
             yield run.in_detail(f"{seconds:.3f} s {how}", f"{least_s:g} s", made.line)
     if run.scenario is Scenario.SERVER and made.duration_ns < least_s * 1e9:
-        yield run.in_detail(f"queries scheduled for {made.duration_ns / 1e9:g} s", f"{least_s:g} s", made.line)
+        yield run.in_detail(
+            f"queries scheduled for {made.duration_ns / 1e9:g} s", f"{least_s:g} s", made.line
+        )
     yield from clocks(run, phase, logged_s, latest_s)
 
 
-def clocks(run: ServedRun, phase: Phase, logged_s: float | None, latest_s: float | None) -> Iterator[Fault]:
+def clocks(
+    run: ServedRun, phase: Phase, logged_s: float | None, latest_s: float | None
+) -> Iterator[Fault]:
     """Compare the wall clock's span with the log's stamps, the schedule and the highest latency."""
     taken, made = span(run), run.generated
     line = phase.power[-1][3] if phase.power else phase.line
     if phase.power and taken is None:
-        yield run.in_detail("POWER_BEGIN and POWER_END cannot be read", "month-day-year hours:minutes:seconds.milliseconds", line)
+        yield run.in_detail(
+            "POWER_BEGIN and POWER_END cannot be read",
+            "month-day-year hours:minutes:seconds.milliseconds",
+            line,
+        )
     if taken is None or made is None:
         return
     if logged_s is not None and logged_s < taken * (1 - CLOCKS) - 1:
-        yield run.in_detail(f"{taken:.3f} s from POWER_BEGIN to POWER_END", f"at most {logged_s:.3f} s, by the log's stamps", line)
+        yield run.in_detail(
+            f"{taken:.3f} s from POWER_BEGIN to POWER_END",
+            f"at most {logged_s:.3f} s, by the log's stamps",
+            line,
+        )
     if latest_s is not None and far(taken, latest_s, CLOCKS, 2 * STAMP_S):
-        yield run.in_detail(f"{taken:.3f} s from POWER_BEGIN to POWER_END", f"{latest_s:.3f} s, the highest latency", line)
-    if run.scenario in (Scenario.SERVER, Scenario.MULTI_STREAM) and not early_end(run) and taken < least_scheduled(run) * (1 - CLOCKS) - STAMP_S:
-        yield run.in_detail(f"{taken:.3f} s from POWER_BEGIN to POWER_END", f"{least_scheduled(run):.3f} s, as scheduled", line)
+        yield run.in_detail(
+            f"{taken:.3f} s from POWER_BEGIN to POWER_END",
+            f"{latest_s:.3f} s, the highest latency",
+            line,
+        )
+    if (
+        run.scenario in (Scenario.SERVER, Scenario.MULTI_STREAM)
+        and not early_end(run)
+        and taken < least_scheduled(run) * (1 - CLOCKS) - STAMP_S
+    ):
+        yield run.in_detail(
+            f"{taken:.3f} s from POWER_BEGIN to POWER_END",
+            f"{least_scheduled(run):.3f} s, as scheduled",
+            line,
+        )
 
 
 def least_scheduled(run: ServedRun) -> float:
-    """Give the seconds that the queries were scheduled for: all of Server's, MultiStream's as many as it was asked for."""
+    """Give the seconds that the queries were scheduled for: all of Server's, MultiStream's as many
+    as it was asked for.
+    """
     made, rate = run.generated, run.setting("target_qps")
     if made is None:
         return 0.0
@@ -253,7 +401,9 @@ def least_scheduled(run: ServedRun) -> float:
 
 
 def span(run: ServedRun) -> float | None:
-    """Give the seconds from POWER_BEGIN to POWER_END of a performance run, an hour's change of the clock taken out; None where they cannot be read."""
+    """Give the seconds from POWER_BEGIN to POWER_END of a performance run, an hour's change of the
+    clock taken out; None where they cannot be read.
+    """
     phase, logged = run.phase, 0.0
     if not run.performance or phase is None or len(phase.power) < 2 or not read(run):
         return None

@@ -1,4 +1,6 @@
-"""LoadGen's settings in a published inference round: consistent everywhere, and as the round requires."""
+"""LoadGen's settings in a published inference round: consistent everywhere, and as the round
+requires.
+"""
 
 import math
 from collections.abc import Iterator
@@ -13,12 +15,27 @@ from suite.loadgen.scenario import Scenario
 
 DIGITS: Final = 1e-5
 """LoadGen prints six digits of a setting."""
-SAMPLED: Final = ("accuracy_log_rng_seed", "accuracy_log_probability", "accuracy_log_sampling_target")
+SAMPLED: Final = (
+    "accuracy_log_rng_seed",
+    "accuracy_log_probability",
+    "accuracy_log_sampling_target",
+)
 SEEDS: Final = ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed")
-PLAIN: Final = ("min_duration_ms", "max_duration_ms", "max_query_count", *SEEDS, *SAMPLED, "performance_issue_unique", "performance_issue_same")
+PLAIN: Final = (
+    "min_duration_ms",
+    "max_duration_ms",
+    "max_query_count",
+    *SEEDS,
+    *SAMPLED,
+    "performance_issue_unique",
+    "performance_issue_same",
+)
 """Settings that are in effect as they were asked for, by the same name in both blocks."""
 OWN: Final = {
-    Scenario.SINGLE_STREAM: {"min_query_count": "min_query_count", "single_stream_target_latency_percentile": "target_latency_percentile"},
+    Scenario.SINGLE_STREAM: {
+        "min_query_count": "min_query_count",
+        "single_stream_target_latency_percentile": "target_latency_percentile",
+    },
     Scenario.MULTI_STREAM: {
         "min_query_count": "min_query_count",
         "multi_stream_target_qps": "target_qps",
@@ -37,30 +54,52 @@ OWN: Final = {
 }
 """Scenario -> a setting as it was asked for -> as it is in effect."""
 SUMMARISED: Final = (
-    "samples_per_query", "target_qps", "target_latency_ns", "max_async_queries", "min_duration_ms", "max_duration_ms", "min_query_count",
-    "max_query_count", *SEEDS, "accuracy_log_rng_seed", "accuracy_log_probability", "performance_issue_unique", "performance_issue_same",
-    "performance_issue_same_index", "performance_sample_count",
-)  # fmt: skip
+    "samples_per_query",
+    "target_qps",
+    "target_latency_ns",
+    "max_async_queries",
+    "min_duration_ms",
+    "max_duration_ms",
+    "min_query_count",
+    "max_query_count",
+    *SEEDS,
+    "accuracy_log_rng_seed",
+    "accuracy_log_probability",
+    "performance_issue_unique",
+    "performance_issue_same",
+    "performance_issue_same_index",
+    "performance_sample_count",
+)
 LATE: Final = 1.01
 """An answer that comes later than the next interval makes LoadGen skip it."""
-FORBIDDEN: Final = ("performance_issue_unique", "performance_issue_same", "performance_issue_same_index")
+FORBIDDEN: Final = (
+    "performance_issue_unique",
+    "performance_issue_same",
+    "performance_issue_same_index",
+)
 
 
 def same(left: str, right: str) -> bool:
-    """Compare two settings: text as it stands, numbers as far as LoadGen prints digits; seeds exactly."""
+    """Compare two settings: text as it stands, numbers as far as LoadGen prints digits; seeds
+    exactly.
+    """
     if left == right:
         return True
     try:
-        return not (left.isdigit() and right.isdigit()) and math.isclose(float(left), float(right), rel_tol=DIGITS)
+        return not (left.isdigit() and right.isdigit()) and math.isclose(
+            float(left), float(right), rel_tol=DIGITS
+        )
     except ValueError:
         return False
 
 
 @rule("served.parameters", ServedRun)
 def parameters(run: ServedRun) -> Iterator[Fault]:
-    """The summary's test parameters equal the detail log's effective settings, and both name the same system.
+    """The summary's test parameters equal the detail log's effective settings, and both name the
+    same system.
 
-    Source: mlcommons/inference, loadgen/test_settings_internal.cc, LogSummary and LogEffectiveSettings; no accepted entry differs.
+    Source: mlcommons/inference, loadgen/test_settings_internal.cc, LogSummary and
+    LogEffectiveSettings; no accepted entry differs.
     Advice: submit both of LoadGen's files from the same run, unmodified.
     """
     if not run.summary.of_performance or not read(run):
@@ -68,13 +107,26 @@ def parameters(run: ServedRun) -> Iterator[Fault]:
     for name, value in run.summary.parameters.items():
         setting = run.detail.effective.get(name)
         if setting is None or not same(value.text, setting.text):
-            yield run.in_summary(name, f"{name} {value.text}", f"{setting.text if setting else 'nothing'}, as in the detail log")
+            yield run.in_summary(
+                name,
+                f"{name} {value.text}",
+                f"{setting.text if setting else 'nothing'}, as in the detail log",
+            )
     for name in SUMMARISED:
         if name in run.detail.effective and name not in run.summary.parameters:
-            yield run.in_summary(name, f"no parameter {name}", f"{run.detail.effective[name].text}, as in the detail log")
-    named, tested = run.summary.values.get("SUT name"), run.detail.text("System Under Test (SUT) name")
+            yield run.in_summary(
+                name,
+                f"no parameter {name}",
+                f"{run.detail.effective[name].text}, as in the detail log",
+            )
+    named, tested = (
+        run.summary.values.get("SUT name"),
+        run.detail.text("System Under Test (SUT) name"),
+    )
     if named and tested is not None and named.text.strip() != tested.strip():
-        yield run.in_summary("SUT name", f"SUT name {named.text}", f"{tested}, as in the detail log")
+        yield run.in_summary(
+            "SUT name", f"SUT name {named.text}", f"{tested}, as in the detail log"
+        )
 
 
 @rule("served.effective", ServedRun)
@@ -90,7 +142,9 @@ def effective(run: ServedRun) -> Iterator[Fault]:
     for asked, name in pairs.items():
         requested, setting = run.detail.requested.get(asked), run.detail.effective.get(name)
         if requested and setting and not same(requested.text, setting.text):
-            yield run.in_detail(f"{name} {setting.text}", f"{requested.text}, as was asked for", setting.line)
+            yield run.in_detail(
+                f"{name} {setting.text}", f"{requested.text}, as was asked for", setting.line
+            )
         if name in SEEDS and not (requested and setting):
             yield run.in_detail(f"no {name}", "the seed, asked for and in effect")
 
@@ -99,7 +153,8 @@ def effective(run: ServedRun) -> Iterator[Fault]:
 def seeds(run: ServedRun) -> Iterator[Fault]:
     """The random seeds are the round's.
 
-    Source: mlcommons/inference, mlperf.conf of the round's branch: *.*.qsl_rng_seed and the two beside it.
+    Source: mlcommons/inference, mlperf.conf of the round's branch: *.*.qsl_rng_seed and the two
+    beside it.
     Advice: use the round's mlperf.conf and repeat the run.
     """
     for name in SEEDS:
@@ -115,43 +170,77 @@ def seeds(run: ServedRun) -> Iterator[Fault]:
 def special(run: ServedRun) -> Iterator[Fault]:
     """A result is made without settings that are meant for compliance tests or trials.
 
-    Source: inference_rules.adoc v0.5, Load generator; mlcommons/inference, v0.5/audit/nvidia: settings of the compliance tests.
+    Source: inference_rules.adoc v0.5, Load generator; mlcommons/inference, v0.5/audit/nvidia:
+    settings of the compliance tests.
     Advice: remove audit.config and such settings, and repeat the run.
     """
     weight = None if run.closed else Severity.WARNING
-    if run.detail.audit:  # accepted entries have one that changed nothing; what it may not change stands below
-        yield run.in_detail("an audit.config may have changed the settings", "the settings of a result", run.detail.audit, Severity.WARNING)
+    if (
+        run.detail.audit
+    ):  # accepted entries have one that changed nothing; what it may not change stands below
+        yield run.in_detail(
+            "an audit.config may have changed the settings",
+            "the settings of a result",
+            run.detail.audit,
+            Severity.WARNING,
+        )
     for name in FORBIDDEN:
         setting = run.detail.effective.get(name)
         if setting and setting.text not in ("false", "0"):
             yield run.in_detail(f"{name} {setting.text}", "false, or 0", setting.line, weight)
     for name in SAMPLED:
         if run.setting(name):
-            yield run.in_detail(f"{name} {run.setting(name):g}", "0", run.setting_line(name), weight)
-    for name, least in (("max_duration_ms", run.round.minimums.min_duration_ms), ("max_query_count", run.rule.min_queries if run.rule else 1)):
+            yield run.in_detail(
+                f"{name} {run.setting(name):g}", "0", run.setting_line(name), weight
+            )
+    for name, least in (
+        ("max_duration_ms", run.round.minimums.min_duration_ms),
+        ("max_query_count", run.rule.min_queries if run.rule else 1),
+    ):
         value = run.setting(name)
         if value and run.performance:
-            yield run.in_detail(f"{name} {value:g}", "0: no limit", run.setting_line(name), None if value < least else Severity.WARNING)
+            yield run.in_detail(
+                f"{name} {value:g}",
+                "0: no limit",
+                run.setting_line(name),
+                None if value < least else Severity.WARNING,
+            )
 
 
 @rule("served.samples", ServedRun)
 def samples(run: ServedRun) -> Iterator[Fault]:
     """The number of samples in memory is at least the benchmark's minimum and equals the setting.
 
-    Source: mlcommons/inference, mlperf.conf: performance_sample_count_override; submission-checker.py; loadgen.cc, GenerateLoadableSets.
+    Source: mlcommons/inference, mlperf.conf: performance_sample_count_override;
+    submission-checker.py; loadgen.cc, GenerateLoadableSets.
     Advice: use the round's performance_sample_count_override and repeat the run.
     """
     if not run.performance or not read(run):
         return
-    count, total = run.setting("performance_sample_count"), number(run.detail.about.get("QSL total size"))
+    count, total = (
+        run.setting("performance_sample_count"),
+        number(run.detail.about.get("QSL total size")),
+    )
     if run.row and (count is None or count < run.row.performance_samples):
         found = "missing" if count is None else f"{count:g}"
         line = run.setting_line("performance_sample_count")
-        yield run.in_detail(f"performance_sample_count {found}", f"{run.row.performance_samples} or more", line, None if run.closed else Severity.WARNING)
-    override, own = number(run.detail.requested.get("performance_sample_count_override")), number(run.detail.about.get("QSL performance size"))
+        yield run.in_detail(
+            f"performance_sample_count {found}",
+            f"{run.row.performance_samples} or more",
+            line,
+            None if run.closed else Severity.WARNING,
+        )
+    override, own = (
+        number(run.detail.requested.get("performance_sample_count_override")),
+        number(run.detail.about.get("QSL performance size")),
+    )
     asked = override or own
     if asked is not None and count is not None and asked != count:
-        yield run.in_detail(f"performance_sample_count {count:g}", f"{asked:g}, as was asked for", run.setting_line("performance_sample_count"))
+        yield run.in_detail(
+            f"performance_sample_count {count:g}",
+            f"{asked:g}, as was asked for",
+            run.setting_line("performance_sample_count"),
+        )
     loaded = run.loaded
     if loaded is None or count is None or total is None:
         return
@@ -159,45 +248,91 @@ def samples(run: ServedRun) -> Iterator[Fault]:
     if loaded.distinct != expected:
         yield run.in_detail(f"{loaded.distinct} samples loaded", f"{expected:g}", loaded.line)
     if loaded.highest >= total:
-        yield run.in_detail(f"sample {loaded.highest} loaded", f"samples 0 to {total - 1:g}", loaded.line)
+        yield run.in_detail(
+            f"sample {loaded.highest} loaded", f"samples 0 to {total - 1:g}", loaded.line
+        )
     padding = max(loaded.count - loaded.distinct, 0)
-    if padding and (run.scenario is not Scenario.MULTI_STREAM or padding > (run.setting("samples_per_query") or 1) - 1):
-        yield run.in_detail(f"{padding} samples loaded twice", "each once, but for MultiStream's padding", loaded.line)
+    if padding and (
+        run.scenario is not Scenario.MULTI_STREAM
+        or padding > (run.setting("samples_per_query") or 1) - 1
+    ):
+        yield run.in_detail(
+            f"{padding} samples loaded twice",
+            "each once, but for MultiStream's padding",
+            loaded.line,
+        )
 
 
 @rule("served.bound", ServedRun)
 def bound(run: ServedRun) -> Iterator[Fault]:
-    """In the closed division the latency bound and its percentile are at least as strict as the round's; in both divisions the run meets its own
+    """In the closed division the latency bound and its percentile are at least as strict as the
+    round's; in both divisions the run meets its own
     bound.
 
-    Source: inference_rules.adoc v0.5, Benchmarks: latency constraints, 99th percentile (GNMT 97th); mlperf.conf of the round.
-    Advice: lower the rate or the samples per query, and repeat the run with the round's mlperf.conf.
+    Source: inference_rules.adoc v0.5, Benchmarks: latency constraints, 99th percentile (GNMT 97th);
+    mlperf.conf of the round.
+    Advice: lower the rate or the samples per query, and repeat the run with the round's
+    mlperf.conf.
     """
     if not told(run) or run.scenario is None or run.scenario is Scenario.OFFLINE:
         return
-    target, share = run.setting("target_latency_ns"), number(run.detail.effective.get("target_latency_percentile"))
+    target, share = (
+        run.setting("target_latency_ns"),
+        number(run.detail.effective.get("target_latency_percentile")),
+    )
     row = run.rule
     if run.scenario is Scenario.SINGLE_STREAM:
-        if run.closed and row and read(run) and (share is None or round(share * 100, 6) != row.percentile):
+        if (
+            run.closed
+            and row
+            and read(run)
+            and (share is None or round(share * 100, 6) != row.percentile)
+        ):
             required = f"{row.percentile / 100:g}"
-            yield run.in_detail(f"target latency percentile {share}", required, run.setting_line("target_latency_percentile"))
+            yield run.in_detail(
+                f"target latency percentile {share}",
+                required,
+                run.setting_line("target_latency_percentile"),
+            )
         return
     if run.scenario is Scenario.MULTI_STREAM and (run.setting("max_async_queries") or 1) != 1:
-        yield run.in_detail(f"max_async_queries {run.setting('max_async_queries'):g}", "1", run.setting_line("max_async_queries"))
+        yield run.in_detail(
+            f"max_async_queries {run.setting('max_async_queries'):g}",
+            "1",
+            run.setting_line("max_async_queries"),
+        )
     if run.closed and row and row.bound_ns is not None and read(run):
-        slack = 1.02 if run.scenario is Scenario.MULTI_STREAM else 1.0  # mlperf.conf: 66 ms beside 15 queries a second
+        slack = (
+            1.02 if run.scenario is Scenario.MULTI_STREAM else 1.0
+        )  # mlperf.conf: 66 ms beside 15 queries a second
         if target is None or target > row.bound_ns * slack:
-            yield run.in_detail(f"target latency {target} ns", f"at most {row.bound_ns} ns", run.setting_line("target_latency_ns"))
+            yield run.in_detail(
+                f"target latency {target} ns",
+                f"at most {row.bound_ns} ns",
+                run.setting_line("target_latency_ns"),
+            )
         if share is None or round(share * 100, 6) < row.percentile:
-            yield run.in_detail(f"target latency percentile {share}", f"at least {row.percentile / 100:g}", run.setting_line("target_latency_percentile"))
+            yield run.in_detail(
+                f"target latency percentile {share}",
+                f"at least {row.percentile / 100:g}",
+                run.setting_line("target_latency_percentile"),
+            )
         rate = run.setting("target_qps")
-        if run.scenario is Scenario.MULTI_STREAM and (not rate or 1e9 / rate > row.bound_ns * slack):
-            yield run.in_detail(f"target_qps {rate}", f"a query every {row.bound_ns / 1e6:g} ms", run.setting_line("target_qps"))
+        if run.scenario is Scenario.MULTI_STREAM and (
+            not rate or 1e9 / rate > row.bound_ns * slack
+        ):
+            yield run.in_detail(
+                f"target_qps {rate}",
+                f"a query every {row.bound_ns / 1e6:g} ms",
+                run.setting_line("target_qps"),
+            )
     yield from kept(run, target, share)
 
 
 def kept(run: ServedRun, target: float | None, share: float | None) -> Iterator[Fault]:
-    """Compare the percentile that counts with the bound: a latency in Server, skipped intervals in MultiStream."""
+    """Compare the percentile that counts with the bound: a latency in Server, skipped intervals in
+    MultiStream.
+    """
     percentile = round(100 * share, 2) if share else (run.rule.percentile if run.rule else 99.0)
     if run.closed and run.rule:
         percentile = max(percentile, run.rule.percentile)
@@ -205,11 +340,19 @@ def kept(run: ServedRun, target: float | None, share: float | None) -> Iterator[
         name = f"interval {percentile:.2f} percentile"
         intervals = run.summary.number(name)
         if intervals is not None and intervals != 1:
-            yield run.in_summary(name, f"{intervals:g} intervals between queries at the {percentile:g}th percentile", "1: none was skipped")
+            yield run.in_summary(
+                name,
+                f"{intervals:g} intervals between queries at the {percentile:g}th percentile",
+                "1: none was skipped",
+            )
         name, rate = f"query {percentile:.2f} percentile latency", run.setting("target_qps")
         latency = run.summary.number(name)
         if latency is not None and rate and intervals == 1 and latency > 1e9 / rate * LATE:
-            yield run.in_summary(name, f"{name} {latency:.0f} ns", f"at most {1e9 / rate:.0f}: a later answer would have skipped an interval")
+            yield run.in_summary(
+                name,
+                f"{name} {latency:.0f} ns",
+                f"at most {1e9 / rate:.0f}: a later answer would have skipped an interval",
+            )
         return
     name = f"{percentile:.2f} percentile latency"
     latency, limit = run.summary.number(name), target

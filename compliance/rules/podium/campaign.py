@@ -1,4 +1,6 @@
-"""What the documents of one organisation say of one another: when each run took place, on what, and that none is filed twice."""
+"""What the documents of one organisation say of one another: when each run took place, on what, and
+that none is filed twice.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -22,15 +24,21 @@ from suite.workload import Mode
 
 RESULT: Final = "result"
 EVALUATED_APART: Final = 1.5
-"""The slowest evaluation of a campaign under changing load went at 0.8 times the rate of Offline, the fastest at 1.1."""
+"""The slowest evaluation of a campaign under changing load went at 0.8 times the rate of Offline,
+the fastest at 1.1.
+"""
 THREADS_PER_CORE: Final = 8
-"""No processor has more hardware threads a core than IBM's POWER; a run that is told to use more only gets in its own way."""
+"""No processor has more hardware threads a core than IBM's POWER; a run that is told to use more
+only gets in its own way.
+"""
 MS_PER_S: Final = 1000
 HOUR_S: Final = 3_600.0
 CLOCK_S: Final = 60.0
 """What two clocks of one machine, or one that was set back by NTP, may differ by."""
 APART_S: Final = 26 * HOUR_S
-"""Clocks of two machines, one of which takes local time for UTC: that is 14 hours at most, and another 12 where it is a day ahead."""
+"""Clocks of two machines, one of which takes local time for UTC: that is 14 hours at most, and
+another 12 where it is a day ahead.
+"""
 STALE_S: Final = 60 * 24 * HOUR_S
 """Two months between training and serving are legal, and odd."""
 CAMPAIGN_S: Final = 366 * 24 * HOUR_S
@@ -38,17 +46,23 @@ CAMPAIGN_S: Final = 366 * 24 * HOUR_S
 RANKS_PER_CORE: Final = 2
 """Hardware threads of a usual core: with more ranks than that they wait for one another."""
 ENGINES: Final = frozenset({"torch", "onnxruntime", "tensorflow", "tensorrt"})
-"""Engines of podium's, each of which describes what it built under its own name, with its version."""
+"""Engines of podium's, each of which describes what it built under its own name, with its
+version.
+"""
 
 
 @rule("tree.distinct", Submission)
 def distinct(tree: Submission) -> Iterator[Fault]:
-    """No LoadGen run is submitted twice under different scenarios, systems or organisations of a tree; times and results are compared.
+    """No LoadGen run is submitted twice under different scenarios, systems or organisations of a
+    tree; times and results are compared.
 
-    Source: inference_rules.adoc v0.5, Scenarios and System under test: a run is of one scenario on one system; house rule for the marks.
+    Source: inference_rules.adoc v0.5, Scenarios and System under test: a run is of one scenario on
+    one system; house rule for the marks.
     Advice: submit each run once, where it was made.
     """
-    seen: dict[object, LoadGenRun] = {mark: run for other in tree.earlier for run in runs_of(other) for mark in marks(run)}
+    seen: dict[object, LoadGenRun] = {
+        mark: run for other in tree.earlier for run in runs_of(other) for mark in marks(run)
+    }
     for run in runs_of(tree):
         for mark in marks(run):
             other = seen.setdefault(mark, run)
@@ -64,7 +78,9 @@ def runs_of(tree: Submission) -> Iterator[LoadGenRun]:
 
 
 def marks(run: LoadGenRun) -> Iterator[tuple[str, object]]:
-    """Yield what no two runs share: when they began and ended, to the millisecond, and what they measured, to the nanosecond."""
+    """Yield what no two runs share: when they began and ended, to the millisecond, and what they
+    measured, to the nanosecond.
+    """
     begin, end = run.value("power_begin"), run.value("power_end")
     if isinstance(begin, str) and isinstance(end, str):
         yield "times", (begin, end)
@@ -75,23 +91,41 @@ def marks(run: LoadGenRun) -> Iterator[tuple[str, object]]:
 
 @rule("tree.chronology", Submission)
 def chronology(tree: Submission) -> Iterator[Fault]:
-    """A model is served after it was trained: no LoadGen run begins before its checkpoint's training run has stopped.
+    """A model is served after it was trained: no LoadGen run begins before its checkpoint's
+    training run has stopped.
 
-    Source: house rule: the checkpoint is exported after run_stop; both clocks tell UTC. Where the machines are two, their clocks may
-    differ by a day, and that is a warning; more than two months between the two are a warning as well, and more than a year an error.
+    Source: house rule: the checkpoint is exported after run_stop; both clocks tell UTC. Where the
+    machines are two, their clocks may
+    differ by a day, and that is a warning; more than two months between the two are a warning as
+    well, and more than a year an error.
     Advice: submit unedited logs; if a machine's clock was wrong, set it and repeat its runs.
     """
     for entry in tree.entries:
-        trained = [(stop.event.time_ms / MS_PER_S, log) for log in entry.origins if (stop := log.first(events.RUN_STOP))]
+        trained = [
+            (stop.event.time_ms / MS_PER_S, log)
+            for log in entry.origins
+            if (stop := log.first(events.RUN_STOP))
+        ]
         for run in entry.runs if trained else ():
             begin = power_time(run.value("power_begin"))
             if begin is None:
                 continue
             stopped, log = min(trained, key=lambda each: each[0])
-            severity = verdict_on(begin.replace(tzinfo=UTC).timestamp() - stopped, same_host(tree, entry, log))
+            severity = verdict_on(
+                begin.replace(tzinfo=UTC).timestamp() - stopped, same_host(tree, entry, log)
+            )
             if severity:
-                found = f"served on {begin:%Y-%m-%d %H:%M:%S}, trained until {datetime.fromtimestamp(stopped, UTC):%Y-%m-%d %H:%M:%S}"
-                yield run.fault(DETAIL, found, "serving after training, within two months", run.line("power_begin"), severity)
+                found = (
+                    f"served on {begin:%Y-%m-%d %H:%M:%S}, trained until"
+                    f" {datetime.fromtimestamp(stopped, UTC):%Y-%m-%d %H:%M:%S}"
+                )
+                yield run.fault(
+                    DETAIL,
+                    found,
+                    "serving after training, within two months",
+                    run.line("power_begin"),
+                    severity,
+                )
 
 
 def verdict_on(waited_s: float, same: bool) -> Severity | None:
@@ -110,7 +144,15 @@ def same_host(tree: Submission, entry: InferenceEntry, log: TrainingLog) -> bool
 
 def host(description: Description | None) -> tuple[object, ...]:
     """Give what a description says of processor and memory."""
-    return (description.host_processor_model_name, description.host_processor_core_count, description.host_memory_capacity) if description else ()
+    return (
+        (
+            description.host_processor_model_name,
+            description.host_processor_core_count,
+            description.host_memory_capacity,
+        )
+        if description
+        else ()
+    )
 
 
 def described(tree: Submission, name: str | None) -> Description | None:
@@ -122,15 +164,26 @@ def described(tree: Submission, name: str | None) -> Description | None:
 def overlap(tree: Submission) -> Iterator[Fault]:
     """The LoadGen runs of a system do not overlap in time; overlapping runs shared the system.
 
-    Source: house rule; 78 of 400 published systems have such runs, on machines with several accelerators.
+    Source: house rule; 78 of 400 published systems have such runs, on machines with several
+    accelerators.
     Advice: explain in the submission how the runs shared the system.
     """
     for name in sorted({entry.place.system or "" for entry in tree.entries if entry.place}):
-        runs = (run for entry in tree.entries if entry.place and entry.place.system == name for run in entry.runs)
+        runs = (
+            run
+            for entry in tree.entries
+            if entry.place and entry.place.system == name
+            for run in entry.runs
+        )
         spans = sorted((span, run.folder, run) for run in runs if (span := span_of(run)))
         for (before, _, first), (after, _, run) in zip(spans, spans[1:], strict=False):
             if after[0] < before[1]:
-                yield run.fault(DETAIL, f"starts before {first.folder.relative_to(tree.home)} ends", "runs that do not overlap", run.line("power_begin"))
+                yield run.fault(
+                    DETAIL,
+                    f"starts before {first.folder.relative_to(tree.home)} ends",
+                    "runs that do not overlap",
+                    run.line("power_begin"),
+                )
 
 
 def span_of(run: LoadGenRun) -> tuple[datetime, datetime] | None:
@@ -143,28 +196,46 @@ def span_of(run: LoadGenRun) -> tuple[datetime, datetime] | None:
 def devices(tree: Submission) -> Iterator[Fault]:
     """A run on an accelerator belongs to a system whose description lists that accelerator.
 
-    Source: submission_rules.adoc, System description: accelerators_per_node; the device that run.json and the training log name.
+    Source: submission_rules.adoc, System description: accelerators_per_node; the device that
+    run.json and the training log name.
     Advice: describe the system that ran it; give each machine its own system name.
     """
     for entry in tree.entries:
         description = described(tree, entry.place.system if entry.place else None)
         for run in entry.runs:
             if run.record and description and not has(description, run.record.device):
-                yield run.fault(RUN_RECORD, f"device {run.record.device}", f"one of the {description.accelerators_per_node} that systems/ describes")
+                yield run.fault(
+                    RUN_RECORD,
+                    f"device {run.record.device}",
+                    f"one of the {description.accelerators_per_node} that systems/ describes",
+                )
     for log in (log for group in tree.sets for log in group.logs if log.place):
-        description, device = described(tree, log.place.system if log.place else None), log.value(events.DEVICE)
+        description, device = (
+            described(tree, log.place.system if log.place else None),
+            log.value(events.DEVICE),
+        )
         if description and isinstance(device, str) and not has(description, device):
-            yield log.fault(f"device {device}", f"one of the {description.accelerators_per_node} that systems/ describes", log.line(events.DEVICE))
+            yield log.fault(
+                f"device {device}",
+                f"one of the {description.accelerators_per_node} that systems/ describes",
+                log.line(events.DEVICE),
+            )
 
 
 def has(description: Description, device: str) -> bool:
     """Tell whether a system has a device; where its accelerators are not told, it may."""
     count = count_in(description.accelerators_per_node)
-    return device.partition(":")[0] != CUDA or count is None or all(number_in(each) < count for each in members(device) or (device,))
+    return (
+        device.partition(":")[0] != CUDA
+        or count is None
+        or all(number_in(each) < count for each in members(device) or (device,))
+    )
 
 
 def number_in(device: str) -> int:
-    """Return an accelerator's number, 0 if the device has none; loadgen.instances judges lists that are none."""
+    """Return an accelerator's number, 0 if the device has none; loadgen.instances judges lists that
+    are none.
+    """
     return count_in(device.partition(":")[2]) or 0
 
 
@@ -172,7 +243,8 @@ def number_in(device: str) -> int:
 def threads(tree: Submission) -> Iterator[Fault]:
     """The described processors and accelerators can hold the run's threads and ranks.
 
-    Source: house rule: podium takes no more threads than there are hardware threads, eight a core at most, and an accelerator for each
+    Source: house rule: podium takes no more threads than there are hardware threads, eight a core
+    at most, and an accelerator for each
     rank; more ranks than two a core are a warning.
     Advice: describe the system that ran it; give each machine its own system name.
     """
@@ -180,7 +252,11 @@ def threads(tree: Submission) -> Iterator[Fault]:
         most = threads_of(described(tree, entry.place.system if entry.place else None))
         for run in entry.runs:
             if run.record and most is not None and run.record.threads > most:
-                yield run.fault(RUN_RECORD, f"{run.record.threads} threads", f"at most {most} on the processors that systems/ describes")
+                yield run.fault(
+                    RUN_RECORD,
+                    f"{run.record.threads} threads",
+                    f"at most {most} on the processors that systems/ describes",
+                )
     for log in (log for group in tree.sets for log in group.logs if log.place):
         yield from ranks(log, described(tree, log.place.system if log.place else None))
 
@@ -188,37 +264,67 @@ def threads(tree: Submission) -> Iterator[Fault]:
 def threads_of(description: Description | None) -> int | None:
     """Give the threads that a node can hold; None where its processors are not told."""
     cores = count_in(description.host_processor_core_count) if description else None
-    return cores * (count_in(description.host_processors_per_node) or 1) * THREADS_PER_CORE if description and cores else None
+    return (
+        cores * (count_in(description.host_processors_per_node) or 1) * THREADS_PER_CORE
+        if description and cores
+        else None
+    )
 
 
 def ranks(log: TrainingLog, description: Description | None) -> Iterator[Fault]:
     """Judge threads and ranks of a training run."""
-    most, used, size = threads_of(description), log.value(events.THREADS), log.value(events.WORLD_SIZE)
+    most, used, size = (
+        threads_of(description),
+        log.value(events.THREADS),
+        log.value(events.WORLD_SIZE),
+    )
     if most is not None and is_count(used) and used > most:
-        yield log.fault(f"{used} threads", f"at most {most} on the processors that systems/ describes", log.line(events.THREADS))
-    nodes, held = (count_in(description.number_of_nodes), count_in(description.accelerators_per_node)) if description else (None, None)
+        yield log.fault(
+            f"{used} threads",
+            f"at most {most} on the processors that systems/ describes",
+            log.line(events.THREADS),
+        )
+    nodes, held = (
+        (count_in(description.number_of_nodes), count_in(description.accelerators_per_node))
+        if description
+        else (None, None)
+    )
     on_gpus = str(log.value(events.DEVICE)).startswith(CUDA)
-    for each, severity in ((held, None),) if on_gpus else ((most, None), (most and most // THREADS_PER_CORE * RANKS_PER_CORE, Severity.WARNING)):
+    for each, severity in (
+        ((held, None),)
+        if on_gpus
+        else ((most, None), (most and most // THREADS_PER_CORE * RANKS_PER_CORE, Severity.WARNING))
+    ):
         if is_count(size) and nodes and each is not None and size > nodes * each:
             required = f"at most {nodes * each} on the {nodes} nodes that systems/ describes"
-            yield replace(log.fault(f"world_size {size}", required, log.line(events.WORLD_SIZE)), severity=severity)
+            yield replace(
+                log.fault(f"world_size {size}", required, log.line(events.WORLD_SIZE)),
+                severity=severity,
+            )
             break
 
 
 @rule("tree.pace", Submission, severity=Severity.WARNING)
 def pace(tree: Submission) -> Iterator[Fault]:
-    """Training is not faster than the harness can supply samples and, if an answer is one forward pass, not faster than serving: a training step
+    """Training is not faster than the harness can supply samples and, if an answer is one forward
+    pass, not faster than serving: a training step
     costs about three. On processors no run has all its evaluations 1.5 times as fast as serving.
 
-    Source: house rule: harness ceiling and Offline result of the same device, in run.json, held against epochs and evaluations of the training log.
-    Advice: find out what else the machine was doing during the slower of the two; do not edit times.
+    Source: house rule: harness ceiling and Offline result of the same device, in run.json, held
+    against epochs and evaluations of the training log.
+    Advice: find out what else the machine was doing during the slower of the two; do not edit
+    times.
     """
     for entry in (entry for entry in tree.entries if entry.scenario is Scenario.OFFLINE):
         for log in (log for log in entry.origins if log.value(events.WORLD_SIZE) == 1):
             for limit, what in bounds(entry, log):
                 name = f"{what} of {entry.folder.relative_to(tree.home)}"
                 yield from faster(log, limit, name)
-                yield from evaluated_faster(log, limit, name) if what == RESULT and log.value(events.DEVICE) == "cpu" else ()
+                yield from (
+                    evaluated_faster(log, limit, name)
+                    if what == RESULT and log.value(events.DEVICE) == "cpu"
+                    else ()
+                )
 
 
 def faster(log: TrainingLog, limit: float, what: str) -> Iterator[Fault]:
@@ -232,52 +338,107 @@ def faster(log: TrainingLog, limit: float, what: str) -> Iterator[Fault]:
 
 def bounds(entry: InferenceEntry, log: TrainingLog) -> Iterator[tuple[float, str]]:
     """Yield the rates that training on the same device stays below."""
-    for record in (run.record for run in entry.performance if run.record and run.record.mode == Mode.PERFORMANCE):
+    for record in (
+        run.record
+        for run in entry.performance
+        if run.record and run.record.mode == Mode.PERFORMANCE
+    ):
         if record.ceiling and record.ceiling > 0:
             yield record.ceiling, "harness ceiling"
-        alike = (record.device, record.framework, record.precision) == tuple(log.value(key) for key in (events.DEVICE, events.FRAMEWORK, events.PRECISION))
-        if log.row and log.row.reference_within and alike and record.engine == record.framework and record.value > 0:
+        alike = (record.device, record.framework, record.precision) == tuple(
+            log.value(key) for key in (events.DEVICE, events.FRAMEWORK, events.PRECISION)
+        )
+        if (
+            log.row
+            and log.row.reference_within
+            and alike
+            and record.engine == record.framework
+            and record.value > 0
+        ):
             yield record.value, RESULT
 
 
 def evaluated_faster(log: TrainingLog, limit: float, what: str) -> Iterator[Fault]:
-    """Yield a fault where even the slowest of several evaluations goes through its samples faster than they are served, which needs no decoding."""
+    """Yield a fault where even the slowest of several evaluations goes through its samples faster
+    than they are served, which needs no decoding.
+    """
     samples = log.value(events.EVAL_SAMPLES)
-    starts = {record.event.metadata.get(events.EPOCH_NUM): record.event.time_ms for record in log.all(events.EVAL_START)}
-    stops = ((record.event.metadata.get(events.EPOCH_NUM), record.event.time_ms) for record in log.all(events.EVAL_STOP))
-    taken_ms = [max(stop - starts[epoch], 1.0) for epoch, stop in stops if is_count(epoch) and epoch in starts]
-    if is_count(samples) and len(taken_ms) > 1 and samples * MS_PER_S > EVALUATED_APART * limit * max(taken_ms):
+    starts = {
+        record.event.metadata.get(events.EPOCH_NUM): record.event.time_ms
+        for record in log.all(events.EVAL_START)
+    }
+    stops = (
+        (record.event.metadata.get(events.EPOCH_NUM), record.event.time_ms)
+        for record in log.all(events.EVAL_STOP)
+    )
+    taken_ms = [
+        max(stop - starts[epoch], 1.0)
+        for epoch, stop in stops
+        if is_count(epoch) and epoch in starts
+    ]
+    if (
+        is_count(samples)
+        and len(taken_ms) > 1
+        and samples * MS_PER_S > EVALUATED_APART * limit * max(taken_ms)
+    ):
         found = f"the slowest evaluation takes {samples * MS_PER_S / max(taken_ms):.0f} samples/s"
-        yield log.fault(found, f"less than {EVALUATED_APART * limit:.0f}, {EVALUATED_APART:g} times the {what}", log.line(events.EVAL_START))
+        yield log.fault(
+            found,
+            f"less than {EVALUATED_APART * limit:.0f}, {EVALUATED_APART:g} times the {what}",
+            log.line(events.EVAL_START),
+        )
 
 
 def epoch_times(log: TrainingLog) -> Mapping[int, float]:
     """Give how long each epoch took that no interruption cut in two."""
     if log.all(events.RESUMED):
         return {}
-    starts = {record.event.metadata.get(events.EPOCH_NUM): record.event.time_ms for record in log.all(events.EPOCH_START)}
-    stops = ((record.event.metadata.get(events.EPOCH_NUM), record.event.time_ms) for record in log.all(events.EPOCH_STOP))
-    return {epoch: stop - starts[epoch] for epoch, stop in stops if is_count(epoch) and epoch in starts}
+    starts = {
+        record.event.metadata.get(events.EPOCH_NUM): record.event.time_ms
+        for record in log.all(events.EPOCH_START)
+    }
+    stops = (
+        (record.event.metadata.get(events.EPOCH_NUM), record.event.time_ms)
+        for record in log.all(events.EPOCH_STOP)
+    )
+    return {
+        epoch: stop - starts[epoch] for epoch, stop in stops if is_count(epoch) and epoch in starts
+    }
 
 
 @rule("entry.engine", InferenceEntry)
 def engine(entry: InferenceEntry) -> Iterator[Fault]:
-    """An engine with the name of one of podium's comes from podium's own package, and the engine named in the record built each network.
+    """An engine with the name of one of podium's comes from podium's own package, and the engine
+    named in the record built each network.
 
     A record that does not name the package is a warning: those of the first podium did not.
-    Source: house rule: each of podium's engines describes what it built under its own name, with its version; engine_package of run.json.
+    Source: house rule: each of podium's engines describes what it built under its own name, with
+    its version; engine_package of run.json.
     Advice: keep the files that podium infer wrote; give an engine of another package its own name.
     """
     record, told = entry.record, entry.measurements
     if record is None or record.engine not in ENGINES:
         return
     if not record.engine_package:
-        yield record_fault(entry.runs[0], "no engine_package", f"the package that {record.engine} came from", Severity.WARNING)
+        yield record_fault(
+            entry.runs[0],
+            "no engine_package",
+            f"the package that {record.engine} came from",
+            Severity.WARNING,
+        )
     if record.engine_package and record.engine_package.partition(" ")[0] != DISTRIBUTION:
-        yield record_fault(entry.runs[0], f"engine {record.engine} of package {record.engine_package}", f"that of {DISTRIBUTION}")
+        yield record_fault(
+            entry.runs[0],
+            f"engine {record.engine} of package {record.engine_package}",
+            f"that of {DISTRIBUTION}",
+        )
     if told is None:
         return
     for network, facts in told.engine_description.items():
         if isinstance(facts, Mapping) and record.engine not in facts:
             built = ", ".join(sorted(ENGINES & facts.keys())) or "no engine"
-            yield entry.fault(f"network {network} built by {built}", f"{record.engine}, as in run.json", entry.measurements_path)
+            yield entry.fault(
+                f"network {network} built by {built}",
+                f"{record.engine}, as in run.json",
+                entry.measurements_path,
+            )

@@ -1,4 +1,6 @@
-"""Systems under test behind a network: who asked whom, on which machines, and what the Network Division allows."""
+"""Systems under test behind a network: who asked whom, on which machines, and what the Network
+Division allows.
+"""
 
 from collections.abc import Iterator
 from typing import Final
@@ -14,7 +16,16 @@ from suite.terms import NETWORK_FIELDS, Division
 NAME: Final = "Network SUT"
 SCENARIOS: Final = ("Server", "Offline")
 OPAQUE: Final = "opaque"
-SAME: Final = ("endpoints", "servers", "nodes", "machines", "loadgen_machine", "loopback", "form", "model")
+SAME: Final = (
+    "endpoints",
+    "servers",
+    "nodes",
+    "machines",
+    "loadgen_machine",
+    "loopback",
+    "form",
+    "model",
+)
 """Fields that the networks of all runs of an entry have alike; round trips and bytes differ."""
 
 
@@ -31,7 +42,8 @@ def scenario(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("network.name", LoadGenRun)
 def name(run: LoadGenRun) -> Iterator[Fault]:
-    """LoadGen's name of a system behind a network contains 'Network SUT' and the answer of each server; no other system has that name.
+    """LoadGen's name of a system behind a network contains 'Network SUT' and the answer of each
+    server; no other system has that name.
 
     Source: inference_rules.adoc, Network Division: Name() of the QDL.
     Advice: keep the logs that LoadGen wrote, and name each server once.
@@ -41,7 +53,11 @@ def name(run: LoadGenRun) -> Iterator[Fault]:
     if not isinstance(told, str) or run.record is None:
         return
     if (NAME in told) != bool(network):
-        yield run.detail_fault("sut_name", f"sut_name {told!r}", f"a name with '{NAME}'" if network else "no networked system: run.json has none")
+        yield run.detail_fault(
+            "sut_name",
+            f"sut_name {told!r}",
+            f"a name with '{NAME}'" if network else "no networked system: run.json has none",
+        )
     named = [part.rpartition(" at ")[2] for part in told.partition(NAME)[2].split(", ")]
     for place in addresses(network) if network and NAME in told else ():
         if named.count(place) != 1:
@@ -57,7 +73,8 @@ def addresses(network: NetworkRecord) -> list[str]:
 def requests(run: LoadGenRun) -> Iterator[Fault]:
     """Over a network each sample is one request: LoadGen's side neither batches nor pads.
 
-    Source: inference_rules.adoc, Network Division: the QDL is a proxy; batching belongs to the system under test.
+    Source: inference_rules.adoc, Network Division: the QDL is a proxy; batching belongs to the
+    system under test.
     Advice: do not edit run.json.
     """
     if run.record is None or run.record.network is None:
@@ -66,16 +83,23 @@ def requests(run: LoadGenRun) -> Iterator[Fault]:
     if mean != 1.0:
         yield record_fault(run, f"requests of {mean} samples", "1 sample in each")
     if min(network.bytes_out, network.bytes_in) <= 0:
-        yield record_fault(run, f"{network.bytes_out} bytes of requests, {network.bytes_in} of answers", "more than none: all data travel")
+        yield record_fault(
+            run,
+            f"{network.bytes_out} bytes of requests, {network.bytes_in} of answers",
+            "more than none: all data travel",
+        )
 
 
 @rule("network.machines", LoadGenRun)
 def machines(run: LoadGenRun) -> Iterator[Fault]:
-    """In the division network, LoadGen and every server run on different machines, and the servers say what they serve; a system behind a network is
+    """In the division network, LoadGen and every server run on different machines, and the servers
+    say what they serve; a system behind a network is
     never in the division closed.
 
-    Source: inference_rules.adoc, Network Division: SUT and LoadGen on separate systems; submission_checker: division network and is_network.
-    Advice: run podium serve on another machine; between programs of one machine, a result is one of the division open.
+    Source: inference_rules.adoc, Network Division: SUT and LoadGen on separate systems;
+    submission_checker: division network and is_network.
+    Advice: run podium serve on another machine; between programs of one machine, a result is one of
+    the division open.
     """
     if run.record is None:
         return
@@ -87,17 +111,26 @@ def machines(run: LoadGenRun) -> Iterator[Fault]:
     if network is None:
         yield record_fault(run, "no network, in the division network", "what was between")
     elif not network.apart:
-        yield record_fault(run, "LoadGen and a server on one machine, or a server that does not tell its own", "another machine for each server")
+        yield record_fault(
+            run,
+            "LoadGen and a server on one machine, or a server that does not tell its own",
+            "another machine for each server",
+        )
     elif network.form != OPAQUE:
-        yield record_fault(run, "a server that does not say what it serves", "one that names its checkpoint")
+        yield record_fault(
+            run, "a server that does not say what it serves", "one that names its checkpoint"
+        )
 
 
 @rule("network.described", InferenceEntry)
 def described(entry: InferenceEntry) -> Iterator[Fault]:
-    """All runs of an entry have the same network, and the system's description says whether there is one.
+    """All runs of an entry have the same network, and the system's description says whether there
+    is one.
 
-    Source: submission_checker/constants.py, SYSTEM_DESC_IS_NETWORK_MODE; house rule: one system behind all runs.
-    Advice: serve both modes of a scenario with one command, and keep the description that podium wrote.
+    Source: submission_checker/constants.py, SYSTEM_DESC_IS_NETWORK_MODE; house rule: one system
+    behind all runs.
+    Advice: serve both modes of a scenario with one command, and keep the description that podium
+    wrote.
     """
     first = entry.record
     if first is None:
@@ -107,10 +140,18 @@ def described(entry: InferenceEntry) -> Iterator[Fault]:
         for field in SAME if run.record else ():
             found, wanted = getattr(other, field, None), getattr(first.network, field, None)
             if found != wanted:
-                yield record_fault(run, f"network: {field} {found!r}", f"{wanted!r}, as in {entry.runs[0].folder.name}")
+                yield record_fault(
+                    run,
+                    f"network: {field} {found!r}",
+                    f"{wanted!r}, as in {entry.runs[0].folder.name}",
+                )
     if entry.system and entry.system.description.networked != bool(first.network):
         told = entry.system.description.is_network
-        yield entry.fault(f"is_network {told!r}", "'true'" if first.network else "none: run.json has no network", entry.system.path)
+        yield entry.fault(
+            f"is_network {told!r}",
+            "'true'" if first.network else "none: run.json has no network",
+            entry.system.path,
+        )
 
 
 @rule("network.fields", SystemFile)

@@ -1,4 +1,6 @@
-"""Power and energy: every joule follows from readings of the run's own window, and keeps its grade and its scope."""
+"""Power and energy: every joule follows from readings of the run's own window, and keeps its grade
+and its scope.
+"""
 
 import math
 from collections.abc import Iterator
@@ -12,44 +14,73 @@ from compliance.rules.podium.power_channels import containers, grades_of, misfit
 from compliance.verdict import Fault, Severity
 from suite.energy import NoEnergyError, Series, covering, unwrapped
 from suite.measurement import earlier_edge_error
-from suite.measurement.power_readings import CLOCK_DRIFT_NS, COMPONENTS, IDLE_S, METERS_OFFSET_NS, Track
+from suite.measurement.power_readings import (
+    CLOCK_DRIFT_NS,
+    COMPONENTS,
+    IDLE_S,
+    METERS_OFFSET_NS,
+    Track,
+)
 from suite.power import SYSTEM, Quantity, overlap
 from suite.records import EDGE_SHARE, EnergyRecord
 
 CLOSE: Final = 1e-3
 """Share by which a figure may differ from what follows from the readings. Source: house rule."""
 STUCK_READINGS: Final = 20
-"""Even readings in a run that are no coincidence. Source: house rule; a P4's sensor reads 33 W whatever runs on it (arXiv:1807.02562)."""
-FIGURES: Final = ("joules", "average_w", "edge_j", "mlperf_mean_w", "per_sample_j", "samples_per_s_per_w", "mj_per_query")
+"""Even readings in a run that are no coincidence. Source: house rule; a P4's sensor reads 33 W
+whatever runs on it (arXiv:1807.02562).
+"""
+FIGURES: Final = (
+    "joules",
+    "average_w",
+    "edge_j",
+    "mlperf_mean_w",
+    "per_sample_j",
+    "samples_per_s_per_w",
+    "mj_per_query",
+)
 
 
 @rule("power.same_run", PoweredRun)
 def same_run(powered: PoweredRun) -> Iterator[Fault]:
-    """Energy and performance are of one run: an accuracy run has no energy, and a record's energy has its readings beside it.
+    """Energy and performance are of one run: an accuracy run has no energy, and a record's energy
+    has its readings beside it.
 
-    Source: MLPerf Power rules, Power measurement: the performance run is the one that is measured; house rule.
+    Source: MLPerf Power rules, Power measurement: the performance run is the one that is measured;
+    house rule.
     Advice: serve again with the power sources; do not move energy from one run to another.
     """
     if powered.claims and not powered.performance:
-        yield powered.record_fault(f"energy of {len(powered.claims)} channels in an accuracy run", "none")
+        yield powered.record_fault(
+            f"energy of {len(powered.claims)} channels in an accuracy run", "none"
+        )
     elif powered.claims and not powered.readings.tracks:
-        yield powered.record_fault("energy without readings", f"the readings, in {powered.telemetry.name}")
+        yield powered.record_fault(
+            "energy without readings", f"the readings, in {powered.telemetry.name}"
+        )
 
 
 @rule("power.window", PoweredRun)
 def window(powered: PoweredRun) -> Iterator[Fault]:
-    """Every channel with an energy has readings before the run began (power_begin, run_start) and after it ended, and no long gap in between.
+    """Every channel with an energy has readings before the run began (power_begin, run_start) and
+    after it ended, and no long gap in between.
 
-    Source: house rule: nothing is extrapolated; mlcommons/inference, loadgen.cc, power_begin and power_end.
+    Source: house rule: nothing is extrapolated; mlcommons/inference, loadgen.cc, power_begin and
+    power_end.
     Advice: serve again; a machine that is too busy to read its sensors has no energy.
     """
     if not powered.performance or not powered.readings.tracks or not powered.claims:
         return
     if powered.window is None:
-        yield powered.record_fault("energy of a run without begin and end", "power_begin and power_end in the detail log, or run_start and run_stop")
+        yield powered.record_fault(
+            "energy of a run without begin and end",
+            "power_begin and power_end in the detail log, or run_start and run_stop",
+        )
         return
     if powered.next_ns is not None and powered.window[1] > powered.next_ns:
-        yield powered.record_fault("an idle machine in the time of the run", f"{IDLE_S:g} s of readings before it")
+        yield powered.record_fault(
+            "an idle machine in the time of the run", f"{IDLE_S:g} s of readings before it"
+        )
     told = {each.name for each in powered.claims}
     for reason in powered.measured[1]:
         if reason.partition(":")[0] in told or any(reason.startswith(f"{name}: ") for name in told):
@@ -58,26 +89,46 @@ def window(powered: PoweredRun) -> Iterator[Fault]:
 
 @rule("power.energy", PoweredRun)
 def figures(powered: PoweredRun) -> Iterator[Fault]:
-    """Joules, watts and what is derived from them follow from the readings within 0.1 %, for each channel that was read and no other.
+    """Joules, watts and what is derived from them follow from the readings within 0.1 %, for each
+    channel that was read and no other.
 
     Source: house rule: what a command shows the judge recomputes; suite/energy.py.
     Advice: do not edit the record or the telemetry.
     """
     if powered.malformed:
-        yield powered.record_fault(f"an energy that cannot be read: {powered.malformed}", "a list of energies, as podium writes it")
+        yield powered.record_fault(
+            f"an energy that cannot be read: {powered.malformed}",
+            "a list of energies, as podium writes it",
+        )
     if powered.silent and powered.measured[0]:
-        yield powered.fault("readings of power, and a log without a word of energy", "the event energy, as podium writes it", odd=True)
-    if powered.told is None or powered.malformed or powered.window is None or not powered.performance or not powered.readings.tracks:
+        yield powered.fault(
+            "readings of power, and a log without a word of energy",
+            "the event energy, as podium writes it",
+            odd=True,
+        )
+    if (
+        powered.told is None
+        or powered.malformed
+        or powered.window is None
+        or not powered.performance
+        or not powered.readings.tracks
+    ):
         return
     measured = {each.name: each for each in powered.measured[0]}
     told = {each.name: each for each in powered.told}
     if len(told) < len(powered.told):
-        yield powered.record_fault(f"{len(powered.told)} energies of {len(told)} channels", "one energy per channel")
+        yield powered.record_fault(
+            f"{len(powered.told)} energies of {len(told)} channels", "one energy per channel"
+        )
     for name in sorted(measured.keys() | told.keys()):
         if name not in told:
-            yield powered.record_fault(f"no energy by {name}", f"{measured[name].joules:g} J, as its readings have it")
+            yield powered.record_fault(
+                f"no energy by {name}", f"{measured[name].joules:g} J, as its readings have it"
+            )
         elif name not in measured:
-            yield powered.record_fault(f"{told[name].joules:g} J by {name}", "no energy, since its readings give none")
+            yield powered.record_fault(
+                f"{told[name].joules:g} J by {name}", "no energy, since its readings give none"
+            )
         else:
             yield from differences(powered, told[name], measured[name])
 
@@ -86,11 +137,23 @@ def differences(powered: PoweredRun, told: EnergyRecord, measured: EnergyRecord)
     """Yield the figures of a channel that are not what follows from its readings."""
     for field in fields(EnergyRecord):
         mine, other = getattr(told, field.name), getattr(measured, field.name)
-        differs = field.name in FIGURES and not close(mine, other) or field.name in ("readings", "longest_gap_ms") and mine != other
+        differs = (
+            field.name in FIGURES
+            and not close(mine, other)
+            or field.name in ("readings", "longest_gap_ms")
+            and mine != other
+        )
         if differs and field.name == "edge_j" and powered.window:
-            differs = not close(mine, earlier_edge_error.edge_j(told, powered.measured[0], powered.readings.tracks, powered.window))
+            differs = not close(
+                mine,
+                earlier_edge_error.edge_j(
+                    told, powered.measured[0], powered.readings.tracks, powered.window
+                ),
+            )
         if differs:
-            yield powered.record_fault(f"{field.name} {mine} by {told.name}", f"{other}, as the readings have it")
+            yield powered.record_fault(
+                f"{field.name} {mine} by {told.name}", f"{other}, as the readings have it"
+            )
 
 
 def close(one: Any, other: Any) -> bool:
@@ -104,17 +167,21 @@ def close(one: Any, other: Any) -> bool:
 def enough(powered: PoweredRun) -> Iterator[Fault]:
     """The energy of a training run rests on at least 60 readings of each channel.
 
-    Source: MLPerf Training power rules: at least 60 readings; house rule: a warning, since a short run on one machine is no submission.
+    Source: MLPerf Training power rules: at least 60 readings; house rule: a warning, since a short
+    run on one machine is no submission.
     Advice: train longer, or read more often: --set power.period_ms=50.
     """
     for told in powered.claims:
         if told.readings < powered.fewest:
-            yield powered.record_fault(f"{told.name}: {told.readings} readings", f"at least {powered.fewest}")
+            yield powered.record_fault(
+                f"{told.name}: {told.readings} readings", f"at least {powered.fewest}"
+            )
 
 
 @rule("power.edge", PoweredRun, severity=Severity.WARNING)
 def edge(powered: PoweredRun) -> Iterator[Fault]:
-    """The energy at the edges of a run, which lies between two readings, is at most a tenth of the run's.
+    """The energy at the edges of a run, which lies between two readings, is at most a tenth of the
+    run's.
 
     Source: house rule; suite/energy.py, edge_j.
     Advice: run longer, or read more often: --set power.period_ms=50.
@@ -125,14 +192,20 @@ def edge(powered: PoweredRun) -> Iterator[Fault]:
     for told in powered.claims:
         own = measured.get(told.name, told)
         if own.rough:
-            yield powered.record_fault(f"{told.name}: {own.joules:g} J with an error of up to {own.edge_j:g} J at the edges", f"at most {EDGE_SHARE:.0%}")
+            yield powered.record_fault(
+                f"{told.name}: {own.joules:g} J with an error of up to {own.edge_j:g} J at the"
+                " edges",
+                f"at most {EDGE_SHARE:.0%}",
+            )
 
 
 @rule("power.counter", PoweredRun)
 def counter(powered: PoweredRun) -> Iterator[Fault]:
-    """A counter never falls but by its range, and never grows faster than its part can draw; a warning outside the run, and where no energy is told of it.
+    """A counter never falls but by its range, and never grows faster than its part can draw; a
+    warning outside the run, and where no energy is told of it.
 
-    Source: Linux, power/powercap/powercap.rst, max_energy_range_uj; house rule: the limit, and a fifth more.
+    Source: Linux, power/powercap/powercap.rst, max_energy_range_uj; house rule: the limit, and a
+    fifth more.
     Advice: serve again; a counter that falls was edited, or reset during the run.
     """
     if powered.next_ns is not None:  # the run's own document has the same readings
@@ -142,11 +215,17 @@ def counter(powered: PoweredRun) -> Iterator[Fault]:
         if track.quantity is Quantity.ENERGY and rising(track) and track.values:
             inside = refusal(track.series, powered.window)
             if found := inside or refusal(track.series, None):
-                yield powered.fault(f"{track.name}: {found}", "a counter that only grows, but for its range", odd=not inside or track.name not in told)
+                yield powered.fault(
+                    f"{track.name}: {found}",
+                    "a counter that only grows, but for its range",
+                    odd=not inside or track.name not in told,
+                )
 
 
 def refusal(series: Series, window: tuple[int, int] | None) -> str:
-    """Return why a counter gives no energy in a window, or with None in the whole file; empty if it does, or does not cover the window."""
+    """Return why a counter gives no energy in a window, or with None in the whole file; empty if it
+    does, or does not cover the window.
+    """
     try:
         series = covering(series, *window) if window else series
     except NoEnergyError:
@@ -165,7 +244,8 @@ def rising(track: Track) -> bool:
 
 @rule("power.order", PoweredRun)
 def order(powered: PoweredRun) -> Iterator[Fault]:
-    """The times of a channel's readings increase, and powers are not negative; a warning where no energy is told of it.
+    """The times of a channel's readings increase, and powers are not negative; a warning where no
+    energy is told of it.
 
     Source: house rule; the sampler stamps each reading by the monotonic clock.
     Advice: do not edit telemetry.jsonl.
@@ -174,16 +254,22 @@ def order(powered: PoweredRun) -> Iterator[Fault]:
     for track in powered.readings.tracks.values():
         odd = track.name not in told
         if not rising(track):
-            yield powered.fault(f"{track.name}: times that do not increase", "readings in the order of time", odd=odd)
+            yield powered.fault(
+                f"{track.name}: times that do not increase",
+                "readings in the order of time",
+                odd=odd,
+            )
         if any(value < 0 for value in track.values):
             yield powered.fault(f"{track.name}: {min(track.values)}", "readings from 0 on", odd=odd)
 
 
 @rule("power.stuck", PoweredRun, severity=Severity.WARNING)
 def stuck(powered: PoweredRun) -> Iterator[Fault]:
-    """A sensor that does not move over a whole run, or reads the same in the run and around it, measures something else.
+    """A sensor that does not move over a whole run, or reads the same in the run and around it,
+    measures something else.
 
-    Source: house rule: 20 readings within 0.01 %, or a mean within 0.1 % of that around the run; of a card that reads the same watts whatever runs on it.
+    Source: house rule: 20 readings within 0.01 %, or a mean within 0.1 % of that around the run; of
+    a card that reads the same watts whatever runs on it.
     Advice: look at the sensor; a meter of the whole system beside it tells.
     """
     if not powered.loaded or powered.window is None:
@@ -195,23 +281,36 @@ def stuck(powered: PoweredRun) -> Iterator[Fault]:
 
 @rule("power.scope", PoweredRun)
 def scope(powered: PoweredRun) -> Iterator[Fault]:
-    """An energy is about the parts that its channel is about; a sum has separate parts only, and is never called the system.
+    """An energy is about the parts that its channel is about; a sum has separate parts only, and is
+    never called the system.
 
     Source: house rule: a package and its cores, or a module and its rails, would count twice.
     Advice: do not edit the record or the channels of the telemetry.
     """
     measured = {each.name: each for each in powered.measured[0]}
     for told in powered.claims:
-        if told.name in measured and (told.scope, told.within) != (measured[told.name].scope, measured[told.name].within):
-            yield powered.record_fault(f"{told.name}: scope {', '.join(told.scope)}", ", ".join(measured[told.name].scope))
+        if told.name in measured and (told.scope, told.within) != (
+            measured[told.name].scope,
+            measured[told.name].within,
+        ):
+            yield powered.record_fault(
+                f"{told.name}: scope {', '.join(told.scope)}", ", ".join(measured[told.name].scope)
+            )
         if told.source == COMPONENTS and SYSTEM in told.scope:
             yield powered.record_fault("a sum of parts called the system", "the parts")
-    for one, other in combinations([track for track in powered.readings.tracks.values() if track.source == COMPONENTS], 2):
-        yield powered.fault(f"sums {one.name} and {other.name} among the readings", "readings of sources")
+    for one, other in combinations(
+        [track for track in powered.readings.tracks.values() if track.source == COMPONENTS], 2
+    ):
+        yield powered.fault(
+            f"sums {one.name} and {other.name} among the readings", "readings of sources"
+        )
     read = {scope for track in powered.readings.tracks.values() for scope in track.scopes}
     for track in powered.readings.tracks.values():
         if missing := containers(track, read) - {*track.containers}:
-            yield powered.fault(f"{track.name}: within {', '.join(track.containers) or 'nothing'}", f"within {', '.join(sorted(missing))} too")
+            yield powered.fault(
+                f"{track.name}: within {', '.join(track.containers) or 'nothing'}",
+                f"within {', '.join(sorted(missing))} too",
+            )
     yield from added(powered)
 
 
@@ -222,44 +321,60 @@ def added(powered: PoweredRun) -> Iterator[Fault]:
         held = [track for scopes, track in parts.items() if set(scopes) <= set(told.scope)]
         for one, other in combinations(held, 2):
             if overlap(one, other):
-                yield powered.record_fault(f"a sum of {one.name} and {other.name}, which share a part", "separate parts")
+                yield powered.record_fault(
+                    f"a sum of {one.name} and {other.name}, which share a part", "separate parts"
+                )
 
 
 @rule("power.grade", PoweredRun)
 def grade(powered: PoweredRun) -> Iterator[Fault]:
-    """A grade is one of the four and fits its source, in the readings and in the record, and so does the call that it was read by.
+    """A grade is one of the four and fits its source, in the readings and in the record, and so
+    does the call that it was read by.
 
     An analyzer's watts come from an imported session alone.
 
-    Source: house rule: how direct a watt is decides what it may be compared with; docs/POWER.md, Grades and scopes.
-    Advice: do not edit grades; a meter of the whole system is read by --meter, an analyzer's session is imported.
+    Source: house rule: how direct a watt is decides what it may be compared with; docs/POWER.md,
+    Grades and scopes.
+    Advice: do not edit grades; a meter of the whole system is read by --meter, an analyzer's
+    session is imported.
     """
     for track in powered.readings.tracks.values():
         for found, required in misfits(track):
             yield powered.fault(found, required)
     for told in powered.claims:
         own = powered.readings.tracks.get(told.name)
-        if told.grade not in grades_of(told.source) or (own and (own.grade, own.source) != (told.grade, told.source)):
+        if told.grade not in grades_of(told.source) or (
+            own and (own.grade, own.source) != (told.grade, told.source)
+        ):
             required = f"grade {own.grade}, source {own.source}" if own else "a grade of its source"
-            yield powered.record_fault(f"{told.name}: grade {told.grade}, source {told.source}", required)
+            yield powered.record_fault(
+                f"{told.name}: grade {told.grade}, source {told.source}", required
+            )
         if told.call and own and told.call != own.facts.get("call"):
-            yield powered.record_fault(f"{told.name}: read by {told.call}", str(own.facts.get("call", "a source with one call alone")))
+            yield powered.record_fault(
+                f"{told.name}: read by {told.call}",
+                str(own.facts.get("call", "a source with one call alone")),
+            )
 
 
 @rule("power.rehearsal", PoweredRun)
 def rehearsal(powered: PoweredRun) -> Iterator[Fault]:
-    """Power is read from the machine's own files: a run on made-up ones is a rehearsal and never counts.
+    """Power is read from the machine's own files: a run on made-up ones is a rehearsal and never
+    counts.
 
     Source: house rule; every channel records the root that its files lie below.
     Advice: serve again without PODIUM_POWER_ROOT.
     """
     if powered.readings.rehearsal:
-        yield powered.fault(f"files below {powered.readings.rehearsal}", "the kernel's own, below /")
+        yield powered.fault(
+            f"files below {powered.readings.rehearsal}", "the kernel's own, below /"
+        )
 
 
 @rule("power.clock", PoweredRun)
 def clock(powered: PoweredRun) -> Iterator[Fault]:
-    """Where a record has an energy, the machine's two clocks went alike, and a meter's clock was the machine's within 100 ms.
+    """Where a record has an energy, the machine's two clocks went alike, and a meter's clock was
+    the machine's within 100 ms.
 
     Source: house rule: a window in UTC is only as good as the clocks; MLPerf Power allows 400 ms.
     Advice: set the clocks by NTP and serve again.
@@ -267,10 +382,23 @@ def clock(powered: PoweredRun) -> Iterator[Fault]:
     if not powered.claims:
         return
     if powered.readings.tracks and not powered.readings.ended:
-        yield powered.fault("readings without the line that ends them", "the clocks at the end of the run, in the last line")
+        yield powered.fault(
+            "readings without the line that ends them",
+            "the clocks at the end of the run, in the last line",
+        )
     if powered.readings.drift_ns > CLOCK_DRIFT_NS:
-        yield powered.fault(f"clocks that parted by {powered.readings.drift_ns / 1e6:.0f} ms", f"at most {CLOCK_DRIFT_NS / 1e6:g} ms")
+        yield powered.fault(
+            f"clocks that parted by {powered.readings.drift_ns / 1e6:.0f} ms",
+            f"at most {CLOCK_DRIFT_NS / 1e6:g} ms",
+        )
     for track in powered.readings.tracks.values():
         apart = track.facts.get("clock_offset_ns", 0)
-        if isinstance(apart, int) and abs(apart) > METERS_OFFSET_NS and any(told.name == track.name for told in powered.claims):
-            yield powered.fault(f"{track.name}: a clock {apart / 1e6:+,.0f} ms off", f"at most {METERS_OFFSET_NS / 1e6:g} ms")
+        if (
+            isinstance(apart, int)
+            and abs(apart) > METERS_OFFSET_NS
+            and any(told.name == track.name for told in powered.claims)
+        ):
+            yield powered.fault(
+                f"{track.name}: a clock {apart / 1e6:+,.0f} ms off",
+                f"at most {METERS_OFFSET_NS / 1e6:g} ms",
+            )

@@ -1,4 +1,6 @@
-"""What a power channel can be: grades, quantities and scopes of each source, and which parts are known to contain others."""
+"""What a power channel can be: grades, quantities and scopes of each source, and which parts are
+known to contain others.
+"""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -31,15 +33,21 @@ SOURCES: Final[Mapping[str, Known]] = {
     "meter": Known(grades={Grade.METER: POWER}, prefix="meter"),
 }
 """podium's own sources."""
-OTHERS: Final = Known(grades={Grade.METER: POWER, Grade.SENSOR: tuple(Quantity), Grade.COUNTER: tuple(Quantity)})
+OTHERS: Final = Known(
+    grades={Grade.METER: POWER, Grade.SENSOR: tuple(Quantity), Grade.COUNTER: tuple(Quantity)}
+)
 """Sources of plugins: an analyzer's watts come from an imported session alone."""
 INSIDE: Final = re.compile(r"(?:core|uncore)(\d.*)")
 PACKAGE: Final = re.compile(r"(?:package|dram)\d.*")
 """Zones of RAPL. Source: Linux, power/powercap/powercap.rst; harness/machine/power/rapl.py."""
 GPU: Final = re.compile(r"gpu(\d+)")
-"""A GPU of NVML, which on a superchip is part of the module of its number. Source: nvml.h, NVML_POWER_SCOPE_MODULE."""
+"""A GPU of NVML, which on a superchip is part of the module of its number. Source: nvml.h,
+NVML_POWER_SCOPE_MODULE.
+"""
 EVEN: Final = 1e-4
-"""Share of its highest reading within which a sensor that moves with the load does not stay. Source: house rule; meters print four or five digits."""
+"""Share of its highest reading within which a sensor that moves with the load does not stay.
+Source: house rule; meters print four or five digits.
+"""
 ALIKE: Final = 1e-3
 """Share by which the mean of a run differs from that of the time around it. Source: house rule."""
 
@@ -55,15 +63,23 @@ def misfits(track: Track) -> Iterator[tuple[str, str]]:
     if track.grade not in known.grades:
         yield f"{track.name}: grade {track.grade}", " or ".join(known.grades)
     elif track.quantity not in known.grades[track.grade]:
-        yield f"{track.name}: grade {track.grade} read as {track.quantity}", " or ".join(known.grades[track.grade])
+        yield (
+            f"{track.name}: grade {track.grade} read as {track.quantity}",
+            " or ".join(known.grades[track.grade]),
+        )
     if not track.name.startswith(known.prefix):
         yield f"{track.name}: source {track.source}", "channels of its source"
     if SYSTEM in track.scopes and track.grade not in (Grade.METER, Grade.ANALYZER):
-        yield f"{track.name}: grade {track.grade} of the system", "a meter of the whole system, or a part"
+        yield (
+            f"{track.name}: grade {track.grade} of the system",
+            "a meter of the whole system, or a part",
+        )
 
 
 def containers(track: Track, read: Collection[str]) -> frozenset[str]:
-    """Return the scopes that are known to contain a channel's parts: those of RAPL, and of what else was read the module of a GPU."""
+    """Return the scopes that are known to contain a channel's parts: those of RAPL, and of what
+    else was read the module of a GPU.
+    """
     found: set[str] = set()
     for scope in track.scopes if track.source == "nvml" else ():
         if (match := GPU.fullmatch(scope)) and (module := f"module{match[1]}") in read:
@@ -77,19 +93,26 @@ def containers(track: Track, read: Collection[str]) -> frozenset[str]:
 
 
 def unmoved(track: Track, window: tuple[int, int], fewest: int) -> str:
-    """Describe a channel that does not move with the load: even over the run, or the same in it and around it; empty if it moves."""
+    """Describe a channel that does not move with the load: even over the run, or the same in it and
+    around it; empty if it moves.
+    """
     begin_ns, end_ns = window
     pairs = list(zip(track.times_ns, track.values, strict=True))
     inside = [value for t, value in pairs if begin_ns < t < end_ns]
     if len(inside) < fewest:
         return ""
     if track.quantity is Quantity.ENERGY:
-        return f"{track.name}: {len(inside)} readings of {inside[0]} uJ" if len({*inside}) == 1 else ""
+        return (
+            f"{track.name}: {len(inside)} readings of {inside[0]} uJ" if len({*inside}) == 1 else ""
+        )
     if max(inside) - min(inside) <= EVEN * max(inside):
         return f"{track.name}: {len(inside)} readings of {told(inside)}"
     around = [value for t, value in pairs if not begin_ns < t < end_ns]
     if len(around) >= fewest and abs(fmean(around) - fmean(inside)) <= ALIKE * fmean(inside):
-        return f"{track.name}: {fmean(inside) / 1e6:g} W in the run, and {fmean(around) / 1e6:g} W before and after it"
+        return (
+            f"{track.name}: {fmean(inside) / 1e6:g} W in the run, and {fmean(around) / 1e6:g} W"
+            " before and after it"
+        )
     return ""
 
 

@@ -9,7 +9,20 @@ from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite.files.layout import QUERIES as RECORD
 from suite.files.layout import slug, stays_inside
-from suite.studies.documents import MEAN, NS_PER_MS, POINT, QUERIES, SHARES, Drift, Row, best_within, cells, interval, own_settings, share_key
+from suite.studies.documents import (
+    MEAN,
+    NS_PER_MS,
+    POINT,
+    QUERIES,
+    SHARES,
+    Drift,
+    Row,
+    best_within,
+    cells,
+    interval,
+    own_settings,
+    share_key,
+)
 
 MAX_BATCH: Final = "batching.max_batch"
 RELATIVE: Final = 1e-9
@@ -21,33 +34,59 @@ START_MS: Final = 250.0
 QUERY_MS: Final = 0.1
 """House rule: LoadGen's own work on a query, on a busy machine."""
 ROUNDED: Final = 1e-3
-"""House rule: share by which LoadGen's latencies may lie below the record's, which its clock encloses."""
+"""House rule: share by which LoadGen's latencies may lie below the record's, which its clock
+encloses.
+"""
 ABOVE: Final = 0.05
 """House rule: share by which they may lie above it, on a busy machine, besides QUERY_MS."""
 SCENARIO: Final = {"effective_scenario": "MultiStream", "effective_test_mode": "PerformanceOnly"}
-OFF: Final = ("performance_issue_unique", "performance_issue_same", "sample_concatenate_permutation", "max_duration_ms", "max_query_count")
+OFF: Final = (
+    "performance_issue_unique",
+    "performance_issue_same",
+    "sample_concatenate_permutation",
+    "max_duration_ms",
+    "max_query_count",
+)
 """LoadGen's settings that change what is measured: false or 0."""
 
 
 @rule("study.points", StudyFile)
 def points(study: StudyFile) -> Iterator[Fault]:
-    """Each row names one LoadGen run of its own, whose record agrees with the row and with the study; a row without a run says why.
+    """Each row names one LoadGen run of its own, whose record agrees with the row and with the
+    study; a row without a run says why.
 
     Source: docs/STUDIES.md.
     Advice: run podium sweep again: it measures what is missing and writes the table anew.
     """
     rows: tuple[Row | Drift, ...] = (*study.study.rows, *study.study.drift)
     named = [row.folder for row in rows if row.folder]
-    for folder in sorted({folder for folder in named if named.count(folder) > 1 or not stays_inside(folder)}):
-        yield study.fault(f"the run {folder!r} stands behind {named.count(folder)} rows", "a folder of the study for each row")
+    for folder in sorted(
+        {folder for folder in named if named.count(folder) > 1 or not stays_inside(folder)}
+    ):
+        yield study.fault(
+            f"the run {folder!r} stands behind {named.count(folder)} rows",
+            "a folder of the study for each row",
+        )
     for row in study.study.rows:
         if not row.folder and (not row.why or row.samples_per_second is not None):
-            yield study.fault(f"batch {row.batch} of {row.engine} {row.precision} without a run", "a run, or a reason and no figures")
+            yield study.fault(
+                f"batch {row.batch} of {row.engine} {row.precision} without a run",
+                "a run, or a reason and no figures",
+            )
         if row.folder and row.why:
-            yield study.fault(f"{row.why!r} of {row.folder}", "no reason why it has no figures: it has a run")
+            yield study.fault(
+                f"{row.why!r} of {row.folder}", "no reason why it has no figures: it has a run"
+            )
     for told in rows:
-        if told.folder and (place := slug(f"{study.study.system}-{told.engine}-{told.precision}")) != told.folder.partition("/")[0]:
-            yield study.fault(f"the run {told.folder!r} of {study.study.system}, {told.engine} {told.precision}", f"a run in {place}/")
+        if (
+            told.folder
+            and (place := slug(f"{study.study.system}-{told.engine}-{told.precision}"))
+            != told.folder.partition("/")[0]
+        ):
+            yield study.fault(
+                f"the run {told.folder!r} of {study.study.system}, {told.engine} {told.precision}",
+                f"a run in {place}/",
+            )
     for point in study.points:
         yield from identities(study, point)
 
@@ -57,28 +96,65 @@ def identities(study: StudyFile, point: StudyPoint) -> Iterator[Fault]:
     if point.point is None:
         return
     whole, told = study.study, point.told
-    wanted = {name: getattr(whole, name) for name in ("subject", "bare", "weights", "profile", "device", "threads", "seconds", "version")}
+    wanted = {
+        name: getattr(whole, name)
+        for name in (
+            "subject",
+            "bare",
+            "weights",
+            "profile",
+            "device",
+            "threads",
+            "seconds",
+            "version",
+        )
+    }
     wanted |= {name: getattr(told, name) for name in ("engine", "precision", "batch")}
-    asked = next((each for each in whole.asked if (each.engine, each.precision) == (told.engine, told.precision)), None)
+    asked = next(
+        (
+            each
+            for each in whole.asked
+            if (each.engine, each.precision) == (told.engine, told.precision)
+        ),
+        None,
+    )
     if whole.command is not None:
         wanted |= {"system": whole.system, "times": told.times if isinstance(told, Row) else 1}
-        wanted |= {"framework": asked.framework, "settings": {**asked.settings, **own_settings(told.batch)}} if asked else {}
+        wanted |= (
+            {
+                "framework": asked.framework,
+                "settings": {**asked.settings, **own_settings(told.batch)},
+            }
+            if asked
+            else {}
+        )
     elif point.point.settings.get(MAX_BATCH) != told.batch:
-        yield point.fault(f"{MAX_BATCH} {point.point.settings.get(MAX_BATCH)!r}", f"{told.batch}, as the table has it", POINT)
+        yield point.fault(
+            f"{MAX_BATCH} {point.point.settings.get(MAX_BATCH)!r}",
+            f"{told.batch}, as the table has it",
+            POINT,
+        )
     for name, value in wanted.items():
         if getattr(point.point, name) != value:
-            yield point.fault(f"{name} {getattr(point.point, name)!r}", f"{value!r}, as the table has it", POINT)
+            yield point.fault(
+                f"{name} {getattr(point.point, name)!r}", f"{value!r}, as the table has it", POINT
+            )
 
 
 @rule("study.loop", StudyFile)
 def loop(study: StudyFile) -> Iterator[Fault]:
-    """Each run is LoadGen's MultiStream with as many samples per query as the batch, as long as asked for, without errors, one query after another.
+    """Each run is LoadGen's MultiStream with as many samples per query as the batch, as long as
+    asked for, without errors, one query after another.
 
-    Source: mlcommons/inference, loadgen/issue_query_controller.cc: MultiStream issues a query when the last one is complete, since LoadGen 2.0.
+    Source: mlcommons/inference, loadgen/issue_query_controller.cc: MultiStream issues a query when
+    the last one is complete, since LoadGen 2.0.
     Advice: submit LoadGen's files unmodified.
     """
     for point in study.points:
-        wanted: dict[str, Any] = SCENARIO | {"effective_samples_per_query": point.told.batch, "num_errors": 0}
+        wanted: dict[str, Any] = SCENARIO | {
+            "effective_samples_per_query": point.told.batch,
+            "num_errors": 0,
+        }
         wanted |= {f"effective_{name}": 0 for name in OFF}
         for key, value in wanted.items():
             if point.value(key) != value:
@@ -91,7 +167,11 @@ def lengths(study: StudyFile, point: StudyPoint) -> Iterator[Fault]:
     least = study.study.seconds * 1000 * (point.told.times if isinstance(point.told, Row) else 1)
     asked = point.number("effective_min_duration_ms")
     if asked is None or asked < math.floor(least):
-        yield point.fault(f"at least {asked or 0:g} ms", f"at least {least:g} ms, as the table says", key="effective_min_duration_ms")
+        yield point.fault(
+            f"at least {asked or 0:g} ms",
+            f"at least {least:g} ms, as the table says",
+            key="effective_min_duration_ms",
+        )
     queries, mean_ns = point.number(QUERIES), point.number(MEAN)
     begin, end = point.index.get("generated_query_count"), point.index.get("result_validity")
     if not (queries and mean_ns and begin and end):
@@ -99,14 +179,17 @@ def lengths(study: StudyFile, point: StudyPoint) -> Iterator[Fault]:
         return
     busy_ms, span_ms = queries * mean_ns / 1e6, end[0].event.time_ms - begin[0].event.time_ms
     if busy_ms > span_ms or span_ms > busy_ms * (1 + LOOP) + queries * QUERY_MS + 2 * START_MS:
-        severity = None if busy_ms > span_ms else Severity.WARNING  # a busy machine may hold LoadGen up between two queries
+        severity = (
+            None if busy_ms > span_ms else Severity.WARNING
+        )  # a busy machine may hold LoadGen up between two queries
         found = f"{queries:.0f} queries of {mean_ns / 1e6:.3f} ms take {busy_ms:.0f} ms"
         yield point.fault(found, f"about the run's {span_ms:.0f} ms", key=MEAN, severity=severity)
 
 
 @rule("study.figures", StudyFile)
 def figures(study: StudyFile) -> Iterator[Fault]:
-    """Every cell is what follows from the run's LoadGen log and its record of queries; a percentile needs enough queries.
+    """Every cell is what follows from the run's LoadGen log and its record of queries; a percentile
+    needs enough queries.
 
     Source: docs/STUDIES.md; loadgen/early_stopping.cc for the numbers of queries.
     Advice: run podium sweep again: it writes the table anew from the runs that are there.
@@ -114,15 +197,29 @@ def figures(study: StudyFile) -> Iterator[Fault]:
     for point in study.points:
         if point.number(QUERIES) is None or point.number(MEAN) is None:
             continue  # study.loop says so
-        for key in (share_key(share) for least, share in SHARES.values() if (point.number(QUERIES) or 0) >= least):
+        for key in (
+            share_key(share)
+            for least, share in SHARES.values()
+            if (point.number(QUERIES) or 0) >= least
+        ):
             if point.number(key) is None:
-                yield point.fault(f"{key} {point.value(key)!r}", "a latency, as LoadGen logs it", key=key)
+                yield point.fault(
+                    f"{key} {point.value(key)!r}", "a latency, as LoadGen logs it", key=key
+                )
         made = cells(lambda key, of=point: of.number(key) or 0.0, point.told.batch)  # type: ignore[misc]
         if isinstance(point.told, Row):
             low, high = interval(point.parts_ns, point.told.batch)
-            yield from differing(study, point, {**dict.fromkeys(SHARES), **made, "low": low, "high": high})
-            if study.study.command is not None and point.no_energy not in (None, point.told.no_energy):
-                yield study.fault(f"no_energy {point.told.no_energy} of {point.told.folder}", f"{point.no_energy}, as its readings have it")
+            yield from differing(
+                study, point, {**dict.fromkeys(SHARES), **made, "low": low, "high": high}
+            )
+            if study.study.command is not None and point.no_energy not in (
+                None,
+                point.told.no_energy,
+            ):
+                yield study.fault(
+                    f"no_energy {point.told.no_energy} of {point.told.folder}",
+                    f"{point.no_energy}, as its readings have it",
+                )
         else:
             yield from differing(study, point, {"samples_per_second": made["samples_per_second"]})
 
@@ -133,35 +230,56 @@ def differing(study: StudyFile, point: StudyPoint, made: Mapping[str, Any]) -> I
         told = getattr(point.told, name)
         if not (told == value or (told and value and math.isclose(told, value, rel_tol=RELATIVE))):
             where = f"batch {point.told.batch}, {point.told.engine} {point.told.precision}"
-            yield study.fault(f"{name} {told!r} of {where}", f"{value!r}, as {point.told.folder} has it")
+            yield study.fault(
+                f"{name} {told!r} of {where}", f"{value!r}, as {point.told.folder} has it"
+            )
 
 
 @rule("study.queries", StudyFile)
 def queries(study: StudyFile) -> Iterator[Fault]:
-    """LoadGen's mean and percentiles of a run are those of its record of queries: each query's record lies within LoadGen's own clock.
+    """LoadGen's mean and percentiles of a run are those of its record of queries: each query's
+    record lies within LoadGen's own clock.
 
-    Source: harness/serving/loadgen/batching.py; loadgen/results.cc: of n latencies in order, percentile p is the one at place n x p.
+    Source: harness/serving/loadgen/batching.py; loadgen/results.cc: of n latencies in order,
+    percentile p is the one at place n x p.
     Advice: submit LoadGen's files and the record of queries unmodified.
     """
     for point in study.points:
         if point.latencies_ns is None:
             continue
         if point.number(QUERIES) != (count := len(point.latencies_ns)):
-            yield point.fault(f"{QUERIES} {point.value(QUERIES)!r}", f"{count}, as {RECORD} has it", key=QUERIES)
+            yield point.fault(
+                f"{QUERIES} {point.value(QUERIES)!r}", f"{count}, as {RECORD} has it", key=QUERIES
+            )
             continue
         for key, made_ns in recorded(point.latencies_ns).items():
             told_ns = point.number(key)
-            least_ns, most_ns = made_ns * (1 - ROUNDED), made_ns * (1 + ABOVE) + QUERY_MS * NS_PER_MS
+            least_ns, most_ns = (
+                made_ns * (1 - ROUNDED),
+                made_ns * (1 + ABOVE) + QUERY_MS * NS_PER_MS,
+            )
             if told_ns is not None and not least_ns <= told_ns <= most_ns:
-                severity = None if told_ns < least_ns else Severity.WARNING  # a busy machine may hold LoadGen up behind an answer
-                yield point.fault(f"{key} {told_ns:.0f}", f"about {made_ns:.0f}, as {RECORD} has it", key=key, severity=severity)
+                severity = (
+                    None if told_ns < least_ns else Severity.WARNING
+                )  # a busy machine may hold LoadGen up behind an answer
+                yield point.fault(
+                    f"{key} {told_ns:.0f}",
+                    f"about {made_ns:.0f}, as {RECORD} has it",
+                    key=key,
+                    severity=severity,
+                )
 
 
 def recorded(latencies_ns: Any) -> dict[str, float]:
-    """Return the mean and percentiles of a record's latencies (an array, ns, at least one) under LoadGen's keys."""
+    """Return the mean and percentiles of a record's latencies (an array, ns, at least one) under
+    LoadGen's keys.
+    """
     ordered = latencies_ns.copy()
     ordered.sort()
-    shares = {share_key(share): float(ordered[int(len(ordered) * float(share) / 100)]) for _, share in SHARES.values()}
+    shares = {
+        share_key(share): float(ordered[int(len(ordered) * float(share) / 100)])
+        for _, share in SHARES.values()
+    }
     return {MEAN: float(latencies_ns.mean()), **shares}
 
 
@@ -174,40 +292,82 @@ def summary(study: StudyFile) -> Iterator[Fault]:
     """
     whole = study.study
     if whole.best != (best := best_within(whole.rows, whole.within_ms)):
-        told, made = (", ".join(f"{each.engine} {each.precision} {each.batch}" for each in found) or "none" for found in (whole.best, best))
+        told, made = (
+            ", ".join(f"{each.engine} {each.precision} {each.batch}" for each in found) or "none"
+            for found in (whole.best, best)
+        )
         yield study.fault(f"best batches {told}", made)
     for drift in whole.drift:
-        first = next((row for row in whole.rows if all(getattr(row, name) == getattr(drift, name) for name in ("engine", "precision", "batch"))), None)
-        change = drift.samples_per_second / first.samples_per_second - 1 if first and first.samples_per_second else None
-        if change is None or not math.isclose(drift.change, change, rel_tol=RELATIVE, abs_tol=RELATIVE):
-            yield study.fault(f"drift {drift.change:+.4%}", f"{change:+.4%}" if change is not None else "a row of the same batch")
+        first = next(
+            (
+                row
+                for row in whole.rows
+                if all(
+                    getattr(row, name) == getattr(drift, name)
+                    for name in ("engine", "precision", "batch")
+                )
+            ),
+            None,
+        )
+        change = (
+            drift.samples_per_second / first.samples_per_second - 1
+            if first and first.samples_per_second
+            else None
+        )
+        if change is None or not math.isclose(
+            drift.change, change, rel_tol=RELATIVE, abs_tol=RELATIVE
+        ):
+            yield study.fault(
+                f"drift {drift.change:+.4%}",
+                f"{change:+.4%}" if change is not None else "a row of the same batch",
+            )
 
 
 @rule("study.accuracy", StudyFile)
 def accuracy(study: StudyFile) -> Iterator[Fault]:
-    """Scores are those of the accuracy run; a bare network has none unless it was scored on labelled samples.
+    """Scores are those of the accuracy run; a bare network has none unless it was scored on
+    labelled samples.
 
     Source: docs/STUDIES.md; the subject's own scorer.
     Advice: run podium sweep again: it scores each engine and number format once.
     """
     whole = study.study
-    if whole.command is not None and study.reference is not None and not close(whole.reference, study.reference):
-        yield study.fault(f"reference accuracy {whole.reference}", f"{dict(study.reference)}, as the checkpoint's record has it")
+    if (
+        whole.command is not None
+        and study.reference is not None
+        and not close(whole.reference, study.reference)
+    ):
+        yield study.fault(
+            f"reference accuracy {whole.reference}",
+            f"{dict(study.reference)}, as the checkpoint's record has it",
+        )
     for row in whole.rows:
         made = study.scores.get(row.folder.partition("/")[0]) if row.folder else {}
-        differs = {name: value - whole.reference[name] for name, value in row.scores.items() if name in whole.reference}
+        differs = {
+            name: value - whole.reference[name]
+            for name, value in row.scores.items()
+            if name in whole.reference
+        }
         if whole.command is not None and not close(row.difference, differs):
-            yield study.fault(f"difference {row.difference} of batch {row.batch}", f"{differs}, the scores minus the reference accuracy")
+            yield study.fault(
+                f"difference {row.difference} of batch {row.batch}",
+                f"{differs}, the scores minus the reference accuracy",
+            )
         if not whole.finished and not row.scores:
             continue  # scored at the end
         if isinstance(made, str):
             yield study.fault(f"scores {row.scores}", f"scores that can be recomputed: {made}")
-        elif (made is None and (row.scores or not whole.bare)) or (made is not None and not close(row.scores, made)):
-            yield study.fault(f"scores {row.scores} of batch {row.batch}", f"{dict(made or {})}, as the accuracy run has it")
+        elif (made is None and (row.scores or not whole.bare)) or (
+            made is not None and not close(row.scores, made)
+        ):
+            yield study.fault(
+                f"scores {row.scores} of batch {row.batch}",
+                f"{dict(made or {})}, as the accuracy run has it",
+            )
 
 
 def close(told: Mapping[str, float], made: Mapping[str, float]) -> bool:
     """Tell equal scores; the last digits of a mean depend on the machine."""
-    return told.keys() == made.keys() and all(math.isclose(told[name], made[name], rel_tol=1e-6, abs_tol=1e-9) for name in made)
-
-
+    return told.keys() == made.keys() and all(
+        math.isclose(told[name], made[name], rel_tol=1e-6, abs_tol=1e-9) for name in made
+    )

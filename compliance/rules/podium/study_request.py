@@ -1,4 +1,6 @@
-"""Studies: nothing of what a sweep was asked for is missing from its table, and nothing of its folder."""
+"""Studies: nothing of what a sweep was asked for is missing from its table, and nothing of its
+folder.
+"""
 
 from collections.abc import Iterator
 from pathlib import PurePosixPath
@@ -8,7 +10,19 @@ from compliance.documents.podium.study import StudyFile
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite.files.layout import PARTIAL, QUERIES, TELEMETRY
-from suite.studies.documents import ACCURACY, IDLE, POINT, STUDY, SWEEP, TRUTH, Command, Drift, Row, longer, ordered
+from suite.studies.documents import (
+    ACCURACY,
+    IDLE,
+    POINT,
+    STUDY,
+    SWEEP,
+    TRUTH,
+    Command,
+    Drift,
+    Row,
+    longer,
+    ordered,
+)
 
 NAMED: Final = 4
 """Missing points that a finding names."""
@@ -17,27 +31,48 @@ FILES: Final = (STUDY, IDLE)
 
 @rule("study.request", StudyFile)
 def request(study: StudyFile) -> Iterator[Fault]:
-    """Every point that a sweep was asked for has one row, in the order that its seed draws; each series that was measured has its drift.
+    """Every point that a sweep was asked for has one row, in the order that its seed draws; each
+    series that was measured has its drift.
 
-    A table of earlier versions does not say what was asked for, and an unfinished sweep has not measured all of it: warnings.
+    A table of earlier versions does not say what was asked for, and an unfinished sweep has not
+    measured all of it: warnings.
 
     Source: docs/STUDIES.md.
     Advice: run the same podium sweep again: it measures what is missing, and writes the table anew.
     """
     whole, command = study.study, study.study.command
     if command is None:
-        yield study.fault("no record of what was asked for", "the command: rows that were removed cannot be noticed", Severity.WARNING)
+        yield study.fault(
+            "no record of what was asked for",
+            "the command: rows that were removed cannot be noticed",
+            Severity.WARNING,
+        )
         return
     yield from drawn(study, command)
     asked = {(each.engine, each.precision, batch) for each in whole.asked for batch in each.batches}
     rows = [(row.engine, row.precision, row.batch) for row in whole.rows]
     yield from missing(study, "row", sorted(asked - set(rows)))
     for place in sorted(set(rows) - asked | {place for place in rows if rows.count(place) > 1}):
-        yield study.fault(f"{rows.count(place)} rows of {told(place)}", "one row of each point that was asked for, and no other")
+        yield study.fault(
+            f"{rows.count(place)} rows of {told(place)}",
+            "one row of each point that was asked for, and no other",
+        )
     measured = {(row.engine, row.precision, row.batch) for row in whole.rows if row.folder}
-    firsts = {(each.engine, each.precision, min(command.batches, default=0)) for each in whole.asked if each.engine in command.engines}
+    firsts = {
+        (each.engine, each.precision, min(command.batches, default=0))
+        for each in whole.asked
+        if each.engine in command.engines
+    }
     there = {(drift.engine, drift.precision, drift.batch) for drift in whole.drift}
-    yield from missing(study, "drift", sorted(place for place in firsts & measured if place[1] in command.precisions and place not in there))
+    yield from missing(
+        study,
+        "drift",
+        sorted(
+            place
+            for place in firsts & measured
+            if place[1] in command.precisions and place not in there
+        ),
+    )
 
 
 def drawn(study: StudyFile, command: Command) -> Iterator[Fault]:
@@ -49,19 +84,35 @@ def drawn(study: StudyFile, command: Command) -> Iterator[Fault]:
         yield study.fault(f"a sweep of {', '.join(command.subjects)}", whole.subject)
     batches = {(each.engine, each.precision): each.batches for each in whole.asked}
     pairs = {(engine, precision) for engine in command.engines for precision in command.precisions}
-    if not command.batches or any(set(command.batches) - set(batches.get(pair, ())) for pair in pairs):
-        yield study.fault("points of the command that were not asked for", "all of its engines, number formats and batches")
+    if not command.batches or any(
+        set(command.batches) - set(batches.get(pair, ())) for pair in pairs
+    ):
+        yield study.fault(
+            "points of the command that were not asked for",
+            "all of its engines, number formats and batches",
+        )
     count = len(command.subjects) * len(pairs) * len(command.batches)
-    made = ordered(command.subjects, command.engines, command.precisions, command.batches, whole.seed) if 0 < count == len(command.order) else ()
+    made = (
+        ordered(command.subjects, command.engines, command.precisions, command.batches, whole.seed)
+        if 0 < count == len(command.order)
+        else ()
+    )
     if made != command.order or count != len(made):
-        yield study.fault(f"an order of {len(command.order)} points", f"the order of {count} that the seed {whole.seed} draws")
+        yield study.fault(
+            f"an order of {len(command.order)} points",
+            f"the order of {count} that the seed {whole.seed} draws",
+        )
 
 
 def missing(study: StudyFile, what: str, places: list[tuple[str, str, int]]) -> Iterator[Fault]:
     """Yield points without a row or drift: of an unfinished sweep a warning."""
     if places:
-        named = ", ".join(map(told, places[:NAMED])) + (f" and {len(places) - NAMED} more" if len(places) > NAMED else "")
-        found = f"no {what} of {named}" + ("" if study.study.finished else ": the sweep is unfinished")
+        named = ", ".join(map(told, places[:NAMED])) + (
+            f" and {len(places) - NAMED} more" if len(places) > NAMED else ""
+        )
+        found = f"no {what} of {named}" + (
+            "" if study.study.finished else ": the sweep is unfinished"
+        )
         yield study.fault(found, f"a {what} of each point that was asked for", study.odd)
 
 
@@ -72,7 +123,8 @@ def told(place: tuple[str, str, int]) -> str:
 
 @rule("study.folders", StudyFile)
 def folders(study: StudyFile) -> Iterator[Fault]:
-    """Each run in a study's folder stands in its table, and has the records that a run leaves, unless its own record says that they were lost.
+    """Each run in a study's folder stands in its table, and has the records that a run leaves,
+    unless its own record says that they were lost.
 
     Source: docs/STUDIES.md; harness/serving/sweep.
     Advice: run the same podium sweep again: it moves aside what is no part of the study.
@@ -83,25 +135,47 @@ def folders(study: StudyFile) -> Iterator[Fault]:
     systems = {f"{PurePosixPath(folder).parts[0]}/" for folder in named}
     for entry in study.entries:
         parts = PurePosixPath(entry).parts
-        known = entry in named or entry in systems or entry in FILES or parts[0] == TRUTH or (parts[-1] == ACCURACY and f"{parts[0]}/" in systems)
+        known = (
+            entry in named
+            or entry in systems
+            or entry in FILES
+            or parts[0] == TRUTH
+            or (parts[-1] == ACCURACY and f"{parts[0]}/" in systems)
+        )
         if not known and (len(parts) == 1 or f"{parts[0]}/" in systems):
-            severity = study.odd if entry.endswith("/") and not entry.endswith(f"{PARTIAL}/") else Severity.WARNING
-            yield study.fault(f"{entry} in the study's folder", "only what the table names", severity)
+            severity = (
+                study.odd
+                if entry.endswith("/") and not entry.endswith(f"{PARTIAL}/")
+                else Severity.WARNING
+            )
+            yield study.fault(
+                f"{entry} in the study's folder", "only what the table names", severity
+            )
     for point in study.points if whole.command is not None else ():
         lost = point.point.lost if point.point else ()
-        for name, there in ((QUERIES, point.latencies_ns is not None), (TELEMETRY, point.telemetry)):
+        for name, there in (
+            (QUERIES, point.latencies_ns is not None),
+            (TELEMETRY, point.telemetry),
+        ):
             if not there:
                 severity = Severity.WARNING if any(name in reason for reason in lost) else None
-                yield point.fault(f"no {name}", f"{name}, which each run leaves", POINT, severity=severity)
+                yield point.fault(
+                    f"no {name}", f"{name}, which each run leaves", POINT, severity=severity
+                )
 
 
 @rule("study.length", StudyFile, severity=Severity.WARNING)
 def length(study: StudyFile) -> Iterator[Fault]:
-    """A point whose interval is wider than 5 % either way is measured again for twice as long, and for four times as long.
+    """A point whose interval is wider than 5 % either way is measured again for twice as long, and
+    for four times as long.
 
     Source: docs/STUDIES.md.
     Advice: run the same podium sweep again: it measures the point for longer.
     """
     for row in study.study.rows:
         if study.study.command is not None and longer(row, study.study.seconds):
-            yield study.fault(f"an interval of {row.low or 0:.4g} to {row.high or 0:.4g} for {row.samples_per_second or 0:.4g} samples/s", "a longer run")
+            yield study.fault(
+                f"an interval of {row.low or 0:.4g} to {row.high or 0:.4g} for"
+                f" {row.samples_per_second or 0:.4g} samples/s",
+                "a longer run",
+            )

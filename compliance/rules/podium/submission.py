@@ -35,35 +35,55 @@ def contents(tree: Submission) -> Iterator[Fault]:
     Advice: run podium run WORKLOAD first, or pass the right folder.
     """
     if not tree.sets and not tree.entries:
-        yield tree.fault("no training set and no inference entry", "results/<system>/<benchmark>/...")
+        yield tree.fault(
+            "no training set and no inference entry", "results/<system>/<benchmark>/..."
+        )
 
 
 @rule("tree.folders", Submission)
 def folders(tree: Submission) -> Iterator[Fault]:
-    """Every folder below results/ is a benchmark of the round or one of its scenarios, and no folder beside a division has a misspelt division name.
+    """Every folder below results/ is a benchmark of the round or one of its scenarios, and no
+    folder beside a division has a misspelt division name.
 
-    Other folders beside a division that hold results, and folders in one that are no organisation's, are a warning: nobody looks at them.
-    Source: submission_rules.adoc, Directory structure; the rows' training_name and inference_name; names are told by their case, too.
+    Other folders beside a division that hold results, and folders in one that are no
+    organisation's, are a warning: nobody looks at them.
+    Source: submission_rules.adoc, Directory structure; the rows' training_name and inference_name;
+    names are told by their case, too.
     Advice: use the round's folder names; a misspelt name hides its results from the judge.
     """
-    known = sorted({name for row in tree.round.benchmarks.values() for name in (row.training_name, row.inference_name)})
+    known = sorted(
+        {
+            name
+            for row in tree.round.benchmarks.values()
+            for name in (row.training_name, row.inference_name)
+        }
+    )
     root = tree.home.parent.parent
     for path in tree.strays:
         scenario = scenario_of(path.name)
-        wanted = scenario.folder if scenario else f"a benchmark ({', '.join(known)}) with logs, or a scenario"
+        wanted = (
+            scenario.folder
+            if scenario
+            else f"a benchmark ({', '.join(known)}) with logs, or a scenario"
+        )
         if path.parent == root:
             wanted = ", ".join(Division)
         elif path.parent.parent == root:
             wanted = "an organisation's folder, with results/ in it"
-        hidden = path.parent.parent == root or (path.parent == root and fold(path.name) not in [*Division])
-        yield tree.fault(f"the folder {path.name}", wanted, path, Severity.WARNING if hidden else None)
+        hidden = path.parent.parent == root or (
+            path.parent == root and fold(path.name) not in [*Division]
+        )
+        yield tree.fault(
+            f"the folder {path.name}", wanted, path, Severity.WARNING if hidden else None
+        )
 
 
 @rule("tree.links", Submission)
 def links(tree: Submission) -> Iterator[Fault]:
     """A tree contains only regular files and folders, because a link's target can change.
 
-    Source: house rule: a bundle holds plain files; what is judged in a results folder is what will be packed.
+    Source: house rule: a bundle holds plain files; what is judged in a results folder is what will
+    be packed.
     Advice: replace the link by a copy of its target.
     """
     for path in tree.links:
@@ -72,9 +92,11 @@ def links(tree: Submission) -> Iterator[Fault]:
 
 @rule("tree.strays", Submission, severity=Severity.WARNING)
 def strays(tree: Submission) -> Iterator[Fault]:
-    """There are no files beside the folders of systems and benchmarks, and systems/ contains only descriptions.
+    """There are no files beside the folders of systems and benchmarks, and systems/ contains only
+    descriptions.
 
-    Source: submission_rules.adoc, Directory structure; house rule: what nobody judges is named, and in a bundle it is an error.
+    Source: submission_rules.adoc, Directory structure; house rule: what nobody judges is named, and
+    in a bundle it is an error.
     Advice: keep notes and copies outside the results folder.
     """
     for path in tree.loose:
@@ -83,53 +105,94 @@ def strays(tree: Submission) -> Iterator[Fault]:
 
 @rule("tree.ceiling", Submission, severity=Severity.WARNING)
 def ceiling(tree: Submission) -> Iterator[Fault]:
-    """The harness ceilings of the runs of one system and scenario come from one host: none is more than twice another.
+    """The harness ceilings of the runs of one system and scenario come from one host: none is more
+    than twice another.
 
-    Source: house rule: harness/serving/harness_ceiling.py measures it once a host, whatever the workload.
+    Source: house rule: harness/serving/harness_ceiling.py measures it once a host, whatever the
+    workload.
     Advice: find out whether the host was busy during the measurement; do not edit run.json.
     """
     lowest: dict[tuple[object, object], float] = {}
-    told = [(run.record.ceiling, entry, run) for entry in tree.entries for run in entry.performance if run.record and run.record.ceiling]
+    told = [
+        (run.record.ceiling, entry, run)
+        for entry in tree.entries
+        for run in entry.performance
+        if run.record and run.record.ceiling
+    ]
     for value, entry, run in sorted(told, key=lambda each: each[0]):
-        least = lowest.setdefault((entry.place.system if entry.place else None, entry.scenario), value)
+        least = lowest.setdefault(
+            (entry.place.system if entry.place else None, entry.scenario), value
+        )
         if value > CEILINGS_APART * least:
-            yield tree.fault(f"a ceiling of {value:g}", f"about {least:g}, as in another run of this system and scenario", run.folder)
+            yield tree.fault(
+                f"a ceiling of {value:g}",
+                f"about {least:g}, as in another run of this system and scenario",
+                run.folder,
+            )
 
 
 @rule("tree.host", Submission, severity=Severity.WARNING)
 def host(tree: Submission) -> Iterator[Fault]:
-    """The telemetry of a run was read on the host that systems/ describes: with no more free memory than it has, and no more hardware threads.
+    """The telemetry of a run was read on the host that systems/ describes: with no more free memory
+    than it has, and no more hardware threads.
 
     It does not apply to a system behind a network, whose telemetry is of the machine that asks.
-    Source: house rule; harness/machine/telemetry reads both from the kernel, and so does the description.
+    Source: house rule; harness/machine/telemetry reads both from the kernel, and so does the
+    description.
     Advice: describe the system that ran it; give each machine its own system name.
     """
     for entry in (entry for entry in tree.entries if entry.place):
         description = described(tree, entry.place.system if entry.place else None)
         for run in entry.runs if description else ():
-            yield from elsewhere(run, description) if description and not (run.record and run.record.network) else ()
+            yield from (
+                elsewhere(run, description)
+                if description and not (run.record and run.record.network)
+                else ()
+            )
 
 
 def elsewhere(run: LoadGenRun, description: Description) -> Iterator[Fault]:
-    """Yield what a run's telemetry shows that the described host cannot have; behind a network it shows LoadGen's host, and the description the servers."""
+    """Yield what a run's telemetry shows that the described host cannot have; behind a network it
+    shows LoadGen's host, and the description the servers.
+    """
     if run.record and run.record.network:
         return
     segments = run.telemetry.segments if run.telemetry and run.telemetry.sound else ()
-    free = max((state.free_mib or 0 for each in segments for _, _, state in each.states.get("host", ()) if isinstance(state, HostState)), default=0)
+    free = max(
+        (
+            state.free_mib or 0
+            for each in segments
+            for _, _, state in each.states.get("host", ())
+            if isinstance(state, HostState)
+        ),
+        default=0,
+    )
     match = MEMORY.fullmatch(str(description.host_memory_capacity).strip())
     if match and free > float(match[1]) * MIB[match[2]] * MEMORY_SLACK:
-        yield run.fault(TELEMETRY, f"{free / MIB['G']:.1f} GiB of memory free", f"at most {description.host_memory_capacity}, as systems/ describes")
-    threads = max((count_in(channel.cores) or 0 for each in segments for channel in each.head.channels), default=0)
+        yield run.fault(
+            TELEMETRY,
+            f"{free / MIB['G']:.1f} GiB of memory free",
+            f"at most {description.host_memory_capacity}, as systems/ describes",
+        )
+    threads = max(
+        (count_in(channel.cores) or 0 for each in segments for channel in each.head.channels),
+        default=0,
+    )
     most = threads_of(description)
     if most is not None and threads > most:
-        yield run.fault(TELEMETRY, f"{threads} hardware threads", f"at most {most} on the processors that systems/ describes")
+        yield run.fault(
+            TELEMETRY,
+            f"{threads} hardware threads",
+            f"at most {most} on the processors that systems/ describes",
+        )
 
 
 @rule("tree.profile", Submission, severity=Severity.WARNING)
 def profile(tree: Submission) -> Iterator[Fault]:
     """All results of an organisation have the same profile.
 
-    Source: house rule: a profile says how much of a round is run; results of two are never compared.
+    Source: house rule: a profile says how much of a round is run; results of two are never
+    compared.
     Advice: keep results of different profiles in different results folders.
     """
     found = {log.profile.value for group in tree.sets for log in group.logs if log.profile}
@@ -142,7 +205,8 @@ def profile(tree: Submission) -> Iterator[Fault]:
 def checkpoint(tree: Submission) -> Iterator[Fault]:
     """All scenarios of a benchmark on a system serve the same checkpoint.
 
-    Source: inference_rules.adoc v0.5, Model: the same weights in all scenarios of a submission; house rule, the answers to trust.
+    Source: inference_rules.adoc v0.5, Model: the same weights in all scenarios of a submission;
+    house rule, the answers to trust.
     Advice: serve all scenarios from one checkpoint, with podium infer --scenario all.
     """
     seen: dict[tuple[object, object], str] = {}
@@ -150,7 +214,11 @@ def checkpoint(tree: Submission) -> Iterator[Fault]:
         key = (entry.place.system if entry.place else None, entry.workload)
         sha256 = entry.record.checkpoint_sha256 if entry.record else ""
         if seen.setdefault(key, sha256) != sha256:
-            yield tree.fault(f"checkpoint {sha256[:16]}...", f"{seen[key][:16]}..., as in the other scenarios", entry.folder)
+            yield tree.fault(
+                f"checkpoint {sha256[:16]}...",
+                f"{seen[key][:16]}..., as in the other scenarios",
+                entry.folder,
+            )
 
 
 @rule("tree.systems", Submission)
@@ -161,34 +229,54 @@ def systems(tree: Submission) -> Iterator[Fault]:
     Advice: keep the description that podium wrote.
     """
     described = {system.path.stem: system for system in tree.systems}
-    places = {place.system: place for place in (*(group.place for group in tree.sets), *(entry.place for entry in tree.entries)) if place}
+    places = {
+        place.system: place
+        for place in (
+            *(group.place for group in tree.sets),
+            *(entry.place for entry in tree.entries),
+        )
+        if place
+    }
     for name, place in sorted((str(name), place) for name, place in places.items()):
         if name not in described:
-            yield tree.fault(f"system {name}", f"systems/{name}.json", place.home / "results" / name)
+            yield tree.fault(
+                f"system {name}", f"systems/{name}.json", place.home / "results" / name
+            )
     for group in (group for group in tree.sets if group.place and group.logs):
-        system, used = described.get(str(group.place.system if group.place else None)), group.logs[0].value(events.FRAMEWORK)
+        system, used = (
+            described.get(str(group.place.system if group.place else None)),
+            group.logs[0].value(events.FRAMEWORK),
+        )
         told = system.description.framework if system else None
         if system and told is not None and isinstance(used, str) and fold(used) not in fold(told):
-            yield tree.fault(f"framework {told!r}", f"{used}, as in {group.logs[0].path.name}", system.path)
+            yield tree.fault(
+                f"framework {told!r}", f"{used}, as in {group.logs[0].path.name}", system.path
+            )
 
 
 @rule(INSTALLED, Stranger, weight=Verdict.UNKNOWN)
 def installed(result: Stranger) -> Iterator[Fault]:
     """The result's workload is installed, so that the round has a row for it.
 
-    Source: house rule: a workload brings its own row, scorer and rules; without them nothing of its results can be judged.
+    Source: house rule: a workload brings its own row, scorer and rules; without them nothing of its
+    results can be judged.
     Advice: install the package that provides the workload, and check again.
     """
     if result.workload not in result.round.benchmarks:
         known = ", ".join(result.round.benchmarks)
-        yield Fault(file=result.path, found=f"workload {result.workload!r}", required=f"a workload of round {result.round.name} that is installed: {known}")
+        yield Fault(
+            file=result.path,
+            found=f"workload {result.workload!r}",
+            required=f"a workload of round {result.round.name} that is installed: {known}",
+        )
 
 
 @rule("bundle.archive", Bundle)
 def archive(bundle: Bundle) -> Iterator[Fault]:
     """A bundle is one zstd frame with a tar of regular files below its root, followed by a seal.
 
-    Source: house rule: nothing of a bundle is written outside its folder, and every byte of it counts.
+    Source: house rule: nothing of a bundle is written outside its folder, and every byte of it
+    counts.
     Advice: pack the results again with podium pack, or copy the bundle again.
     """
     if bundle.problem:
@@ -208,26 +296,40 @@ def files(bundle: Bundle) -> Iterator[Fault]:
 
 @rule("bundle.strays", Bundle)
 def unread(bundle: Bundle) -> Iterator[Fault]:
-    """Every file of a bundle belongs to a judged result, is its ground truth, or describes its system or checkpoint.
+    """Every file of a bundle belongs to a judged result, is its ground truth, or describes its
+    system or checkpoint.
 
-    Source: house rule: a seal says that somebody stands behind each file; there is none that the judge has not read.
+    Source: house rule: a seal says that somebody stands behind each file; there is none that the
+    judge has not read.
     Advice: remove the file from the results folder and pack again.
     """
     sealed = bundle.manifest.files if bundle.manifest else {}
     for path in bundle.strays:
-        if path.relative_to(bundle.folder).as_posix() in sealed:  # the others are no part of the bundle at all: bundle.files
-            yield bundle.fault("a file that belongs to no result", "only results, their ground truth, systems and checkpoints", path)
+        if (
+            path.relative_to(bundle.folder).as_posix() in sealed
+        ):  # the others are no part of the bundle at all: bundle.files
+            yield bundle.fault(
+                "a file that belongs to no result",
+                "only results, their ground truth, systems and checkpoints",
+                path,
+            )
 
 
 @rule("bundle.checkpoint", Bundle)
 def records(bundle: Bundle) -> Iterator[Fault]:
-    """A bundle contains the record of each served checkpoint: whose weights they are, and their scores.
+    """A bundle contains the record of each served checkpoint: whose weights they are, and their
+    scores.
 
     Source: house rule, the accuracy to hold; suite/records.py, CheckpointRecord.
     Advice: restore checkpoints/<workload>/<sha256>/record.json and pack again.
     """
     sealed = bundle.manifest.files if bundle.manifest else {}
-    served = {(entry.record.workload, entry.record.checkpoint_sha256) for tree in bundle.submissions for entry in tree.entries if entry.record}
+    served = {
+        (entry.record.workload, entry.record.checkpoint_sha256)
+        for tree in bundle.submissions
+        for entry in tree.entries
+        if entry.record
+    }
     for workload, sha256 in sorted(served) if bundle.manifest else ():
         name = f"{CHECKPOINTS}/{workload}/{sha256}/{CHECKPOINT_RECORD}"
         if name not in sealed:
@@ -236,7 +338,8 @@ def records(bundle: Bundle) -> Iterator[Fault]:
 
 @rule("bundle.manifest", Bundle)
 def manifest(bundle: Bundle) -> Iterator[Fault]:
-    """The manifest's rounds, profiles, workloads, nonces, checkpoints and environments match its results, which belong to one organisation.
+    """The manifest's rounds, profiles, workloads, nonces, checkpoints and environments match its
+    results, which belong to one organisation.
 
     Source: house rule: what a bundle says of itself can be trusted without unpacking it.
     Advice: pack the results again with podium pack.
@@ -246,26 +349,54 @@ def manifest(bundle: Bundle) -> Iterator[Fault]:
         return
     file = bundle.folder / MANIFEST
     logs = [log for tree in bundle.submissions for group in tree.sets for log in group.logs]
-    records = [entry.record for tree in bundle.submissions for entry in tree.entries if entry.record]
+    records = [
+        entry.record for tree in bundle.submissions for entry in tree.entries if entry.record
+    ]
     found = {
-        "round": {*(str(log.value(events.ROUND)) for log in logs), *(record.round for record in records)},
-        "profile": {*(str(log.value(events.PROFILE)) for log in logs), *(record.profile for record in records)},
+        "round": {
+            *(str(log.value(events.ROUND)) for log in logs),
+            *(record.round for record in records),
+        },
+        "profile": {
+            *(str(log.value(events.PROFILE)) for log in logs),
+            *(record.profile for record in records),
+        },
     }
     for field, values in found.items():
         if values != {getattr(told, field)}:
-            yield bundle.fault(f"{field} {getattr(told, field)!r}", f"{', '.join(sorted(map(str, values)))}, as in the results", file)
-    workloads = {*(str(log.value(events.WORKLOAD)) for log in logs), *(record.workload for record in records)}
+            yield bundle.fault(
+                f"{field} {getattr(told, field)!r}",
+                f"{', '.join(sorted(map(str, values)))}, as in the results",
+                file,
+            )
+    workloads = {
+        *(str(log.value(events.WORKLOAD)) for log in logs),
+        *(record.workload for record in records),
+    }
     if workloads != set(told.workloads):
-        yield bundle.fault(f"workloads {', '.join(told.workloads)}", f"{', '.join(sorted(map(str, workloads)))}", file)
+        yield bundle.fault(
+            f"workloads {', '.join(told.workloads)}",
+            f"{', '.join(sorted(map(str, workloads)))}",
+            file,
+        )
     homes = sorted({tree.home.name for tree in bundle.submissions})
     if len(homes) > 1:
         yield bundle.fault(f"results of {', '.join(homes)}", "one organisation's", file)
     yield from environments(bundle, told.environment)
     for field, named in {"nonce": told.nonce, "checkpoints": told.checkpoints}.items():
         if unknown := sorted(named.keys() - workloads):
-            yield bundle.fault(f"{field} of {', '.join(unknown)}", "only those of the results", file)
-    yield from mismatches(bundle, "nonce", told.nonce, {record.workload: record.nonce for record in records})
-    yield from mismatches(bundle, "checkpoints", told.checkpoints, {record.workload: record.checkpoint_sha256 for record in records})
+            yield bundle.fault(
+                f"{field} of {', '.join(unknown)}", "only those of the results", file
+            )
+    yield from mismatches(
+        bundle, "nonce", told.nonce, {record.workload: record.nonce for record in records}
+    )
+    yield from mismatches(
+        bundle,
+        "checkpoints",
+        told.checkpoints,
+        {record.workload: record.checkpoint_sha256 for record in records},
+    )
 
 
 def environments(bundle: Bundle, told: Mapping[str, Any]) -> Iterator[Fault]:
@@ -274,12 +405,20 @@ def environments(bundle: Bundle, told: Mapping[str, Any]) -> Iterator[Fault]:
     for name in sorted(found.keys() | told.keys()):
         wanted = manifests.environment_or_none(found[name].path) if name in found else None
         if wanted != told.get(name):
-            required = f"that of systems/{name}.json" if name in found else "only those of the results"
+            required = (
+                f"that of systems/{name}.json" if name in found else "only those of the results"
+            )
             yield bundle.fault(f"environment of {name}", required, bundle.folder / MANIFEST)
 
 
-def mismatches(bundle: Bundle, field: str, told: Mapping[str, str], found: Mapping[str, str]) -> Iterator[Fault]:
+def mismatches(
+    bundle: Bundle, field: str, told: Mapping[str, str], found: Mapping[str, str]
+) -> Iterator[Fault]:
     """Compare what the manifest says of each workload with the records."""
     for workload, value in sorted(found.items()):
         if told.get(workload) != value:
-            yield bundle.fault(f"{field} of {workload} {told.get(workload)!r}", f"{value!r}, as in run.json", bundle.folder / MANIFEST)
+            yield bundle.fault(
+                f"{field} of {workload} {told.get(workload)!r}",
+                f"{value!r}, as in run.json",
+                bundle.folder / MANIFEST,
+            )

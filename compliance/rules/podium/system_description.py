@@ -39,7 +39,10 @@ def place(system: SystemFile) -> Iterator[Fault]:
     told, where = system.description, system.place
     pairs = [("system_name", told.system_name, system.path.stem)]
     if where:
-        pairs += [("submitter", told.submitter, where.org), ("division", told.division, where.division or told.division)]
+        pairs += [
+            ("submitter", told.submitter, where.org),
+            ("division", told.division, where.division or told.division),
+        ]
     for field, found, folder in pairs:
         if fold(found) != fold(folder) or not found.strip():
             yield system.fault(f"{field} {found!r} in '{folder}'", f"the name {folder}")
@@ -66,10 +69,13 @@ def stamps(system: SystemFile) -> Iterator[Fault]:
 
 @rule("system.counts", SystemFile)
 def counts(system: SystemFile) -> Iterator[Fault]:
-    """Nodes, processors, cores and accelerators are told as whole numbers, or not at all: threads, ranks and devices are held against them.
+    """Nodes, processors, cores and accelerators are told as whole numbers, or not at all: threads,
+    ranks and devices are held against them.
 
-    Source: submission_rules.adoc, System description: number_of_nodes, host_processors_per_node, host_processor_core_count, accelerators_per_node.
-    Advice: keep the numbers that podium wrote, or give others with --system-file; words belong into the names of processors and accelerators.
+    Source: submission_rules.adoc, System description: number_of_nodes, host_processors_per_node,
+    host_processor_core_count, accelerators_per_node.
+    Advice: keep the numbers that podium wrote, or give others with --system-file; words belong into
+    the names of processors and accelerators.
     """
     for field, least in COUNTED_FIELDS.items():
         told = getattr(system.description, field)
@@ -80,30 +86,41 @@ def counts(system: SystemFile) -> Iterator[Fault]:
 
 @rule("system.unknown", SystemFile, severity=Severity.WARNING)
 def unknown(system: SystemFile) -> Iterator[Fault]:
-    """The submitter provides what could not be read from the machine: every field in profile full, and the counts in each.
+    """The submitter provides what could not be read from the machine: every field in profile full,
+    and the counts in each.
 
-    Source: submission_rules.adoc, System description: required fields; threads, ranks and devices cannot be compared with an unknown count.
+    Source: submission_rules.adoc, System description: required fields; threads, ranks and devices
+    cannot be compared with an unknown count.
     Advice: provide the field with --system-file.
     """
     full = system.description.podium.profile == Profile.FULL
     for field in system.description.__struct_fields__ if full else COUNTED_FIELDS:
-        if (system.description.networked or field not in NETWORK_FIELDS) and getattr(system.description, field) is None:
+        if (system.description.networked or field not in NETWORK_FIELDS) and getattr(
+            system.description, field
+        ) is None:
             yield system.fault(f"{field} is unknown", "a value")
 
 
 @rule("checkpoint.record", CheckpointFile)
 def checkpoint(found: CheckpointFile) -> Iterator[Fault]:
-    """The record beside a checkpoint matches its training log: owner, settings, nonce, seed and scores.
+    """The record beside a checkpoint matches its training log: owner, settings, nonce, seed and
+    scores.
 
     Source: house rule, the accuracy to hold; suite/records.py, CheckpointRecord.
     Advice: do not edit record.json; export the checkpoint again.
     """
     record, folder = found.record, found.path.parent
     if record.sha256 != folder.name or record.workload != folder.parent.name:
-        yield found.fault(f"{record.workload}/{record.sha256}", f"{folder.parent.name}/{folder.name}, the folder's name")
+        yield found.fault(
+            f"{record.workload}/{record.sha256}",
+            f"{folder.parent.name}/{folder.name}, the folder's name",
+        )
     logs = logs_of(found)
     if logs and not any(is_named(found, log) for log in logs):
-        yield found.fault(f"training_log {record.training_log!r}", f"the path of {logs[0].path.name} in the results folder")
+        yield found.fault(
+            f"training_log {record.training_log!r}",
+            f"the path of {logs[0].path.name} in the results folder",
+        )
     for log in logs:
         for field, told, logged in claims(record, log):
             if told != logged:
@@ -114,7 +131,8 @@ def checkpoint(found: CheckpointFile) -> Iterator[Fault]:
 def weights(found: CheckpointFile) -> Iterator[Fault]:
     """Weights beside a record have the hash that the folder is named after.
 
-    Source: house rule: suite.files.layout.folder_sha256 of the exported files; a bundle has the record alone.
+    Source: house rule: suite.files.layout.folder_sha256 of the exported files; a bundle has the
+    record alone.
     Advice: the weights were changed after export: restore them, or train again.
     """
     folder = found.path.parent
@@ -122,14 +140,18 @@ def weights(found: CheckpointFile) -> Iterator[Fault]:
         held = any(path.is_file() for path in folder.iterdir() if path.name != CHECKPOINT_RECORD)
         sha256 = folder_sha256(folder) if held else folder.name
     except OSError as error:
-        yield found.fault(f"weights that cannot be read: {error.strerror}", "the exported files, or none")
+        yield found.fault(
+            f"weights that cannot be read: {error.strerror}", "the exported files, or none"
+        )
         return
     if sha256 != folder.name:
         yield found.fault(f"weights of SHA-256 {sha256}", f"{folder.name}, the folder's name")
 
 
 def logs_of(found: CheckpointFile) -> Sequence[TrainingLog]:
-    """Give the log that the record names, or else all that name the checkpoint: two runs may come to the same weights."""
+    """Give the log that the record names, or else all that name the checkpoint: two runs may come
+    to the same weights.
+    """
     logs = [log for log in found.logs if log.checkpoint == found.record.sha256]
     return [log for log in logs if is_named(found, log)] or logs
 
@@ -145,9 +167,17 @@ def claims(record: CheckpointRecord, log: TrainingLog) -> Iterator[tuple[str, An
     for field, key in LOGGED.items():
         yield field, getattr(record, field), log.value(key)
     table = log.value(events.SETTINGS)
-    yield "settings", plain_settings(record.settings), plain_settings(table) if isinstance(table, dict) else table
+    yield (
+        "settings",
+        plain_settings(record.settings),
+        plain_settings(table) if isinstance(table, dict) else table,
+    )
     yield "reference_accuracy", dict(record.reference_accuracy), dict(log.reference)
-    yield "scores", dict(record.scores), dict(next((each.scores for each in reversed(list(log.evaluations()))), {}))
+    yield (
+        "scores",
+        dict(record.scores),
+        dict(next((each.scores for each in reversed(list(log.evaluations()))), {})),
+    )
     yield "target_reached", record.target_reached, log.succeeded and log.reached
 
 

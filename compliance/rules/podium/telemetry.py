@@ -1,4 +1,6 @@
-"""Telemetry of a run: in order, whole, and over all of the run; a run counts without it, so all of it is a warning."""
+"""Telemetry of a run: in order, whole, and over all of the run; a run counts without it, so all of
+it is a warning.
+"""
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
@@ -11,14 +13,19 @@ from compliance.verdict import Fault, Severity
 
 NS_PER_S: Final = 1e9
 AROUND_NS: Final = 60 * NS_PER_S
-"""House rule: the sampler of a training run starts with its log and ends with its clock, on a busy machine within seconds."""
+"""House rule: the sampler of a training run starts with its log and ends with its clock, on a busy
+machine within seconds.
+"""
 PARTED_NS: Final = 1e9
-"""House rule: monotonic clock and UTC may part by this during a run, where UTC is set by a time server; more is a clock that was moved."""
+"""House rule: monotonic clock and UTC may part by this during a run, where UTC is set by a time
+server; more is a clock that was moved.
+"""
 
 
 @rule("telemetry.time", Conditions, severity=Severity.WARNING)
 def time(run: Conditions) -> Iterator[Fault]:
-    """Time runs forward in telemetry: in each channel, from the clocks of the first line to those of the last, and from segment to segment.
+    """Time runs forward in telemetry: in each channel, from the clocks of the first line to those
+    of the last, and from segment to segment.
 
     Source: house rule; harness/machine/telemetry stamps each reading by the monotonic clock.
     Advice: restore the file as the sampler wrote it, or remove it: the run counts without it.
@@ -26,38 +33,67 @@ def time(run: Conditions) -> Iterator[Fault]:
     for segment in run.segments:
         for name, times in segment.times():
             yield from backwards(run, segment, name, times)
-        if segment.end is not None and abs(segment.utc_ns(segment.end.clocks_ns[0]) - segment.end.clocks_ns[1]) > PARTED_NS:
-            yield run.fault("a UTC clock that was moved", "monotonic clock and UTC that pass alike", segment.last_line)
+        if (
+            segment.end is not None
+            and abs(segment.utc_ns(segment.end.clocks_ns[0]) - segment.end.clocks_ns[1]) > PARTED_NS
+        ):
+            yield run.fault(
+                "a UTC clock that was moved",
+                "monotonic clock and UTC that pass alike",
+                segment.last_line,
+            )
     for earlier, later in pairwise(run.segments):
         if later.head.clocks_ns[1] < earlier.head.clocks_ns[1]:
-            yield run.fault("a segment from before the last", "segments in the order of time", later.line)
+            yield run.fault(
+                "a segment from before the last", "segments in the order of time", later.line
+            )
 
 
-def backwards(run: Conditions, segment: Segment, name: str, times: Iterable[tuple[int, int]]) -> Iterator[Fault]:
-    """Yield the first time of a channel that is earlier than the one before it, or outside of the segment's clocks."""
+def backwards(
+    run: Conditions, segment: Segment, name: str, times: Iterable[tuple[int, int]]
+) -> Iterator[Fault]:
+    """Yield the first time of a channel that is earlier than the one before it, or outside of the
+    segment's clocks.
+    """
     before, end_ns = segment.head.clocks_ns[0], segment.end.clocks_ns[0] if segment.end else None
     for t, line in times:
         if t < before or (end_ns is not None and t > end_ns):
-            yield run.fault(f"{name} at {t}", f"from {before} on{f', at most {end_ns}' if end_ns is not None else ''}", line)
+            yield run.fault(
+                f"{name} at {t}",
+                f"from {before} on{f', at most {end_ns}' if end_ns is not None else ''}",
+                line,
+            )
             return
         before = t
 
 
 @rule("telemetry.whole", Conditions, severity=Severity.WARNING)
 def whole(run: Conditions) -> Iterator[Fault]:
-    """Telemetry ends with a line that counts its readings; only a segment of a run that was interrupted may lack it.
+    """Telemetry ends with a line that counts its readings; only a segment of a run that was
+    interrupted may lack it.
 
-    Source: house rule; harness/machine/telemetry gives a file its name when its last line is written.
+    Source: house rule; harness/machine/telemetry gives a file its name when its last line is
+    written.
     Advice: restore the file as the sampler wrote it, or remove it: the run counts without it.
     """
     for number, segment in enumerate(run.segments):
         last = number == len(run.segments) - 1
         if segment.end is None and (last or not run.resumed):
-            yield run.fault("readings that nothing counts", "a last line that counts them", segment.last_line)
+            yield run.fault(
+                "readings that nothing counts", "a last line that counts them", segment.last_line
+            )
         elif segment.end is not None and segment.end.readings != segment.counts:
-            yield run.fault(f"{segment.counts} readings", f"{segment.end.readings}, as the last line counts", segment.last_line)
+            yield run.fault(
+                f"{segment.counts} readings",
+                f"{segment.end.readings}, as the last line counts",
+                segment.last_line,
+            )
     if len(run.segments) > 1 and not run.resumed:
-        yield run.fault(f"{len(run.segments)} segments", "one, of a run that was not interrupted", run.segments[1].line)
+        yield run.fault(
+            f"{len(run.segments)} segments",
+            "one, of a run that was not interrupted",
+            run.segments[1].line,
+        )
 
 
 @rule("telemetry.window", Conditions, severity=Severity.WARNING)
@@ -65,26 +101,41 @@ def window(run: Conditions) -> Iterator[Fault]:
     """Telemetry covers the run: it begins before it, ends after it, and has no long gap in between.
 
     Source: house rule; the round's noise.gap_s.
-    Advice: nothing where the host was too busy to sample; otherwise the telemetry is of another run.
+    Advice: nothing where the host was too busy to sample; otherwise the telemetry is of another
+    run.
     """
     if run.window is None or run.noise is None or not run.segments:
         return
     begin_ns, end_ns = run.segments[0].head.clocks_ns[1], run.segments[-1].end
     if begin_ns > run.window.begin_ns:
-        yield run.fault(f"a beginning {(begin_ns - run.window.begin_ns) / NS_PER_S:.3g} s after the run's", "one before it", run.segments[0].line)
+        yield run.fault(
+            f"a beginning {(begin_ns - run.window.begin_ns) / NS_PER_S:.3g} s after the run's",
+            "one before it",
+            run.segments[0].line,
+        )
     if end_ns is not None and end_ns.clocks_ns[1] < run.window.end_ns:
-        yield run.fault(f"an end {(run.window.end_ns - end_ns.clocks_ns[1]) / NS_PER_S:.3g} s before the run's", "one after it", run.segments[-1].last_line)
+        yield run.fault(
+            f"an end {(run.window.end_ns - end_ns.clocks_ns[1]) / NS_PER_S:.3g} s before the run's",
+            "one after it",
+            run.segments[-1].last_line,
+        )
     longest_ns = max((told for told, _ in run.hosts()), default=0)
     if longest_ns > run.noise.gap_s * NS_PER_S:
-        yield run.fault(f"{longest_ns / NS_PER_S:.3g} s without a reading of the host", f"at most {run.noise.gap_s:g} s")
+        yield run.fault(
+            f"{longest_ns / NS_PER_S:.3g} s without a reading of the host",
+            f"at most {run.noise.gap_s:g} s",
+        )
 
 
 @rule("telemetry.outside", Conditions, severity=Severity.WARNING)
 def outside(run: Conditions) -> Iterator[Fault]:
-    """Telemetry of a training run begins no earlier than its initialisation may, and ends with its clock: what else it saw was trained off the clock.
+    """Telemetry of a training run begins no earlier than its initialisation may, and ends with its
+    clock: what else it saw was trained off the clock.
 
-    Source: house rule; harness/training/observation.py. Of a run that was interrupted, each segment has another beginning.
-    Advice: submit log and telemetry as the run wrote them; times that were edited in one of them are detected.
+    Source: house rule; harness/training/observation.py. Of a run that was interrupted, each segment
+    has another beginning.
+    Advice: submit log and telemetry as the run wrote them; times that were edited in one of them
+    are detected.
     """
     if run.window is None or run.lead_ns is None or len(run.segments) != 1 or run.resumed:
         return
@@ -92,7 +143,15 @@ def outside(run: Conditions) -> Iterator[Fault]:
     early_ns = run.window.begin_ns - run.lead_ns - segment.head.clocks_ns[1]
     if early_ns > AROUND_NS:
         required = f"at most {(run.lead_ns + AROUND_NS) / NS_PER_S:g} s, for initialisation"
-        yield run.fault(f"a beginning {(run.window.begin_ns - segment.head.clocks_ns[1]) / NS_PER_S:.0f} s before run_start", required, segment.line)
+        yield run.fault(
+            f"a beginning {(run.window.begin_ns - segment.head.clocks_ns[1]) / NS_PER_S:.0f} s"
+            " before run_start",
+            required,
+            segment.line,
+        )
     if segment.end is not None and segment.end.clocks_ns[1] - run.window.end_ns > AROUND_NS:
-        found = f"an end {(segment.end.clocks_ns[1] - run.window.end_ns) / NS_PER_S:.0f} s after run_stop"
+        found = (
+            f"an end {(segment.end.clocks_ns[1] - run.window.end_ns) / NS_PER_S:.0f} s after"
+            " run_stop"
+        )
         yield run.fault(found, f"at most {AROUND_NS / NS_PER_S:g} s", segment.last_line)

@@ -1,4 +1,6 @@
-"""An entry of a published inference round since v1.0: complete, of a known benchmark, and accurate enough."""
+"""An entry of a published inference round since v1.0: complete, of a known benchmark, and accurate
+enough.
+"""
 
 import re
 from collections.abc import Iterator
@@ -34,21 +36,27 @@ def benchmark(entry: LaterEntry) -> Iterator[Fault]:
     Advice: use the round's spelling.
     """
     if entry.division == "closed" and entry.benchmark is None:
-        yield entry.fault(f"the folder '{entry.model_folder}'", f"one of {', '.join(entry.round.models)}")
+        yield entry.fault(
+            f"the folder '{entry.model_folder}'", f"one of {', '.join(entry.round.models)}"
+        )
 
 
 @rule("later.accuracy", LaterEntry)
 def accuracy(entry: LaterEntry) -> Iterator[Fault]:
-    """A closed result reaches each of its benchmark's metrics, and does not pass those that have an upper limit.
+    """A closed result reaches each of its benchmark's metrics, and does not pass those that have an
+    upper limit.
 
-    Source: submission-checker.py, MODEL_CONFIG, accuracy-target and accuracy-upper-limit, ACC_PATTERN.
+    Source: submission-checker.py, MODEL_CONFIG, accuracy-target and accuracy-upper-limit,
+    ACC_PATTERN.
     Advice: fix the model's accuracy, and repeat all runs of the entry.
     """
     if entry.division != "closed" or entry.model is None or entry.accuracy is None:
         return
     path = entry.accuracy.folder / ACCURACY_TEXT
     if not path.is_file():
-        yield entry.fault(f"no {ACCURACY_TEXT}", "the output of the benchmark's accuracy script", path)
+        yield entry.fault(
+            f"no {ACCURACY_TEXT}", "the output of the benchmark's accuracy script", path
+        )
         return
     least, most = entry.model.minimums(entry.scenario), entry.model.accuracy_most
     for metric in {**least, **most}:
@@ -60,39 +68,66 @@ def accuracy(entry: LaterEntry) -> Iterator[Fault]:
         elif told is not None and metric in most and told > most[metric]:
             yield entry.fault(f"{metric} {told:g}", f"at most {most[metric]:.7g}", path)
     for metric, scores in entry.contradictory.items():
-        yield entry.fault(f"{metric} {', '.join(f'{score:g}' for score in scores)}", "one score; the last one counts", path, Severity.WARNING)
+        yield entry.fault(
+            f"{metric} {', '.join(f'{score:g}' for score in scores)}",
+            "one score; the last one counts",
+            path,
+            Severity.WARNING,
+        )
 
 
 @rule("later.hash", LaterEntry)
 def hashed(entry: LaterEntry) -> Iterator[Fault]:
     """accuracy.txt has the hash of the whole accuracy log, which is filed cut short.
 
-    Source: submission-checker.py, check_accuracy_dir: hash and MAX_ACCURACY_LOG_SIZE; truncate_accuracy_log.py.
+    Source: submission-checker.py, check_accuracy_dir: hash and MAX_ACCURACY_LOG_SIZE;
+    truncate_accuracy_log.py.
     Advice: run truncate_accuracy_log.py, which writes both.
     """
     if entry.division != "closed" or entry.accuracy is None:
         return
     limit = entry.round.rules.accuracy_log_bytes
     if entry.hash is not None and not SHA256.fullmatch(entry.hash):
-        yield entry.fault(f"hash={entry.hash}", "a SHA-256, 64 hexadecimal digits", entry.accuracy.folder / ACCURACY_TEXT, Severity.WARNING)
+        yield entry.fault(
+            f"hash={entry.hash}",
+            "a SHA-256, 64 hexadecimal digits",
+            entry.accuracy.folder / ACCURACY_TEXT,
+            Severity.WARNING,
+        )
     if entry.hash is None and (entry.accuracy.folder / ACCURACY_TEXT).is_file():
-        yield entry.fault("no hash", "hash=<SHA-256 of the accuracy log>", entry.accuracy.folder / ACCURACY_TEXT)
+        yield entry.fault(
+            "no hash", "hash=<SHA-256 of the accuracy log>", entry.accuracy.folder / ACCURACY_TEXT
+        )
     if entry.answers_bytes is None:
-        yield entry.fault(f"no {ANSWERS}", f"{ANSWERS}, cut to {limit} bytes", entry.accuracy.folder)
+        yield entry.fault(
+            f"no {ANSWERS}", f"{ANSWERS}, cut to {limit} bytes", entry.accuracy.folder
+        )
     elif limit is not None and entry.answers_bytes > limit:
-        yield entry.fault(f"{entry.answers_bytes} bytes", f"at most {limit}", entry.accuracy.folder / ANSWERS)
+        yield entry.fault(
+            f"{entry.answers_bytes} bytes", f"at most {limit}", entry.accuracy.folder / ANSWERS
+        )
     elif entry.answers_bytes == 0:
-        yield entry.fault("an empty accuracy log", "the first and the last of the answers", entry.accuracy.folder / ANSWERS)
+        yield entry.fault(
+            "an empty accuracy log",
+            "the first and the last of the answers",
+            entry.accuracy.folder / ANSWERS,
+        )
 
 
 @rule("later.data_set", LaterEntry)
 def data_set(entry: LaterEntry) -> Iterator[Fault]:
     """The accuracy run of a closed entry is over the benchmark's whole accuracy set.
 
-    Source: submission_checker/checks/accuracy_check.py, dataset_check; MODEL_CONFIG: dataset-size, accuracy-sample-count.
+    Source: submission_checker/checks/accuracy_check.py, dataset_check; MODEL_CONFIG: dataset-size,
+    accuracy-sample-count.
     Advice: run accuracy mode over the whole set.
     """
-    if entry.division != "closed" or entry.model is None or entry.accuracy is None or entry.model.accuracy_samples is None:
+    if (
+        entry.division != "closed"
+        or entry.model is None
+        or entry.accuracy is None
+        or entry.model.accuracy_samples is None
+    ):
         return
     wanted = entry.model.accuracy_samples_in.get(entry.scenario or "", entry.model.accuracy_samples)
     counted = "effective_accuracy_sample_count" in entry.accuracy.index
@@ -106,37 +141,62 @@ def data_set(entry: LaterEntry) -> Iterator[Fault]:
 def inferred(entry: LaterEntry) -> Iterator[Fault]:
     """Results are inferred from another scenario's logs for systems of the edge alone.
 
-    Source: submission-checker.py, check_performance_dir: Offline and MultiStream from SingleStream, Offline from MultiStream; inferred_check.
+    Source: submission-checker.py, check_performance_dir: Offline and MultiStream from SingleStream,
+    Offline from MultiStream; inferred_check.
     Advice: run the scenario itself.
     """
     for run in entry.performance:
-        other = run.logged is not None and run.logged != entry.scenario and entry.scenario != INTERACTIVE
+        other = (
+            run.logged is not None
+            and run.logged != entry.scenario
+            and entry.scenario != INTERACTIVE
+        )
         if other and entry.category == "datacenter":
-            yield run.fault(f"{entry.scenario} from a run of {run.logged}, on a system of the datacenter", f"a run of {entry.scenario}", "effective_scenario")
+            yield run.fault(
+                f"{entry.scenario} from a run of {run.logged}, on a system of the datacenter",
+                f"a run of {entry.scenario}",
+                "effective_scenario",
+            )
 
 
 @rule("later.one_system", LaterEntry)
 def one_system(entry: LaterEntry) -> Iterator[Fault]:
     """Accuracy run and performance runs are of one scenario.
 
-    Source: submission_rules.adoc, results: a scenario's folder has both runs; inference_rules.adoc: the same code runs in both modes.
+    Source: submission_rules.adoc, results: a scenario's folder has both runs; inference_rules.adoc:
+    the same code runs in both modes.
     Advice: submit the accuracy run that belongs to the performance run.
     """
     scenarios = {run.logged for run in entry.performance if run.logged}
-    if entry.accuracy and entry.accuracy.logged and scenarios and entry.accuracy.logged not in scenarios:
+    if (
+        entry.accuracy
+        and entry.accuracy.logged
+        and scenarios
+        and entry.accuracy.logged not in scenarios
+    ):
         found = f"an accuracy run of {entry.accuracy.logged}"
-        yield entry.accuracy.fault(found, f"of {', '.join(sorted(scenarios))}, as in performance", "effective_scenario", Severity.WARNING)
+        yield entry.accuracy.fault(
+            found,
+            f"of {', '.join(sorted(scenarios))}, as in performance",
+            "effective_scenario",
+            Severity.WARNING,
+        )
 
 
 @rule("later.system", LaterEntry)
 def system(entry: LaterEntry) -> Iterator[Fault]:
     """The system of an entry has a description.
 
-    Source: submission_rules.adoc, systems/<system_desc_id>.json; submission-checker.py, check_system_desc_id.
+    Source: submission_rules.adoc, systems/<system_desc_id>.json; submission-checker.py,
+    check_system_desc_id.
     Advice: describe the system in systems/<folder name>.json.
     """
     if entry.system_file is not None and not entry.system_file.is_file():
-        yield entry.fault(f"no description of {entry.system_file.stem}", f"systems/{entry.system_file.name}", entry.system_file)
+        yield entry.fault(
+            f"no description of {entry.system_file.stem}",
+            f"systems/{entry.system_file.name}",
+            entry.system_file,
+        )
 
 
 @rule("later.distinct", LaterEntry)
@@ -148,7 +208,10 @@ def distinct(entry: LaterEntry) -> Iterator[Fault]:
     """
     seen: dict[tuple[object, ...], LaterRun] = {}
     for run in entry.performance:
-        mark = tuple(run.value(key) for key in ("test_datetime", "result_max_latency_ns", "result_mean_latency_ns"))
+        mark = tuple(
+            run.value(key)
+            for key in ("test_datetime", "result_max_latency_ns", "result_mean_latency_ns")
+        )
         other = seen.setdefault(mark, run) if None not in mark else run
         if other is not run:
             yield entry.fault(f"the same run as {other.folder.name}", "a separate run", run.folder)

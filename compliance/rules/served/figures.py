@@ -1,4 +1,6 @@
-"""What a run's detail log says twice, and its summary again: settings, results, times, and the arithmetic between them."""
+"""What a run's detail log says twice, and its summary again: settings, results, times, and the
+arithmetic between them.
+"""
 
 import math
 import re
@@ -24,9 +26,22 @@ STATISTICS: Final[Mapping[str, str]] = {
     "QPS w/o loadgen overhead": "result_qps_without_loadgen_overhead",
     **{f"{name} latency": f"result_{name.lower()}_latency_ns" for name in ("Min", "Max", "Mean")},
     **{f"{share} percentile latency": f"result_{share}_percentile_latency_ns" for share in SHARES},
-    **{f"{name} First Token latency": f"result_first_token_{name.lower()}_latency_ns" for name in ("Min", "Max", "Mean")},
-    **{f"{share} percentile first token latency": f"result_first_token_{share}_percentile_latency_ns" for share in SHARES},
-    **{f"{share} percentile time to output token": f"result_time_per_output_token_{share}_percentile_ns" for share in SHARES},
+    **{
+        f"{name} First Token latency": f"result_first_token_{name.lower()}_latency_ns"
+        for name in ("Min", "Max", "Mean")
+    },
+    **{
+        f"{share} percentile first token latency": (
+            f"result_first_token_{share}_percentile_latency_ns"
+        )
+        for share in SHARES
+    },
+    **{
+        f"{share} percentile time to output token": (
+            f"result_time_per_output_token_{share}_percentile_ns"
+        )
+        for share in SHARES
+    },
     "samples_per_query": "effective_samples_per_query",
     "target_qps": "effective_target_qps",
     "target_latency": "effective_target_latency_ns",
@@ -34,13 +49,34 @@ STATISTICS: Final[Mapping[str, str]] = {
     "tpot_latency": "requested_server_tpot_latency",
     "max_async_queries": "effective_max_async_queries",
     **{f"{name}_duration": f"effective_{name}_duration_ms" for name in ("min", "max")},
-    **{name: f"effective_{name}" for name in (
-        "min_query_count", "max_query_count", "qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed", "accuracy_log_rng_seed",
-        "accuracy_log_probability", "accuracy_log_sampling_target", "performance_issue_unique", "performance_issue_same",
-        "performance_issue_same_index", "performance_sample_count", "accuracy_sample_count")},
-}  # fmt: skip
-"""Line of the summary -> event of the detail log. Source: mlcommons/inference, loadgen/results.cc, LogSummary and LogDetail."""
-TEXTS: Final = {"SUT name": "sut_name", "Scenario": "effective_scenario", "Mode": "effective_test_mode", "Result is": "result_validity"}
+    **{
+        name: f"effective_{name}"
+        for name in (
+            "min_query_count",
+            "max_query_count",
+            "qsl_rng_seed",
+            "sample_index_rng_seed",
+            "schedule_rng_seed",
+            "accuracy_log_rng_seed",
+            "accuracy_log_probability",
+            "accuracy_log_sampling_target",
+            "performance_issue_unique",
+            "performance_issue_same",
+            "performance_issue_same_index",
+            "performance_sample_count",
+            "accuracy_sample_count",
+        )
+    },
+}
+"""Line of the summary -> event of the detail log. Source: mlcommons/inference, loadgen/results.cc,
+LogSummary and LogDetail.
+"""
+TEXTS: Final = {
+    "SUT name": "sut_name",
+    "Scenario": "effective_scenario",
+    "Mode": "effective_test_mode",
+    "Result is": "result_validity",
+}
 SATISFIED: Final = {
     "Performance constraints satisfied": "result_perf_constraints_met",
     "Min duration satisfied": "result_min_duration_met",
@@ -75,14 +111,20 @@ def once(run: LaterRun) -> Iterator[Fault]:
     """
     for key, found in run.index.items():
         if len(found) > 1 and key.startswith(ONCE):
-            yield Fault(file=run.source.path, line=found[1].line, found=f"{key} occurs {len(found)} times", required="once")
+            yield Fault(
+                file=run.source.path,
+                line=found[1].line,
+                found=f"{key} occurs {len(found)} times",
+                required="once",
+            )
 
 
 @rule("later.settings", LaterRun)
 def settings(run: LaterRun) -> Iterator[Fault]:
     """A run was made with the settings that it was asked for.
 
-    Source: mlcommons/inference, loadgen/test_settings_internal.cc: effective settings follow from the requested ones.
+    Source: mlcommons/inference, loadgen/test_settings_internal.cc: effective settings follow from
+    the requested ones.
     Advice: submit LoadGen's detail log unmodified.
     """
     for key, found in run.index.items():
@@ -119,14 +161,25 @@ def summary(run: LaterRun) -> Iterator[Fault]:
 
 
 def per_query(key: str, run: LaterRun) -> str:
-    """Return the event behind a latency of the summary: in MultiStream that of queries, not of samples."""
-    other = key.replace("_percentile_latency_", "_percentile_per_query_latency_") if "percentile" in key else key.replace("_latency_", "_query_latency_")
+    """Return the event behind a latency of the summary: in MultiStream that of queries, not of
+    samples.
+    """
+    other = (
+        key.replace("_percentile_latency_", "_percentile_per_query_latency_")
+        if "percentile" in key
+        else key.replace("_latency_", "_query_latency_")
+    )
     return other if other in run.index else key
 
 
 def told_apart(run: LaterRun, name: str, shown: Value, told: object) -> Fault:
     """Build the fault of a line that the detail log contradicts."""
-    return Fault(file=run.summary_source.path, line=shown.line, found=f"{name} {shown.text}", required=f"{told}, as in the detail log")
+    return Fault(
+        file=run.summary_source.path,
+        line=shown.line,
+        found=f"{name} {shown.text}",
+        required=f"{told}, as in the detail log",
+    )
 
 
 def agrees(text: str, told: object) -> bool:
@@ -145,7 +198,8 @@ def agrees(text: str, told: object) -> bool:
 
 @rule("later.whole", LaterRun)
 def whole(run: LaterRun) -> Iterator[Fault]:
-    """A performance run has all its results: latencies and percentiles, and the rate or latency that counts.
+    """A performance run has all its results: latencies and percentiles, and the rate or latency
+    that counts.
 
     Source: mlcommons/inference, loadgen/results.cc, LogDetail.
     Advice: submit LoadGen's detail log as the run wrote it.
@@ -153,8 +207,16 @@ def whole(run: LaterRun) -> Iterator[Fault]:
     if not run.performance or run.value("result_validity") is None:
         return
     family = "result_{}_percentile_latency_ns"
-    wanted = ["result_min_latency_ns", "result_max_latency_ns", "result_mean_latency_ns", *map(family.format, SHARES)]
-    wanted += {"Offline": ["result_samples_per_second"], "Server": ["result_scheduled_samples_per_sec"]}.get(run.logged or "", [])
+    wanted = [
+        "result_min_latency_ns",
+        "result_max_latency_ns",
+        "result_mean_latency_ns",
+        *map(family.format, SHARES),
+    ]
+    wanted += {
+        "Offline": ["result_samples_per_second"],
+        "Server": ["result_scheduled_samples_per_sec"],
+    }.get(run.logged or "", [])
     for key in wanted:
         told = run.number(key)
         if told is None or told < 0:
@@ -165,17 +227,26 @@ def whole(run: LaterRun) -> Iterator[Fault]:
 def arithmetic(run: LaterRun) -> Iterator[Fault]:
     """Rates follow from counts and times: what was issued, completed, and how long it took.
 
-    Source: mlcommons/inference, loadgen/results.cc: rates are counts by durations, the mean of latencies lies between lowest and highest.
+    Source: mlcommons/inference, loadgen/results.cc: rates are counts by durations, the mean of
+    latencies lies between lowest and highest.
     Advice: submit LoadGen's detail log unmodified.
     """
     if not run.performance or not read(run):
         return
     low, mean, high = (run.number(f"result_{name}_latency_ns") for name in ("min", "mean", "max"))
     if low is not None and mean is not None and high is not None and not low <= mean <= high:
-        yield run.fault(f"mean latency {mean:.0f} ns", f"between {low:.0f} and {high:.0f}", "result_mean_latency_ns")
+        yield run.fault(
+            f"mean latency {mean:.0f} ns",
+            f"between {low:.0f} and {high:.0f}",
+            "result_mean_latency_ns",
+        )
     count, generated = run.number("result_query_count"), run.number("generated_query_count")
     if count and generated and count > generated:
-        yield run.fault(f"{count:.0f} queries processed", f"at most {generated:.0f}, as generated", "result_query_count")
+        yield run.fault(
+            f"{count:.0f} queries processed",
+            f"at most {generated:.0f}, as generated",
+            "result_query_count",
+        )
     if run.logged == "SingleStream" and mean:
         yield from near(run, "result_qps_without_loadgen_overhead", NS_PER_S / mean)
     if run.logged == "Server":
@@ -184,11 +255,19 @@ def arithmetic(run: LaterRun) -> Iterator[Fault]:
 
 
 def tokens(run: LaterRun) -> Iterator[Fault]:
-    """Hold the rate of completed tokens against that of tokens by the schedule: both have the same number of tokens per sample."""
-    rates = ("result_token_throughput_with_loadgen_overhead", "result_completed_samples_per_sec", "result_scheduled_samples_per_sec")
+    """Hold the rate of completed tokens against that of tokens by the schedule: both have the same
+    number of tokens per sample.
+    """
+    rates = (
+        "result_token_throughput_with_loadgen_overhead",
+        "result_completed_samples_per_sec",
+        "result_scheduled_samples_per_sec",
+    )
     by_schedule, completed, scheduled = map(run.number, rates)
     if by_schedule and completed and scheduled and run.number("result_completed_tokens_per_second"):
-        yield from near(run, "result_completed_tokens_per_second", by_schedule * completed / scheduled)
+        yield from near(
+            run, "result_completed_tokens_per_second", by_schedule * completed / scheduled
+        )
 
 
 def near(run: LaterRun, key: str, wanted: float) -> Iterator[Fault]:
@@ -199,7 +278,9 @@ def near(run: LaterRun, key: str, wanted: float) -> Iterator[Fault]:
 
 
 def server(run: LaterRun, count: float | None, generated: float | None) -> Iterator[Fault]:
-    """Hold Server's rates against its schedule, and the rate that it completed against the time that it took."""
+    """Hold Server's rates against its schedule, and the rate that it completed against the time
+    that it took.
+    """
     duration = run.number("generated_query_duration")
     if generated and duration:
         yield from near(run, "result_scheduled_samples_per_sec", generated / duration * NS_PER_S)
@@ -209,14 +290,19 @@ def server(run: LaterRun, count: float | None, generated: float | None) -> Itera
         return
     took, least, most = count / completed, duration / NS_PER_S, (duration + latest) / NS_PER_S
     if not least * (1 - MOST) <= took <= most * (1 + MOST):
-        yield run.fault(f"{completed:g} samples/s", f"{count / most:g} to {count / least:g}", "result_completed_samples_per_sec")
+        yield run.fault(
+            f"{completed:g} samples/s",
+            f"{count / most:g} to {count / least:g}",
+            "result_completed_samples_per_sec",
+        )
 
 
 @rule("later.elapsed", LaterRun)
 def elapsed(run: LaterRun) -> Iterator[Fault]:
     """A performance run lasted as long as it had to, and as long as its queries took.
 
-    Source: inference_rules.adoc, Scenarios: 600 seconds; house rule: what happened counts, not what was asked for.
+    Source: inference_rules.adoc, Scenarios: 600 seconds; house rule: what happened counts, not what
+    was asked for.
     Advice: use the round's mlperf.conf and repeat the run.
     """
     least = run.number("effective_min_duration_ms")
@@ -227,10 +313,18 @@ def elapsed(run: LaterRun) -> Iterator[Fault]:
     spans = [Span(least / MS_PER_S, "min_duration")]
     latest, duration = run.number("result_max_latency_ns"), run.number("generated_query_duration")
     spans += [Span(latest / NS_PER_S, "the highest latency")] if latest else []
-    spans += [Span(duration / NS_PER_S, "Server's schedule")] if duration and run.logged == "Server" else []
+    spans += (
+        [Span(duration / NS_PER_S, "Server's schedule")]
+        if duration and run.logged == "Server"
+        else []
+    )
     for span in spans:
         if lasted_s < span.seconds * (1 - MOST):
-            yield run.fault(f"results after {lasted_s:.1f} s", f"{span.seconds:.1f} s at least, {span.name}", "result_validity")
+            yield run.fault(
+                f"results after {lasted_s:.1f} s",
+                f"{span.seconds:.1f} s at least, {span.name}",
+                "result_validity",
+            )
     for key in ("result_min_duration_met", "result_min_queries_met"):
         if run.value(key) is False:
             yield run.fault(f"{key} false", "true", key)
@@ -240,19 +334,33 @@ def elapsed(run: LaterRun) -> Iterator[Fault]:
 def date(run: LaterRun) -> Iterator[Fault]:
     """A run was made near its round and not in the future, on the day that all of its clocks tell.
 
-    Source: mlcommons/inference, loadgen/loadgen.cc: the date of the test and the power stamps are of one clock; the round's date of publication.
+    Source: mlcommons/inference, loadgen/loadgen.cc: the date of the test and the power stamps are
+    of one clock; the round's date of publication.
     Advice: set the clock and repeat the run; do not edit the log.
     """
     tested = moment(str(run.value("test_datetime")), TESTED_FORM)
     if tested is None:
         return
     if wrong := misdated(tested, run.round.rules.published):
-        yield run.fault(wrong.found, wrong.required, "test_datetime", Severity.WARNING if unset(tested) else wrong.severity)
+        yield run.fault(
+            wrong.found,
+            wrong.required,
+            "test_datetime",
+            Severity.WARNING if unset(tested) else wrong.severity,
+        )
     if unset(tested):
         return  # a clock that is set during a run contradicts its start
     for key in ("power_begin", "power_end"):
         for record in run.index.get(key, ()):
-            at, hours_in = moment(str(record.value), POWER_FORM), float(record.event.time_ms) / MS_PER_S / S_PER_H
+            at, hours_in = (
+                moment(str(record.value), POWER_FORM),
+                float(record.event.time_ms) / MS_PER_S / S_PER_H,
+            )
             hours = apart_h(at, tested) if at is not None else None
             if hours and hours - hours_in > ZONES_H:
-                yield Fault(file=run.source.path, line=record.line, found=f"{key} {hours:.0f} hours from the date of the test", required=day(tested))
+                yield Fault(
+                    file=run.source.path,
+                    line=record.line,
+                    found=f"{key} {hours:.0f} hours from the date of the test",
+                    required=day(tested),
+                )

@@ -1,49 +1,91 @@
-"""What is filed with a closed entry: measurements, the system's description, the scenarios of a benchmark."""
+"""What is filed with a closed entry: measurements, the system's description, the scenarios of a
+benchmark.
+"""
 
 from collections.abc import Iterator
 from typing import Final
 
-from compliance.documents.inference.served_files import CATEGORIES, LaterFiling, LaterModel, LaterSystem
+from compliance.documents.inference.served_files import (
+    CATEGORIES,
+    LaterFiling,
+    LaterModel,
+    LaterSystem,
+)
 from compliance.documents.organisation_name import same_name
 from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 from suite.files.layout import fold
 
 EITHER: Final = ("Server", "Interactive")
-"""Of these, where both are optional, a system files one. Source: submission_checker/loader.py, check_scenarios."""
+"""Of these, where both are optional, a system files one. Source: submission_checker/loader.py,
+check_scenarios.
+"""
 COUNTS: Final = {"number_of_nodes": 1, "host_processors_per_node": 1, "accelerators_per_node": 0}
 """Whole numbers of a description, and the least that they can be."""
-FILLED: Final = ("division", "submitter", "status", "system_name", "number_of_nodes", "host_processor_model_name", "host_processors_per_node",
-                 "host_memory_capacity", "framework", "operating_system", "system_type")  # fmt: skip
+FILLED: Final = (
+    "division",
+    "submitter",
+    "status",
+    "system_name",
+    "number_of_nodes",
+    "host_processor_model_name",
+    "host_processors_per_node",
+    "host_memory_capacity",
+    "framework",
+    "operating_system",
+    "system_type",
+)
 """Fields that are empty in no accepted description."""
 
 
 @rule("later.measurements", LaterFiling)
 def measurements(filing: LaterFiling) -> Iterator[Fault]:
-    """A closed entry comes with its settings, a description of how to run it, and one of how its model was made.
+    """A closed entry comes with its settings, a description of how to run it, and one of how its
+    model was made.
 
-    Source: submission-checker.py, REQUIRED_MEASURE_FILES and SYSTEM_IMP_REQUIRED_FILES; check_measurement_dir.
+    Source: submission-checker.py, REQUIRED_MEASURE_FILES and SYSTEM_IMP_REQUIRED_FILES;
+    check_measurement_dir.
     Advice: file the missing document; fill every field, also with "none".
     """
     for name in filing.round.rules.measurement_files:
         if name not in filing.names:
             yield filing.fault(f"no {name}", f"{name}")
     if filing.document is None:
-        yield filing.fault("no description of the model", "measurements.json" if filing.round.rules.together else "<system>_<implementation>_<Scenario>.json")
+        yield filing.fault(
+            "no description of the model",
+            (
+                "measurements.json"
+                if filing.round.rules.together
+                else "<system>_<implementation>_<Scenario>.json"
+            ),
+        )
         return
     for name in filing.round.rules.measurement_fields:
         told = filing.fields.get(name)
-        severity = None if name not in filing.fields or filing.round.rules.meaningful else Severity.WARNING
-        if not isinstance(told, str | dict | list) or not told or (isinstance(told, str) and not told.strip()):
-            yield filing.fault(f"{name} {told!r}" if name in filing.fields else f"no {name}", f"{name}, in words", filing.document, severity)
+        severity = (
+            None if name not in filing.fields or filing.round.rules.meaningful else Severity.WARNING
+        )
+        if (
+            not isinstance(told, str | dict | list)
+            or not told
+            or (isinstance(told, str) and not told.strip())
+        ):
+            yield filing.fault(
+                f"{name} {told!r}" if name in filing.fields else f"no {name}",
+                f"{name}, in words",
+                filing.document,
+                severity,
+            )
 
 
 @rule("later.tests", LaterFiling)
 def tests(filing: LaterFiling) -> Iterator[Fault]:
     """A closed entry has the compliance tests of its benchmark.
 
-    Source: submission-checker.py, check_compliance_dir; since v5.0 MODEL_CONFIG, models_TEST01 to models_TEST09.
-    Advice: run the missing test, with its audit.config, and file what its verification script printed.
+    Source: submission-checker.py, check_compliance_dir; since v5.0 MODEL_CONFIG, models_TEST01 to
+    models_TEST09.
+    Advice: run the missing test, with its audit.config, and file what its verification script
+    printed.
     """
     for name in filing.model.tests if filing.model else ():
         if not any(each == name or each.startswith(f"{name}-") for each in filing.done):
@@ -54,7 +96,8 @@ def tests(filing: LaterFiling) -> Iterator[Fault]:
 def system_fields(system: LaterSystem) -> Iterator[Fault]:
     """A system description has the round's fields; counts are whole numbers.
 
-    Source: submission-checker.py, SYSTEM_DESC_REQUIRED_FIELDS and SYSTEM_DESC_MEANINGFUL_RESPONSE_REQUIRED_FIELDS.
+    Source: submission-checker.py, SYSTEM_DESC_REQUIRED_FIELDS and
+    SYSTEM_DESC_MEANINGFUL_RESPONSE_REQUIRED_FIELDS.
     Advice: fill the field; what does not apply is "N/A".
     """
     if system.fields is None:
@@ -64,8 +107,14 @@ def system_fields(system: LaterSystem) -> Iterator[Fault]:
             yield system.fault(f"no {name}", name)
     for name in FILLED:
         told = system.fields.get(name, "")
-        if name in system.fields and (told is None or isinstance(told, list | dict) or not str(told).strip()):
-            yield system.fault(f"{name} {told!r}", "a value", None if system.round.rules.meaningful else Severity.WARNING)
+        if name in system.fields and (
+            told is None or isinstance(told, list | dict) or not str(told).strip()
+        ):
+            yield system.fault(
+                f"{name} {told!r}",
+                "a value",
+                None if system.round.rules.meaningful else Severity.WARNING,
+            )
     for name, least in COUNTS.items():
         told = system.fields.get(name)
         if isinstance(told, int | float) and (told < least or told != int(told)):
@@ -74,7 +123,8 @@ def system_fields(system: LaterSystem) -> Iterator[Fault]:
 
 @rule("later.system_place", LaterSystem)
 def system_place(system: LaterSystem) -> Iterator[Fault]:
-    """A system description is filed in its division and by its submitter, with a status and a type that the round knows.
+    """A system description is filed in its division and by its submitter, with a status and a type
+    that the round knows.
 
     Source: submission-checker.py, check_system_desc_id: submitter, division, status, system_type.
     Advice: use the round's values, and the names of the folders.
@@ -85,8 +135,12 @@ def system_place(system: LaterSystem) -> Iterator[Fault]:
     if "submitter" in told and not same_name(str(told["submitter"]), place.org):
         yield system.fault(f"submitter {told['submitter']!r}", f"{place.org}, the folder's")
     if "division" in told and place.division and fold(str(told["division"])) != place.division:
-        yield system.fault(f"division {told['division']!r}", f"{place.division.value}, the folder's")
-    if "status" in told and not any(fold(each) in fold(str(told["status"])) for each in system.round.rules.statuses):
+        yield system.fault(
+            f"division {told['division']!r}", f"{place.division.value}, the folder's"
+        )
+    if "status" in told and not any(
+        fold(each) in fold(str(told["status"])) for each in system.round.rules.statuses
+    ):
         yield system.fault(f"status {told['status']!r}", ", ".join(system.round.rules.statuses))
     if "system_type" in told and system.category is None:
         yield system.fault(f"system_type {told['system_type']!r}", " or ".join(CATEGORIES))
@@ -94,23 +148,36 @@ def system_place(system: LaterSystem) -> Iterator[Fault]:
 
 @rule("later.scenarios", LaterModel)
 def scenarios(model: LaterModel) -> Iterator[Fault]:
-    """A closed system has results for all scenarios that the round requires of its category, and only for those that the benchmark has.
+    """A closed system has results for all scenarios that the round requires of its category, and
+    only for those that the benchmark has.
 
-    Source: submission-checker.py, MODEL_CONFIG, required- and optional-scenarios-datacenter, -edge and -datacenter-edge.
+    Source: submission-checker.py, MODEL_CONFIG, required- and optional-scenarios-datacenter, -edge
+    and -datacenter-edge.
     Advice: run the missing scenarios, or submit to the open division.
     """
     if model.model is None or model.category is None or not model.model.required:
         return
     required = model.model.required.get(model.category)
     if required is None:
-        yield Fault(file=model.folder, found=f"{model.benchmark} on a system of category {model.category}", required=" or ".join(model.model.required))
+        yield Fault(
+            file=model.folder,
+            found=f"{model.benchmark} on a system of category {model.category}",
+            required=" or ".join(model.model.required),
+        )
         return
     optional = model.model.optional.get(model.category, ())
     for name in required:
         if name not in model.scenarios:
             yield Fault(file=model.folder, found=f"no {name}", required="a result")
     if {*EITHER} <= {*optional} and not {*EITHER} & {*model.scenarios}:
-        yield Fault(file=model.folder, found=f"neither {' nor '.join(EITHER)}", required="one of them")
+        yield Fault(
+            file=model.folder, found=f"neither {' nor '.join(EITHER)}", required="one of them"
+        )
     for name in model.scenarios:
         if name not in (*required, *optional):
-            yield Fault(file=model.folder / name, found=f"the scenario {name}", required=", ".join((*required, *optional)), severity=Severity.WARNING)
+            yield Fault(
+                file=model.folder / name,
+                found=f"the scenario {name}",
+                required=", ".join((*required, *optional)),
+                severity=Severity.WARNING,
+            )

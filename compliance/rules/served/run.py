@@ -1,4 +1,6 @@
-"""One LoadGen run of a published inference round since v1.0: mode, scenario, seeds, duration, samples, results."""
+"""One LoadGen run of a published inference round since v1.0: mode, scenario, seeds, duration,
+samples, results.
+"""
 
 import math
 from collections.abc import Iterator
@@ -10,23 +12,55 @@ from compliance.rules import rule
 from compliance.verdict import Fault, Severity
 
 SEEDS: Final = ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed")
-MODES: Final = {True: ("PerformanceOnly", "SubmissionRun"), False: ("AccuracyOnly", "SubmissionRun")}
-INFERRED: Final = {"Offline": ("SingleStream", "MultiStream"), "MultiStream": ("SingleStream",), INTERACTIVE: ("Server",)}
-"""Scenario of a folder -> what LoadGen may have run for it: results of edge systems are inferred from SingleStream; interactive is Server."""
+MODES: Final = {
+    True: ("PerformanceOnly", "SubmissionRun"),
+    False: ("AccuracyOnly", "SubmissionRun"),
+}
+INFERRED: Final = {
+    "Offline": ("SingleStream", "MultiStream"),
+    "MultiStream": ("SingleStream",),
+    INTERACTIVE: ("Server",),
+}
+"""Scenario of a folder -> what LoadGen may have run for it: results of edge systems are inferred
+from SingleStream; interactive is Server.
+"""
 RECORDS: Final = (
-    "loadgen_version", "test_datetime", "requested_scenario", "effective_scenario", "effective_test_mode", "effective_samples_per_query",
-    "effective_min_duration_ms", "effective_min_query_count", "effective_performance_sample_count", "generated_query_count", "generated_samples_per_query",
-)  # fmt: skip
+    "loadgen_version",
+    "test_datetime",
+    "requested_scenario",
+    "effective_scenario",
+    "effective_test_mode",
+    "effective_samples_per_query",
+    "effective_min_duration_ms",
+    "effective_min_query_count",
+    "effective_performance_sample_count",
+    "generated_query_count",
+    "generated_samples_per_query",
+)
 """Events of every run."""
 PERCENTILES: Final = ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90")
-SPECIAL: Final = ("effective_performance_issue_unique", "effective_performance_issue_same", "effective_performance_issue_same_index")
+SPECIAL: Final = (
+    "effective_performance_issue_unique",
+    "effective_performance_issue_same",
+    "effective_performance_issue_same_index",
+)
 """What only TEST04 sets."""
-SAME: Final = {"Samples per second": "result_samples_per_second", "Completed samples per second": "result_completed_samples_per_sec",
-               "Scheduled samples per second": "result_scheduled_samples_per_sec"}  # fmt: skip
+SAME: Final = {
+    "Samples per second": "result_samples_per_second",
+    "Completed samples per second": "result_completed_samples_per_sec",
+    "Scheduled samples per second": "result_scheduled_samples_per_sec",
+}
 """Line of the summary -> event of the detail log."""
-OFFLINE: Final = ("generated_query_count", "generated_samples_per_query", "result_max_latency_ns", "result_samples_per_second")
+OFFLINE: Final = (
+    "generated_query_count",
+    "generated_samples_per_query",
+    "result_max_latency_ns",
+    "result_samples_per_second",
+)
 SERVER_PERCENTILE: Final = 0.99
-"""0-1. Source: inference_rules.adoc, Scenarios; mlperf.conf: *.Server.target_latency_percentile = 99."""
+"""0-1. Source: inference_rules.adoc, Scenarios; mlperf.conf: *.Server.target_latency_percentile =
+99.
+"""
 CLOSE: Final = 1e-3
 """Relative: the summary has six digits, rates two decimals."""
 MOST: Final = 0.02
@@ -41,7 +75,8 @@ def read(run: LaterRun) -> bool:
 def records(run: LaterRun) -> Iterator[Fault]:
     """A detail log has LoadGen's records, with its settings.
 
-    Source: mlcommons/inference, loadgen/logging.cc since LoadGen 1.0: lines that begin with :::MLLOG.
+    Source: mlcommons/inference, loadgen/logging.cc since LoadGen 1.0: lines that begin with
+    :::MLLOG.
     Advice: submit LoadGen's detail log as the run wrote it.
     """
     missing = [key for key in RECORDS if key not in run.index] if run.source.path.exists() else []
@@ -51,24 +86,34 @@ def records(run: LaterRun) -> Iterator[Fault]:
 
 @rule("later.mode", LaterRun)
 def mode(run: LaterRun) -> Iterator[Fault]:
-    """A performance folder contains a performance run, an accuracy folder an accuracy run; a submission run counts as both.
+    """A performance folder contains a performance run, an accuracy folder an accuracy run; a
+    submission run counts as both.
 
-    Source: mlcommons/inference, loadgen/test_settings.h, TestMode; submission_rules.adoc, results: accuracy and performance folders.
+    Source: mlcommons/inference, loadgen/test_settings.h, TestMode; submission_rules.adoc, results:
+    accuracy and performance folders.
     Advice: submit the logs of the run that the folder is named after.
     """
     told = run.value("effective_test_mode")
     if read(run) and told is not None and told not in MODES[run.performance]:
-        yield run.fault(f"test mode {told}", " or ".join(MODES[run.performance]), "effective_test_mode")
+        yield run.fault(
+            f"test mode {told}", " or ".join(MODES[run.performance]), "effective_test_mode"
+        )
 
 
 @rule("later.scenario", LaterRun)
 def scenario(run: LaterRun) -> Iterator[Fault]:
-    """The log is of the scenario that its folder is named after, or of the one from which that may be inferred.
+    """The log is of the scenario that its folder is named after, or of the one from which that may
+    be inferred.
 
-    Source: inference_rules.adoc, Scenarios; submission-checker.py: Offline and MultiStream of edge systems from SingleStream; Interactive is Server.
+    Source: inference_rules.adoc, Scenarios; submission-checker.py: Offline and MultiStream of edge
+    systems from SingleStream; Interactive is Server.
     Advice: submit the logs of the scenario that the folder is named after.
     """
-    if run.scenario and run.logged and run.logged not in (run.scenario, *INFERRED.get(run.scenario, ())):
+    if (
+        run.scenario
+        and run.logged
+        and run.logged not in (run.scenario, *INFERRED.get(run.scenario, ()))
+    ):
         yield run.fault(f"scenario {run.logged}", run.scenario, "effective_scenario")
 
 
@@ -76,7 +121,8 @@ def scenario(run: LaterRun) -> Iterator[Fault]:
 def seeds(run: LaterRun) -> Iterator[Fault]:
     """The random seeds are the round's.
 
-    Source: mlcommons/inference, mlperf.conf of the round; submission-checker.py, MODEL_CONFIG, seeds.
+    Source: mlcommons/inference, mlperf.conf of the round; submission-checker.py, MODEL_CONFIG,
+    seeds.
     Advice: use the round's mlperf.conf and repeat the run.
     """
     for name in SEEDS if read(run) else ():
@@ -95,12 +141,19 @@ def valid(run: LaterRun) -> Iterator[Fault]:
     if not run.performance or not read(run):
         return
     if run.value("result_validity") != "VALID":
-        yield run.fault(f"result_validity {run.value('result_validity')}", "VALID", "result_validity")
+        yield run.fault(
+            f"result_validity {run.value('result_validity')}", "VALID", "result_validity"
+        )
     told = run.summary.text("Result is")
     if told is None and run.summary_source.path.is_file():
         yield Fault(file=run.summary_source.path, found="no result", required="Result is : VALID")
     if told is not None and told != "VALID":
-        yield Fault(file=run.summary_source.path, line=run.summary.line("Result is"), found=f"Result is: {told}", required="VALID")
+        yield Fault(
+            file=run.summary_source.path,
+            line=run.summary.line("Result is"),
+            found=f"Result is: {told}",
+            required="VALID",
+        )
 
 
 @rule("later.errors", LaterRun, severity=Severity.WARNING)
@@ -130,14 +183,22 @@ def duration(run: LaterRun) -> Iterator[Fault]:
 def samples(run: LaterRun) -> Iterator[Fault]:
     """At least as many samples are in memory, and in Offline's query, as the benchmark requires.
 
-    Source: submission-checker.py, MODEL_CONFIG, performance-sample-count; OFFLINE_MIN_SPQ, OFFLINE_MIN_SPQ_SINCE_V4.
+    Source: submission-checker.py, MODEL_CONFIG, performance-sample-count; OFFLINE_MIN_SPQ,
+    OFFLINE_MIN_SPQ_SINCE_V4.
     Advice: use the round's mlperf.conf, and repeat the run.
     """
     if not run.performance or not run.closed or not read(run):
         return
-    least, told = run.model.performance_samples if run.model else None, run.number("effective_performance_sample_count")
+    least, told = (
+        run.model.performance_samples if run.model else None,
+        run.number("effective_performance_sample_count"),
+    )
     if least is not None and told is not None and told < least:
-        yield run.fault(f"performance_sample_count {told:g}", f"{least} or more", "effective_performance_sample_count")
+        yield run.fault(
+            f"performance_sample_count {told:g}",
+            f"{least} or more",
+            "effective_performance_sample_count",
+        )
     fewest = run.round.offline_samples(run.model) if run.logged == "Offline" else None
     for name in ("effective_samples_per_query", "generated_samples_per_query"):
         issued = run.number(name)
@@ -149,7 +210,8 @@ def samples(run: LaterRun) -> Iterator[Fault]:
 def bound(run: LaterRun) -> Iterator[Fault]:
     """Server meets its latency bound: the benchmark's, or those of tokens that LoadGen was given.
 
-    Source: submission-checker.py, MODEL_CONFIG, latency-constraint; mlcommons/inference, loadgen/results.cc, PerfConstraintsMet.
+    Source: submission-checker.py, MODEL_CONFIG, latency-constraint; mlcommons/inference,
+    loadgen/results.cc, PerfConstraintsMet.
     Advice: lower the rate and repeat the run.
     """
     if not run.performance or run.logged != "Server":
@@ -165,7 +227,11 @@ def bound(run: LaterRun) -> Iterator[Fault]:
             yield run.fault(f"{key} {told:g}", f"at most {limit}", key)
     percentile = run.number("effective_target_latency_percentile")
     if percentile is not None and percentile < SERVER_PERCENTILE:
-        yield run.fault(f"target_latency_percentile {percentile:g}", f"{SERVER_PERCENTILE}", "effective_target_latency_percentile")
+        yield run.fault(
+            f"target_latency_percentile {percentile:g}",
+            f"{SERVER_PERCENTILE}",
+            "effective_target_latency_percentile",
+        )
 
 
 @rule("later.special", LaterRun)
@@ -179,18 +245,24 @@ def special(run: LaterRun) -> Iterator[Fault]:
         return
     for name in SPECIAL:
         if run.value(name) not in (None, False, 0):
-            yield run.fault(f"{name} {run.value(name)}", "false", name, None if run.closed else Severity.WARNING)
+            yield run.fault(
+                f"{name} {run.value(name)}", "false", name, None if run.closed else Severity.WARNING
+            )
 
 
 @rule("later.latencies", LaterRun)
 def latencies(run: LaterRun) -> Iterator[Fault]:
-    """Latencies ascend from the lowest over the percentiles to the highest, of queries and of tokens.
+    """Latencies ascend from the lowest over the percentiles to the highest, of queries and of
+    tokens.
 
     Source: mlcommons/inference, loadgen/results.cc: all are places in one sorted list.
     Advice: submit LoadGen's detail log unmodified.
     """
     for family in ("result_{}_latency_ns", "result_first_token_{}_latency_ns"):
-        names = [family.format(name) for name in ("min", *(f"{share}_percentile" for share in PERCENTILES), "max")]
+        names = [
+            family.format(name)
+            for name in ("min", *(f"{share}_percentile" for share in PERCENTILES), "max")
+        ]
         told = [(name, value) for name in names if (value := run.number(name)) is not None]
         for (lower, low), (name, high) in zip(told, told[1:], strict=False):
             if high < low:
@@ -201,7 +273,8 @@ def latencies(run: LaterRun) -> Iterator[Fault]:
 def result(run: LaterRun) -> Iterator[Fault]:
     """The result follows from what was generated, and the summary has the same.
 
-    Source: mlcommons/inference, loadgen/results.cc: Offline's samples per second are its samples by the highest latency.
+    Source: mlcommons/inference, loadgen/results.cc: Offline's samples per second are its samples by
+    the highest latency.
     Advice: submit LoadGen's files of one run, unmodified.
     """
     if not run.performance:
@@ -209,8 +282,28 @@ def result(run: LaterRun) -> Iterator[Fault]:
     for name, key in SAME.items():
         shown, told = run.summary.values.get(name), run.number(key)
         value = number(shown.text) if shown else None
-        if value is not None and told is not None and not math.isclose(value, told, rel_tol=CLOSE, abs_tol=0.0051):
-            yield Fault(file=run.summary_source.path, line=shown.line if shown else None, found=f"{name} {value:g}", required=f"{told:g}, as in the detail log")
+        if (
+            value is not None
+            and told is not None
+            and not math.isclose(value, told, rel_tol=CLOSE, abs_tol=0.0051)
+        ):
+            yield Fault(
+                file=run.summary_source.path,
+                line=shown.line if shown else None,
+                found=f"{name} {value:g}",
+                required=f"{told:g}, as in the detail log",
+            )
     count, each, latest, rate = map(run.number, OFFLINE)
-    if run.logged == "Offline" and count and each and latest and rate and abs(rate * latest / 1e9 / (count * each) - 1) > MOST:
-        yield run.fault(f"{rate:g} samples/s", f"{count * each / latest * 1e9:.6g}: {count * each:.0f} in {latest / 1e9:g} s", "result_samples_per_second")
+    if (
+        run.logged == "Offline"
+        and count
+        and each
+        and latest
+        and rate
+        and abs(rate * latest / 1e9 / (count * each) - 1) > MOST
+    ):
+        yield run.fault(
+            f"{rate:g} samples/s",
+            f"{count * each / latest * 1e9:.6g}: {count * each:.0f} in {latest / 1e9:g} s",
+            "result_samples_per_second",
+        )

@@ -1,4 +1,6 @@
-"""A set of published runs since v1.0: as much training as the reference needs, within what chance allows."""
+"""A set of published runs since v1.0: as much training as the reference needs, within what chance
+allows.
+"""
 
 from collections.abc import Iterator
 
@@ -11,27 +13,46 @@ from compliance.verdict import Fault, Severity
 
 @rule("runs.convergence", PublishedSet)
 def convergence(group: PublishedSet) -> Iterator[Fault]:
-    """A closed set needs no less training to reach the target than the reference at its batch size, within what chance allows.
+    """A closed set needs no less training to reach the target than the reference at its batch size,
+    within what chance allows.
 
-    Source: training_rules.adoc, Reference Convergence Points; mlcommons/logging, rcp_checker.py; the points in suite/rounds/convergence.
-    Advice: use the reference's model, data and optimizer; for a batch size without a point, submit one, or ask the committee to let the set pass.
+    Source: training_rules.adoc, Reference Convergence Points; mlcommons/logging, rcp_checker.py;
+    the points in suite/rounds/convergence.
+    Advice: use the reference's model, data and optimizer; for a batch size without a point, submit
+    one, or ask the committee to let the set pass.
     """
     found = convergence_of(group)
     if found is None or found.outcome is Outcome.PASS:
         return
     if found.outcome is Outcome.MISSING:
-        yield group.fault(f"batch size {found.batch:g}", "one for which the round has a reference convergence point", severity=Severity.WARNING)
+        yield group.fault(
+            f"batch size {found.batch:g}",
+            "one for which the round has a reference convergence point",
+            severity=Severity.WARNING,
+        )
     elif found.outcome is Outcome.INCOMPLETE:
-        needed = f"{found.others_need:.6g} or more in each of the {found.missing} runs that are to come"
-        yield group.fault(f"{len(group.logs)} runs so far", f"{needed}, for a mean of {found.least:.6g}: {told(found)}", severity=Severity.INFO)
+        needed = (
+            f"{found.others_need:.6g} or more in each of the {found.missing} runs that are to come"
+        )
+        yield group.fault(
+            f"{len(group.logs)} runs so far",
+            f"{needed}, for a mean of {found.least:.6g}: {told(found)}",
+            severity=Severity.INFO,
+        )
     elif found.outcome is Outcome.FACTOR:
-        yield group.fault(f"a mean of {found.mean:.6g}", f"{told(found)}: the minutes are multiplied by {found.factor:.6g}", severity=Severity.INFO)
+        yield group.fault(
+            f"a mean of {found.mean:.6g}",
+            f"{told(found)}: the minutes are multiplied by {found.factor:.6g}",
+            severity=Severity.INFO,
+        )
     else:
         short = f"; {-(found.spare or 0)} runs with one evaluation more" if found.spare else ""
         asked = bypassed(group, POINTS)
         let_pass = f" (passed over: {asked})" if asked else ""
         required = f"{found.least:.6g} or more: {told(found)}{short}{let_pass}"
-        yield group.fault(f"a mean of {found.mean:.6g}", required, severity=Severity.WARNING if asked else None)
+        yield group.fault(
+            f"a mean of {found.mean:.6g}", required, severity=Severity.WARNING if asked else None
+        )
 
 
 def told(found: Convergence) -> str:

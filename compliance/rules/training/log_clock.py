@@ -18,7 +18,9 @@ CLOCK_SET_NS: Final = 1_483_228_800 * NS_PER_S
 SLACK_NS: Final = NS_PER_S
 """Between two processes that log the end of initialisation and the start of the run."""
 LOOSE_NS: Final = 5 * NS_PER_S
-"""How far the clocks of a run's processes may be apart. Of the accepted logs at hand none has an event of the run before its start."""
+"""How far the clocks of a run's processes may be apart. Of the accepted logs at hand none has an
+event of the run before its start.
+"""
 BEGINS: Final = (events.BLOCK_START, events.EPOCH_START)
 ENDS: Final = (events.BLOCK_STOP, events.EPOCH_STOP)
 EVALUATES: Final = (events.EVAL_START, events.EVAL_STOP, events.EVAL_ACCURACY)
@@ -35,100 +37,170 @@ def seconds(nanoseconds: int) -> str:
 
 @rule("log.clock", PublishedLog)
 def clock(log: PublishedLog) -> Iterator[Fault]:
-    """Events have times from a clock that was set, and times never go backwards from one line to the next; a run stops after its evaluations.
+    """Events have times from a clock that was set, and times never go backwards from one line to
+    the next; a run stops after its evaluations.
 
-    Source: training_rules.adoc, Run Results: the clock may not be paused; in no accepted log do they run backwards.
+    Source: training_rules.adoc, Run Results: the clock may not be paused; in no accepted log do
+    they run backwards.
     Advice: submit the log exactly as the run wrote it; edited times are detected.
     """
     last: Entry | None = None
     for record in log.run:
         if record.time_ns < CLOCK_SET_NS:
-            yield log.fault(f"{record.key} at {seconds(record.time_ns)}", "a time from a clock that was set", record.line)
+            yield log.fault(
+                f"{record.key} at {seconds(record.time_ns)}",
+                "a time from a clock that was set",
+                record.line,
+            )
             continue
         if last and record.time_ns < last.time_ns:
             gap = seconds(last.time_ns - record.time_ns)
             accepted = None if stops_early(log, record, last) else several(log)
-            yield log.fault(f"{record.key} {gap} before {last.key} in line {last.line}", "times that do not go backwards", record.line, accepted)
+            yield log.fault(
+                f"{record.key} {gap} before {last.key} in line {last.line}",
+                "times that do not go backwards",
+                record.line,
+                accepted,
+            )
         last = record
 
 
 def stops_early(log: PublishedLog, record: Entry, last: Entry) -> bool:
-    """Tell a run that stops before what precedes it in its log, by more than clocks are apart, where nothing else is out of order."""
-    if record.key != events.RUN_STOP or record.time_ns >= last.time_ns - LOOSE_NS or not log.row or log.row.evaluated_later or not log.row.data_set:
+    """Tell a run that stops before what precedes it in its log, by more than clocks are apart,
+    where nothing else is out of order.
+    """
+    if (
+        record.key != events.RUN_STOP
+        or record.time_ns >= last.time_ns - LOOSE_NS
+        or not log.row
+        or log.row.evaluated_later
+        or not log.row.data_set
+    ):
         return False
     return in_order(log, events.RUN_STOP)
 
 
 def in_order(log: PublishedLog, without: str) -> bool:
-    """Tell whether the other events of a run are in the order of their times: then that one event was moved, and no clock is another."""
+    """Tell whether the other events of a run are in the order of their times: then that one event
+    was moved, and no clock is another.
+    """
     others = [each.time_ns for each in log.run if each.key != without]
     return all(late >= early for early, late in zip(others, others[1:], strict=False))
 
 
 def several(log: PublishedLog) -> Severity | None:
-    """Weigh a clock that runs backwards less where accepted logs of the benchmark have events of several processes."""
+    """Weigh a clock that runs backwards less where accepted logs of the benchmark have events of
+    several processes.
+    """
     return Severity.WARNING if log.row and log.row.loose_clock else None
 
 
 @rule("log.span", PublishedLog)
 def span(log: PublishedLog) -> Iterator[Fault]:
-    """A run takes time, and its events happen after its start; the clocks of several processes may be 5 seconds apart.
+    """A run takes time, and its events happen after its start; the clocks of several processes may
+    be 5 seconds apart.
 
-    Source: training_rules.adoc, Run Results: a contiguous period that includes training and evaluation.
+    Source: training_rules.adoc, Run Results: a contiguous period that includes training and
+    evaluation.
     Advice: submit the log exactly as the run wrote it.
     """
     start, stop = log.first(events.RUN_START), log.first(events.RUN_STOP)
     if start and stop and stop.time_ns <= start.time_ns:
-        yield log.fault(f"run_stop {seconds(start.time_ns - stop.time_ns)} before run_start", "a run that takes time", stop.line)
-    begun = [record.time_ns for record in log.all(events.INIT_START) if record.time_ns >= CLOCK_SET_NS]
-    mixed = not (log.row and log.row.data_set) or not (log.row.evaluated_later or in_order(log, events.RUN_START))
+        yield log.fault(
+            f"run_stop {seconds(start.time_ns - stop.time_ns)} before run_start",
+            "a run that takes time",
+            stop.line,
+        )
+    begun = [
+        record.time_ns for record in log.all(events.INIT_START) if record.time_ns >= CLOCK_SET_NS
+    ]
+    mixed = not (log.row and log.row.data_set) or not (
+        log.row.evaluated_later or in_order(log, events.RUN_START)
+    )
     for record in log.run if start else ():
         if start and record.time_ns < start.time_ns:
             near = record.time_ns >= start.time_ns - LOOSE_NS or mixed
-            accepted = several(log) if near and (not begun or record.time_ns >= min(begun)) else None
-            yield log.fault(f"{record.key} {seconds(start.time_ns - record.time_ns)} before run_start", "a time after it", record.line, accepted)
+            accepted = (
+                several(log) if near and (not begun or record.time_ns >= min(begun)) else None
+            )
+            yield log.fault(
+                f"{record.key} {seconds(start.time_ns - record.time_ns)} before run_start",
+                "a time after it",
+                record.line,
+                accepted,
+            )
 
 
 @rule("log.order", PublishedLog)
 def order(log: PublishedLog) -> Iterator[Fault]:
-    """Initialisation starts, initialisation ends, the run starts, the run stops: in this order in the file and by the clock.
+    """Initialisation starts, initialisation ends, the run starts, the run stops: in this order in
+    the file and by the clock.
 
-    Source: training_rules.adoc, Run Results; mlcommons/logging, common.yaml: init_start before init_stop before run_start before run_stop.
+    Source: training_rules.adoc, Run Results; mlcommons/logging, common.yaml: init_start before
+    init_stop before run_start before run_stop.
     Advice: submit the log exactly as the run wrote it; start the clock where the rules require it.
     """
     if log.older:
         return
-    init, start, stop = (log.first(key) for key in (events.INIT_STOP, events.RUN_START, events.RUN_STOP))
+    init, start, stop = (
+        log.first(key) for key in (events.INIT_STOP, events.RUN_START, events.RUN_STOP)
+    )
     begun = log.all(events.INIT_START)
-    if log.round.rules.loose and init:  # lines of other processes that were written late say when they happened
+    if (
+        log.round.rules.loose and init
+    ):  # lines of other processes that were written late say when they happened
         begun = [record for record in begun if record is begun[0] or record.time_ns > init.time_ns]
-    pairs: list[tuple[Entry | None, Entry | None]] = [(begun[-1] if begun else None, init or start), (init, start), (start, stop)]
+    pairs: list[tuple[Entry | None, Entry | None]] = [
+        (begun[-1] if begun else None, init or start),
+        (init, start),
+        (start, stop),
+    ]
     for before, after in pairs:
         if before and after and before.order > after.order:
-            yield log.fault(f"{before.key} after {after.key} in line {after.line}", "the reverse order", before.line)
+            yield log.fault(
+                f"{before.key} after {after.key} in line {after.line}",
+                "the reverse order",
+                before.line,
+            )
     if start and init and init.time_ns > start.time_ns + SLACK_NS:
-        yield log.fault(f"init_stop {seconds(init.time_ns - start.time_ns)} after run_start", "initialisation before the run", init.line)
+        yield log.fault(
+            f"init_stop {seconds(init.time_ns - start.time_ns)} after run_start",
+            "initialisation before the run",
+            init.line,
+        )
     if init and begun and init.time_ns < min(record.time_ns for record in begun) - SLACK_NS:
-        yield log.fault("init_stop before the first init_start", "initialisation that takes time", init.line)
+        yield log.fault(
+            "init_stop before the first init_start", "initialisation that takes time", init.line
+        )
     if start and begun and min(record.time_ns for record in begun) > start.time_ns + SLACK_NS:
-        yield log.fault("init_start after run_start", "initialisation before the run", begun[0].line)
+        yield log.fault(
+            "init_start after run_start", "initialisation before the run", begun[0].line
+        )
 
 
 @rule("log.init", PublishedLog)
 def init(log: PublishedLog) -> Iterator[Fault]:
-    """At most 20 minutes pass from the first init_start to init_stop and to the start of the run; from v1.0 on 30, in the open division 240.
+    """At most 20 minutes pass from the first init_start to init_stop and to the start of the run;
+    from v1.0 on 30, in the open division 240.
 
-    Source: training_rules.adoc, Run Results: a maximum of 20 minutes of model initialisation; the round's init_limit_min.
+    Source: training_rules.adoc, Run Results: a maximum of 20 minutes of model initialisation; the
+    round's init_limit_min.
     Advice: start the clock when that time is over.
     """
-    begun = [record.time_ns for record in log.all(events.INIT_START) if record.time_ns >= CLOCK_SET_NS]
+    begun = [
+        record.time_ns for record in log.all(events.INIT_START) if record.time_ns >= CLOCK_SET_NS
+    ]
     limit = init_limit(log)
     for key in (events.INIT_STOP, events.RUN_START):
         end = log.first(key)
         taken = (end.time_ns - min(begun)) / (60 * NS_PER_S) if begun and end else 0.0
         if end and taken > limit:
-            accepted = Severity.WARNING if log.free and key == events.RUN_START else None  # the rulesets since v1.0 look at init_stop alone
-            yield log.fault(f"{taken:.2f} minutes to {key}", f"at most {limit:g}", end.line, accepted)
+            accepted = (
+                Severity.WARNING if log.free and key == events.RUN_START else None
+            )  # the rulesets since v1.0 look at init_stop alone
+            yield log.fault(
+                f"{taken:.2f} minutes to {key}", f"at most {limit:g}", end.line, accepted
+            )
 
 
 def init_limit(log: PublishedLog) -> float:
@@ -143,7 +215,8 @@ def init_limit(log: PublishedLog) -> float:
 def cache(log: PublishedLog) -> Iterator[Fault]:
     """Caches are cleared before the run; cache_clear must not be false.
 
-    Source: training_rules.adoc, Data State at Start of Run: flush the cache or restart the system; null, which many accepted logs have, says nothing.
+    Source: training_rules.adoc, Data State at Start of Run: flush the cache or restart the system;
+    null, which many accepted logs have, says nothing.
     Advice: clear the caches, and log cache_clear true.
     """
     records = log.all(events.CACHE_CLEAR)
@@ -154,18 +227,30 @@ def cache(log: PublishedLog) -> Iterator[Fault]:
         if told not in (True, "true"):
             yield log.fault(f"cache_clear {short(record.value)}", "true", record.line)
     start = log.first(events.RUN_START)
-    if start and records and all(record.order > start.order and record.time_ns > start.time_ns for record in records):
-        yield log.fault("cache_clear after run_start", "caches cleared before the run", records[0].line)
+    if (
+        start
+        and records
+        and all(record.order > start.order and record.time_ns > start.time_ns for record in records)
+    ):
+        yield log.fault(
+            "cache_clear after run_start", "caches cleared before the run", records[0].line
+        )
     elif start and records and all(record.order > start.order for record in records):
         found = f"cache_clear after run_start in line {start.line}, with an earlier time"
-        yield log.fault(found, "caches cleared, and the event logged, before the run", records[0].line, Severity.WARNING)
+        yield log.fault(
+            found,
+            "caches cleared, and the event logged, before the run",
+            records[0].line,
+            Severity.WARNING,
+        )
 
 
 @rule("log.uncleared", PublishedLog, severity=Severity.WARNING)
 def uncleared(log: PublishedLog) -> Iterator[Fault]:
     """cache_clear has the value true, which states that caches were cleared; null does not.
 
-    Source: training_rules.adoc, Data State at Start of Run; mlcommons/logging, training_0.6.0/common.yaml: cache_clear true.
+    Source: training_rules.adoc, Data State at Start of Run; mlcommons/logging,
+    training_0.6.0/common.yaml: cache_clear true.
     Advice: log cache_clear true.
     """
     record = log.first(events.CACHE_CLEAR)
@@ -175,9 +260,11 @@ def uncleared(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.after", PublishedLog)
 def after(log: PublishedLog) -> Iterator[Fault]:
-    """No training happens after run_stop; work in flight at that moment is reported if the evaluation that counts is unambiguous.
+    """No training happens after run_stop; work in flight at that moment is reported if the
+    evaluation that counts is unambiguous.
 
-    Source: training_rules.adoc, Run Results and Quality measure: the time to evaluate is included; loggers of accepted logs work ahead
+    Source: training_rules.adoc, Run Results and Quality measure: the time to evaluate is included;
+    loggers of accepted logs work ahead
     of the evaluation, so that blocks, epochs and evaluations may begin or end behind run_stop.
     Advice: stop the clock when the last evaluation is done.
     """
@@ -193,17 +280,29 @@ def after(log: PublishedLog) -> Iterator[Fault]:
         if record.key in ENDS and not trained:
             continue
         allowed = settled if record.key in EVALUATES else record.key in BEGINS and not trained
-        yield log.fault(f"{record.key} after run_stop", "no events of the run after its end", record.line, Severity.WARNING if allowed else None)
+        yield log.fault(
+            f"{record.key} after run_stop",
+            "no events of the run after its end",
+            record.line,
+            Severity.WARNING if allowed else None,
+        )
 
 
 def is_trained(behind: Sequence[Entry]) -> bool:
-    """Tell whether one epoch or block both begins and ends behind run_stop, or more of them begin than can be in flight."""
+    """Tell whether one epoch or block both begins and ends behind run_stop, or more of them begin
+    than can be in flight.
+    """
     for begin, end in zip(BEGINS, ENDS, strict=True):
         begun = [record for record in behind if record.key == begin]
         ended = [record for record in behind if record.key == end]
-        started = {number: record.order for number, record in zip(numbers(begun, NUMBER[begin]), begun, strict=True)}
+        started = {
+            number: record.order
+            for number, record in zip(numbers(begun, NUMBER[begin]), begun, strict=True)
+        }
         stopped = zip(numbers(ended, NUMBER[end]), ended, strict=True)
-        if len(begun) > AHEAD or any(number in started and record.order > started[number] for number, record in stopped):
+        if len(begun) > AHEAD or any(
+            number in started and record.order > started[number] for number, record in stopped
+        ):
             return True
     return False
 
@@ -212,7 +311,8 @@ def is_trained(behind: Sequence[Entry]) -> bool:
 def total(log: PublishedLog) -> Iterator[Fault]:
     """The runtime stated by the text format matches its own timestamps.
 
-    Source: a claim that its own log contradicts is an error; `Total runtime`, `run_start` and `run_stop` of the text form.
+    Source: a claim that its own log contradicts is an error; `Total runtime`, `run_start` and
+    `run_stop` of the text form.
     Advice: submit the log exactly as the run wrote it.
     """
     record, start, stop = log.first(TOTAL), log.first(events.RUN_START), log.first(events.RUN_STOP)
@@ -222,4 +322,8 @@ def total(log: PublishedLog) -> Iterator[Fault]:
     if record and start and stop and minutes is not None:
         timed = (stop.time_ns - start.time_ns) / (60 * NS_PER_S)
         if abs(timed - minutes) > TOTAL_SLACK_MIN:
-            yield log.fault(f"Total runtime {minutes:.4f} minutes, {timed:.4f} by the clock", "the same", record.line)
+            yield log.fault(
+                f"Total runtime {minutes:.4f} minutes, {timed:.4f} by the clock",
+                "the same",
+                record.line,
+            )

@@ -1,4 +1,6 @@
-"""A published training log: identity, logged once, with the round's names, and in the right folder."""
+"""A published training log: identity, logged once, with the round's names, and in the right
+folder.
+"""
 
 import re
 from collections.abc import Callable, Iterator
@@ -13,7 +15,10 @@ from compliance.verdict import Fault, Severity
 from suite import events
 from suite.files.layout import fold
 
-DIALECTS: Final = {":::MLL": frozenset({Dialect.MLL, Dialect.TEXT}), ":::MLLOG": frozenset({Dialect.MLLOG, Dialect.SECONDS})}
+DIALECTS: Final = {
+    ":::MLL": frozenset({Dialect.MLL, Dialect.TEXT}),
+    ":::MLLOG": frozenset({Dialect.MLLOG, Dialect.SECONDS}),
+}
 """What a round's mark stands for."""
 SHOWN: Final = 80
 PLACEHOLDER: Final = re.compile(r"PLACEHOLDER|^reference_implementation$|^unknown$", re.IGNORECASE)
@@ -29,7 +34,9 @@ BOUNDS: Final = (
     (events.BLOCK_START, events.EVAL_START, "an evaluation starts"),
     (events.BLOCK_STOP, events.EVAL_STOP, "an evaluation stops"),
 )
-"""Of which a log since v1.0 has one. Source: mlcommons/logging, training_1.0.0 to training_6.1.0, common.yaml, AT_LEAST_ONE_OR."""
+"""Of which a log since v1.0 has one. Source: mlcommons/logging, training_1.0.0 to training_6.1.0,
+common.yaml, AT_LEAST_ONE_OR.
+"""
 START, END, POINT = "INTERVAL_START", "INTERVAL_END", "POINT_IN_TIME"
 
 
@@ -48,34 +55,45 @@ def dialect(log: PublishedLog) -> Iterator[Fault]:
     """
     foreign = log.dialects - DIALECTS[log.round.dialect]
     if foreign or len(log.dialects) > 1:
-        yield log.fault(f"records of {' and '.join(sorted(log.dialects))}", f"records of one dialect, {log.round.dialect}")
+        yield log.fault(
+            f"records of {' and '.join(sorted(log.dialects))}",
+            f"records of one dialect, {log.round.dialect}",
+        )
 
 
 @rule("log.older", PublishedLog, severity=Severity.WARNING)
 def older(log: PublishedLog) -> Iterator[Fault]:
     """A log has records that name organisation, division, hyperparameters and status.
 
-    Source: training_rules.adoc v0.6 and submission_rules.adoc; one accepted set has the text form from before v0.6, which does not.
+    Source: training_rules.adoc v0.6 and submission_rules.adoc; one accepted set has the text form
+    from before v0.6, which does not.
     Advice: log with mlcommons/logging; what the log does not name is not judged.
     """
     if log.older:
-        yield log.fault("the text format used before v0.6", f"records that begin with {log.round.dialect}", 1)
+        yield log.fault(
+            "the text format used before v0.6", f"records that begin with {log.round.dialect}", 1
+        )
 
 
 @rule("log.identity", PublishedLog)
 def identity(log: PublishedLog) -> Iterator[Fault]:
     """Benchmark, organisation, division, status and platform are logged, each with one value.
 
-    Source: mlcommons/logging, common.yaml: EXACTLY_ONE; where a log repeats one, the last one counts as much as the first.
+    Source: mlcommons/logging, common.yaml: EXACTLY_ONE; where a log repeats one, the last one
+    counts as much as the first.
     Advice: log each of them once.
     """
     if log.older:
         return
     keys = log.round.events.identity
-    if log.free:  # where a round's checker does not ask for a name, one that is told is a name all the same
+    if (
+        log.free
+    ):  # where a round's checker does not ask for a name, one that is told is a name all the same
         keys = (*keys, *(key for key in NAMES if key not in keys and log.counts.get(key)))
     missing = sum(not log.counts.get(key) for key in keys)
-    otherwise = Severity.WARNING if log.round.rules.loose and missing > len(keys) // 2 else None  # a log that names none of it
+    otherwise = (
+        Severity.WARNING if log.round.rules.loose and missing > len(keys) // 2 else None
+    )  # a log that names none of it
     for key in keys:
         records = log.all(key)
         if not records:
@@ -84,36 +102,65 @@ def identity(log: PublishedLog) -> Iterator[Fault]:
             if not isinstance(record.value, str) or not record.value.strip():
                 yield log.fault(f"{key} {short(record.value)}", "a name", record.line)
             elif log.free and PLACEHOLDER.search(record.value):
-                yield log.fault(f"{key} {short(record.value)}", "a name in place of the placeholder", record.line, Severity.WARNING)
+                yield log.fault(
+                    f"{key} {short(record.value)}",
+                    "a name in place of the placeholder",
+                    record.line,
+                    Severity.WARNING,
+                )
             elif record.value != records[0].value:
-                yield log.fault(f"{key} {short(record.value)}, and {short(records[0].value)} in line {records[0].line}", "one value", record.line)
+                yield log.fault(
+                    f"{key} {short(record.value)}, and {short(records[0].value)} in line"
+                    f" {records[0].line}",
+                    "one value",
+                    record.line,
+                )
         if len(records) > 1:
-            yield log.fault(f"{key}: {log.counts[key]} records", "exactly 1", records[1].line, Severity.WARNING)
+            yield log.fault(
+                f"{key}: {log.counts[key]} records", "exactly 1", records[1].line, Severity.WARNING
+            )
 
 
 @rule("log.names", PublishedLog)
 def names(log: PublishedLog) -> Iterator[Fault]:
     """Benchmark, division and status are values that the round knows.
 
-    Source: mlcommons/logging, common.yaml, CHECK of submission_benchmark, submission_division and submission_status.
+    Source: mlcommons/logging, common.yaml, CHECK of submission_benchmark, submission_division and
+    submission_status.
     Advice: use the round's names.
     """
     rules = log.round.rules
     known: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
         events.SUBMISSION_BENCHMARK: (log.round.benchmark, tuple(log.round.benchmarks)),
-        events.SUBMISSION_DIVISION: (lambda name: name.casefold() in rules.divisions, rules.divisions),
-        events.SUBMISSION_STATUS: (lambda name: any(each in fold(name) for each in rules.statuses), rules.statuses),
+        events.SUBMISSION_DIVISION: (
+            lambda name: name.casefold() in rules.divisions,
+            rules.divisions,
+        ),
+        events.SUBMISSION_STATUS: (
+            lambda name: any(each in fold(name) for each in rules.statuses),
+            rules.statuses,
+        ),
     }
     for key, (holds, choices) in known.items():
         for record in log.all(key):
             if isinstance(record.value, str) and record.value.strip() and not holds(record.value):
-                unchecked = Severity.WARNING if key == events.SUBMISSION_STATUS and rules.any_status else None
-                yield log.fault(f"{key} {short(record.value)}", f"one of {', '.join(choices)}", record.line, unchecked)
+                unchecked = (
+                    Severity.WARNING
+                    if key == events.SUBMISSION_STATUS and rules.any_status
+                    else None
+                )
+                yield log.fault(
+                    f"{key} {short(record.value)}",
+                    f"one of {', '.join(choices)}",
+                    record.line,
+                    unchecked,
+                )
 
 
 @rule("log.present", PublishedLog)
 def present(log: PublishedLog) -> Iterator[Fault]:
-    """A log contains cache_clear, the start and end of initialisation and run, and an evaluation; from v1.0 on where training and evaluation begin and end.
+    """A log contains cache_clear, the start and end of initialisation and run, and an evaluation;
+    from v1.0 on where training and evaluation begin and end.
 
     Source: mlcommons/logging, common.yaml: EXACTLY_ONE, AT_LEAST_ONE and AT_LEAST_ONE_OR.
     Advice: submit the complete log as the run wrote it; without these events a run cannot be timed.
@@ -140,19 +187,33 @@ def event_type(log: PublishedLog) -> Iterator[Fault]:
     Advice: log with mllog.start, mllog.end and mllog.event.
     """
     unsure = Severity.WARNING if log.free else None  # accepted logs of v1.0 have it otherwise
-    for key, records in log.index.items() if not log.free else ((key, log.all(key)) for key in USUAL):
+    for key, records in (
+        log.index.items() if not log.free else ((key, log.all(key)) for key in USUAL)
+    ):
         usual = START if key.endswith("_start") else END if key.endswith("_stop") else None
         for record in records:
             told = record.interval
-            if told != POINT and told != usual and told is not None and (usual or told not in (START, END)):
-                yield log.fault(f"{key} with event_type {short(told)}", f"{START}, {END} or {POINT}, matching the event", record.line, unsure)
+            if (
+                told != POINT
+                and told != usual
+                and told is not None
+                and (usual or told not in (START, END))
+            ):
+                yield log.fault(
+                    f"{key} with event_type {short(told)}",
+                    f"{START}, {END} or {POINT}, matching the event",
+                    record.line,
+                    unsure,
+                )
 
 
 @rule("log.once", PublishedLog)
 def once(log: PublishedLog) -> Iterator[Fault]:
-    """The end of initialisation and the start and end of the run occur once; otherwise there are two clocks.
+    """The end of initialisation and the start and end of the run occur once; otherwise there are
+    two clocks.
 
-    Source: mlcommons/logging, common.yaml: EXACTLY_ONE, which its checker does not enforce where the values are equal; no accepted log has two.
+    Source: mlcommons/logging, common.yaml: EXACTLY_ONE, which its checker does not enforce where
+    the values are equal; no accepted log has two.
     Advice: log them from one process only, and submit one run per file.
     """
     for key in log.round.events.once:
@@ -164,14 +225,17 @@ def once(log: PublishedLog) -> Iterator[Fault]:
 def samples(log: PublishedLog) -> Iterator[Fault]:
     """The sizes of the training and evaluation sets are logged as numbers of samples.
 
-    Source: mlcommons/logging, training_0.7.0/common.yaml, train_samples and eval_samples: EXACTLY_ONE.
+    Source: mlcommons/logging, training_0.7.0/common.yaml, train_samples and eval_samples:
+    EXACTLY_ONE.
     Advice: log both; Minigo, which generates its data, is exempt.
     """
     if log.row is None or not log.row.data_set:
         return
     for key in log.round.events.samples:
         if not log.counts.get(key):
-            unchecked = Severity.WARNING if Dialect.SECONDS in log.dialects else None  # no checker has read such logs
+            unchecked = (
+                Severity.WARNING if Dialect.SECONDS in log.dialects else None
+            )  # no checker has read such logs
             yield log.fault(f"no {key}", "a record", severity=unchecked)
         for record in log.all(key):
             told = number(record.value)
@@ -183,21 +247,32 @@ def samples(log: PublishedLog) -> Iterator[Fault]:
 def sizes(log: PublishedLog) -> Iterator[Fault]:
     """The sizes of the training and evaluation sets are those of the benchmark's dataset.
 
-    Source: training_rules.adoc, Benchmarks, column Dataset; the benchmark's `sizes`. One accepted set tells others.
-    Advice: log the samples of the whole set, not per process or step, and train and evaluate on all of them.
+    Source: training_rules.adoc, Benchmarks, column Dataset; the benchmark's `sizes`. One accepted
+    set tells others.
+    Advice: log the samples of the whole set, not per process or step, and train and evaluate on all
+    of them.
     """
     for key, known in log.row.sizes.items() if log.row else ():
         fine = (None, *known)
-        other = next((record for record in log.all(key) if record.value not in known and number(record.value) not in fine), None)
+        other = next(
+            (
+                record
+                for record in log.all(key)
+                if record.value not in known and number(record.value) not in fine
+            ),
+            None,
+        )
         if other:
             yield log.fault(f"{key} {short(other.value)}", " or ".join(map(str, known)), other.line)
 
 
 @rule("log.place", PublishedLog)
 def place(log: PublishedLog) -> Iterator[Fault]:
-    """Organisation and benchmark match the log's folders, ignoring case, spaces and punctuation; an organisation may have a longer name or initials.
+    """Organisation and benchmark match the log's folders, ignoring case, spaces and punctuation; an
+    organisation may have a longer name or initials.
 
-    Source: submission_rules.adoc, Directory structure, which says nothing of a name's spelling; logs of one organisation that bear another's
+    Source: submission_rules.adoc, Directory structure, which says nothing of a name's spelling;
+    logs of one organisation that bear another's
     name were accepted by oversight.
     Advice: log the organisation that ran it, and put the log into its benchmark's folder.
     """
@@ -205,16 +280,32 @@ def place(log: PublishedLog) -> Iterator[Fault]:
         return
     known = log.round.benchmark(log.place.benchmark)
     if log.place.benchmark and known is None:
-        yield log.fault(f"the folder '{log.place.benchmark}'", f"a benchmark of the round: {', '.join(log.round.benchmarks)}")
+        yield log.fault(
+            f"the folder '{log.place.benchmark}'",
+            f"a benchmark of the round: {', '.join(log.round.benchmarks)}",
+        )
     wanted: tuple[tuple[str, str | None, Callable[[str, str], bool]], ...] = (
         (events.SUBMISSION_ORG, log.place.org, same_name),
-        (events.SUBMISSION_BENCHMARK, known, lambda told, folder: log.round.benchmark(told) == folder),
+        (
+            events.SUBMISSION_BENCHMARK,
+            known,
+            lambda told, folder: log.round.benchmark(told) == folder,
+        ),
     )
     for key, folder, same in wanted:
         for record in log.all(key) if folder else ():
             if folder and not same(str(record.value), folder):
-                unsure = Severity.WARNING if key == events.SUBMISSION_ORG and log.round.rules.placeholders else None
-                yield log.fault(f"{key} {short(record.value)} in the folder of {folder}", f"the name {folder}", record.line, unsure)
+                unsure = (
+                    Severity.WARNING
+                    if key == events.SUBMISSION_ORG and log.round.rules.placeholders
+                    else None
+                )
+                yield log.fault(
+                    f"{key} {short(record.value)} in the folder of {folder}",
+                    f"the name {folder}",
+                    record.line,
+                    unsure,
+                )
 
 
 @rule("log.division", PublishedLog)
@@ -228,6 +319,11 @@ def division(log: PublishedLog) -> Iterator[Fault]:
     if told is None or not isinstance(told.value, str) or log.place is None:
         return
     described = log.described.told("division") if log.described else None
-    for name, where in ((log.place.division, "the folder"), (described, "the system's description")):
+    for name, where in (
+        (log.place.division, "the folder"),
+        (described, "the system's description"),
+    ):
         if name and not fold(name).startswith(fold(told.value)):
-            yield log.fault(f"{told.key} {short(told.value)}, {where} says {name}", "one division", told.line)
+            yield log.fault(
+                f"{told.key} {short(told.value)}, {where} says {name}", "one division", told.line
+            )

@@ -1,4 +1,6 @@
-"""A published training log since v1.0: how far the run was at each evaluation, in the unit that its benchmark counts."""
+"""A published training log since v1.0: how far the run was at each evaluation, in the unit that its
+benchmark counts.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,9 +19,24 @@ from compliance.verdict import Fault, Severity
 from suite import events
 from suite.rounds.legality import judge
 
-UNITS: Final = (events.EPOCH_NUM, "samples_count", "step_num", events.FIRST_EPOCH_NUM, events.EPOCH_COUNT)
+UNITS: Final = (
+    events.EPOCH_NUM,
+    "samples_count",
+    "step_num",
+    events.FIRST_EPOCH_NUM,
+    events.EPOCH_COUNT,
+)
 """What blocks and epochs may be counted in."""
-PLACED: Final = frozenset({events.BLOCK_START, events.BLOCK_STOP, events.EPOCH_START, events.EPOCH_STOP, events.EVAL_START, events.EVAL_STOP})
+PLACED: Final = frozenset(
+    {
+        events.BLOCK_START,
+        events.BLOCK_STOP,
+        events.EPOCH_START,
+        events.EPOCH_STOP,
+        events.EVAL_START,
+        events.EVAL_STOP,
+    }
+)
 MATCHED: Final = (events.FIRST_EPOCH_NUM, *UNITS)
 PAIRS: Final = (
     (events.BLOCK_START, events.BLOCK_STOP),
@@ -32,15 +49,20 @@ IN_FLIGHT: Final = 2
 BLOCKS: Final = 3
 """Fewest blocks whose beginnings tell how fast a run trains."""
 TRAINED: Final = 0.95
-"""Share of a checkpoint's training that must lie before the end of the run: accepted runs have 0.99, as their blocks are not equally long."""
+"""Share of a checkpoint's training that must lie before the end of the run: accepted runs have
+0.99, as their blocks are not equally long.
+"""
 
 
 @rule("log.position", PublishedLog)
 def position(log: PublishedLog) -> Iterator[Fault]:
-    """Each evaluation tells how far the run was, in the unit that its benchmark counts: epochs, samples or steps.
+    """Each evaluation tells how far the run was, in the unit that its benchmark counts: epochs,
+    samples or steps.
 
-    Source: mlcommons/logging, training_<round>/closed_<benchmark>.yaml, eval_accuracy: 'epoch_num' or 'samples_count' in the metadata; common.yaml.
-    Advice: log the number with each evaluation; the reference convergence points are compared with it.
+    Source: mlcommons/logging, training_<round>/closed_<benchmark>.yaml, eval_accuracy: 'epoch_num'
+    or 'samples_count' in the metadata; common.yaml.
+    Advice: log the number with each evaluation; the reference convergence points are compared with
+    it.
     """
     if log.row is None or not log.row.progress:
         return
@@ -48,23 +70,41 @@ def position(log: PublishedLog) -> Iterator[Fault]:
     for record in log.all(events.EVAL_ACCURACY):
         told = next((record.metadata[field] for field in fields if field in record.metadata), None)
         if (value := number(told)) is None or value < 0 or isinstance(told, str):
-            yield log.fault(f"eval_accuracy with {fields[0]} {short(told)}", f"{' or '.join(fields)}: a number from 0", record.line)
+            yield log.fault(
+                f"eval_accuracy with {fields[0]} {short(told)}",
+                f"{' or '.join(fields)}: a number from 0",
+                record.line,
+            )
     yield from misplaced(log) if log.row.data_set else ()
 
 
 def misplaced(log: PublishedLog) -> Iterator[Fault]:
-    """Yield blocks, epochs and evaluations that say not where they stand, or say it with something that is no number from 0."""
+    """Yield blocks, epochs and evaluations that say not where they stand, or say it with something
+    that is no number from 0.
+    """
     for record in log.run:
         if record.key not in PLACED or is_placed(record.metadata):
             continue
         told = [record.metadata[field] for field in UNITS if field in record.metadata]
         counted = record.metadata.get(events.EPOCH_COUNT)
         if not told:
-            yield log.fault(f"{record.key} that says not where it stands", "epoch_num or samples_count", record.line)
-        elif wrong := [value for value in told if isinstance(value, str) or (number(value) or 0.0) < 0]:
+            yield log.fault(
+                f"{record.key} that says not where it stands",
+                "epoch_num or samples_count",
+                record.line,
+            )
+        elif wrong := [
+            value for value in told if isinstance(value, str) or (number(value) or 0.0) < 0
+        ]:
             yield log.fault(f"{record.key} at {short(wrong[0])}", "a number from 0", record.line)
-        elif record.key == events.BLOCK_START and counted is not None and (not finite(counted) or counted <= 0):
-            yield log.fault(f"block_start with epoch_count {short(counted)}", "a number above 0", record.line)
+        elif (
+            record.key == events.BLOCK_START
+            and counted is not None
+            and (not finite(counted) or counted <= 0)
+        ):
+            yield log.fault(
+                f"block_start with epoch_count {short(counted)}", "a number above 0", record.line
+            )
 
 
 def is_placed(metadata: Mapping[str, Any]) -> bool:
@@ -74,7 +114,9 @@ def is_placed(metadata: Mapping[str, Any]) -> bool:
 
 
 def place_of(record: Entry) -> float | None:
-    """Give the number that a start and its stop have in common: first_epoch_num of blocks, which may have epoch_count too."""
+    """Give the number that a start and its stop have in common: first_epoch_num of blocks, which
+    may have epoch_count too.
+    """
     for field in MATCHED:
         told = record.metadata.get(field)
         if told is not None:
@@ -84,24 +126,37 @@ def place_of(record: Entry) -> float | None:
 
 @rule("log.matched", PublishedLog)
 def matched(log: PublishedLog) -> Iterator[Fault]:
-    """Where each start of a block, epoch or evaluation has its stop, and each evaluation its result, none lacks it.
+    """Where each start of a block, epoch or evaluation has its stop, and each evaluation its
+    result, none lacks it.
 
-    Source: house rule: one program writes them all; accepted logs leave open what was in flight, or pair nothing at all.
-    Advice: submit the log exactly as the run wrote it; a gap in the middle means that something was removed.
+    Source: house rule: one program writes them all; accepted logs leave open what was in flight, or
+    pair nothing at all.
+    Advice: submit the log exactly as the run wrote it; a gap in the middle means that something was
+    removed.
     """
     if not log.free or log.row is None or log.row.evaluated_later:
         return
     for one, other in PAIRS:
-        first, second = ([(place_of(record), record) for record in log.all(key)] for key in (one, other))
+        first, second = (
+            [(place_of(record), record) for record in log.all(key)] for key in (one, other)
+        )
         here, there = Counter(place for place, _ in first), Counter(place for place, _ in second)
-        if here == there or min(len(first), len(second)) < FEWEST or max((*here.values(), *there.values())) > 2:
+        if (
+            here == there
+            or min(len(first), len(second)) < FEWEST
+            or max((*here.values(), *there.values())) > 2
+        ):
             continue
         for mine, theirs, told, key in ((first, there, here, other), (second, here, there, one)):
             odd = [record for place, record in mine if told[place] > theirs[place]]
             if len(odd) == 1 and record_within(odd[0], mine):
                 place = place_of(odd[0])
                 where = "" if place is None else f" at {place:.12g}"
-                yield log.fault(f"{odd[0].key}{where} without its {key}", "one, as everywhere else in the log", odd[0].line)
+                yield log.fault(
+                    f"{odd[0].key}{where} without its {key}",
+                    "one, as everywhere else in the log",
+                    odd[0].line,
+                )
 
 
 def record_within(record: Entry, among: Sequence[tuple[float | None, Entry]]) -> bool:
@@ -113,7 +168,8 @@ def record_within(record: Entry, among: Sequence[tuple[float | None, Entry]]) ->
 def ascending(log: PublishedLog) -> Iterator[Fault]:
     """Evaluations come in the order in which the run got there, and each once.
 
-    Source: training_rules.adoc, Quality measure; benchmarks whose checkpoints are evaluated after the run aside.
+    Source: training_rules.adoc, Quality measure; benchmarks whose checkpoints are evaluated after
+    the run aside.
     Advice: submit the log exactly as the run wrote it.
     """
     if log.row is None or not log.row.progress or log.row.evaluated_later:
@@ -121,19 +177,31 @@ def ascending(log: PublishedLog) -> Iterator[Fault]:
     placed = [each for each in log.evaluations if each.epoch is not None]
     for early, late in zip(placed, placed[1:], strict=False):
         if (late.epoch or 0.0) <= (early.epoch or 0.0) and log.row.data_set:
-            yield log.fault(f"evaluation at {late.epoch:.12g} after that at {early.epoch:.12g}", "a later one", late.entry.line)
+            yield log.fault(
+                f"evaluation at {late.epoch:.12g} after that at {early.epoch:.12g}",
+                "a later one",
+                late.entry.line,
+            )
 
 
 @rule("log.interval", PublishedLog)
 def interval(log: PublishedLog) -> Iterator[Fault]:
-    """The quality is evaluated as often as the rules require, the first time when they do, and no evaluation is left out.
+    """The quality is evaluated as often as the rules require, the first time when they do, and no
+    evaluation is left out.
 
-    Source: training_rules.adoc, Quality measure, Evaluation frequency; the benchmark's evaluate_every_samples, evaluate_every_epochs, usual_interval,
-    skipped and first_evaluation. Where the rules give a formula, or a logger may count from 1, only what is far off is an error.
+    Source: training_rules.adoc, Quality measure, Evaluation frequency; the benchmark's
+    evaluate_every_samples, evaluate_every_epochs, usual_interval,
+    skipped and first_evaluation. Where the rules give a formula, or a logger may count from 1, only
+    what is far off is an error.
     Advice: evaluate when the rules say, and log every evaluation.
     """
     row = log.row
-    if row is None or not row.progress or not row.data_set or (row.evaluated_later and not row.usual_interval):
+    if (
+        row is None
+        or not row.progress
+        or not row.data_set
+        or (row.evaluated_later and not row.usual_interval)
+    ):
         return
     yield from apart(log, row)
     if not row.evaluated_later:
@@ -144,44 +212,86 @@ def interval(log: PublishedLog) -> Iterator[Fault]:
 def behind(log: PublishedLog) -> Iterator[Fault]:
     """Nothing is trained after run_stop.
 
-    Source: training_rules.adoc, Run Results; what was begun before run_stop may be reported behind it.
+    Source: training_rules.adoc, Run Results; what was begun before run_stop may be reported behind
+    it.
     Advice: stop the clock when the last evaluation is done.
     """
     stop = log.first(events.RUN_STOP)
-    if stop is None or log.row is None or not log.free or log.row.evaluated_later or not log.row.data_set:
+    if (
+        stop is None
+        or log.row is None
+        or not log.free
+        or log.row.evaluated_later
+        or not log.row.data_set
+    ):
         return
-    late = [record for record in log.run if record.order > stop.order and record.time_ns > stop.time_ns]
+    late = [
+        record for record in log.run if record.order > stop.order and record.time_ns > stop.time_ns
+    ]
     for begin, end in zip(BEGINS, ENDS, strict=True):
         begun = next((record for record in late if record.key == begin), None)
         if begun and any(record.key == end and record.order > begun.order for record in late):
-            yield log.fault(f"{begin} and {end} after run_stop", "no training after the end of the run", begun.line)
+            yield log.fault(
+                f"{begin} and {end} after run_stop",
+                "no training after the end of the run",
+                begun.line,
+            )
     told = next((record for record in late if record.key in EVALUATES), None)
     if told:
-        yield log.fault(f"{told.key} after run_stop", "no evaluation after the end of the run", told.line, Severity.WARNING)
+        yield log.fault(
+            f"{told.key} after run_stop",
+            "no evaluation after the end of the run",
+            told.line,
+            Severity.WARNING,
+        )
 
 
 @rule("log.checkpoint", PublishedLog)
 def checkpoint(log: PublishedLog) -> Iterator[Fault]:
-    """Where checkpoints are evaluated after the run, the run stops when the first that reaches the target was trained, and not before.
+    """Where checkpoints are evaluated after the run, the run stops when the first that reaches the
+    target was trained, and not before.
 
-    Source: training_rules.adoc, Quality measure: the clock is stopped at the timestamp of the first passing checkpoint.
+    Source: training_rules.adoc, Quality measure: the clock is stopped at the timestamp of the first
+    passing checkpoint.
     Advice: take the time at which that checkpoint was written.
     """
     stop, wanted = log.first(events.RUN_STOP), log.converged_at
     if stop is None or wanted is None or log.row is None or not log.row.evaluated_later:
         return
     trained = trained_at(log, stop.time_ns)
-    counted = max((at for record in log.all(events.BLOCK_START) if (at := progress_of(record, log.row.progress)) is not None), default=0.0)
-    if trained is not None and trained < TRAINED * wanted <= 2 * counted:  # blocks that end at less than half of it count something else
-        found = f"run_stop after about {trained:.6g} of the {wanted:.12g} that the first passing checkpoint was trained for"
+    counted = max(
+        (
+            at
+            for record in log.all(events.BLOCK_START)
+            if (at := progress_of(record, log.row.progress)) is not None
+        ),
+        default=0.0,
+    )
+    if (
+        trained is not None and trained < TRAINED * wanted <= 2 * counted
+    ):  # blocks that end at less than half of it count something else
+        found = (
+            f"run_stop after about {trained:.6g} of the {wanted:.12g} that the first passing"
+            " checkpoint was trained for"
+        )
         yield log.fault(found, "the end of the run when it was trained", stop.line)
 
 
 def trained_at(log: PublishedLog, time_ns: int) -> float | None:
-    """Estimate the progress at a time from where blocks begin, which is in equal steps; None where they do not tell it."""
+    """Estimate the progress at a time from where blocks begin, which is in equal steps; None where
+    they do not tell it.
+    """
     progress = log.row.progress if log.row else ()
-    told = [(record.time_ns, at) for record in log.all(events.BLOCK_START) if (at := progress_of(record, progress)) is not None]
-    if len(told) < BLOCKS or any(late <= early for (_, early), (_, late) in pairwise(told)) or any(late <= early for (early, _), (late, _) in pairwise(told)):
+    told = [
+        (record.time_ns, at)
+        for record in log.all(events.BLOCK_START)
+        if (at := progress_of(record, progress)) is not None
+    ]
+    if (
+        len(told) < BLOCKS
+        or any(late <= early for (_, early), (_, late) in pairwise(told))
+        or any(late <= early for (early, _), (late, _) in pairwise(told))
+    ):
         return None
     after = next((index for index, (began, _) in enumerate(told) if began > time_ns), len(told) - 1)
     (early_ns, early), (late_ns, late) = told[max(after - 1, 0)], told[max(after, 1)]
@@ -190,9 +300,11 @@ def trained_at(log: PublishedLog, time_ns: int) -> float | None:
 
 @rule("log.disclosure", PublishedLog)
 def disclosure(log: PublishedLog) -> Iterator[Fault]:
-    """Numeric precision, parallelism and configuration are told, with values that the round knows; from v6.1 on they must be.
+    """Numeric precision, parallelism and configuration are told, with values that the round knows;
+    from v6.1 on they must be.
 
-    Source: mlcommons/logging, training_6.0.0/common.yaml (optional) and training_6.1.0/common.yaml: mandatory disclosure.
+    Source: mlcommons/logging, training_6.0.0/common.yaml (optional) and training_6.1.0/common.yaml:
+    mandatory disclosure.
     Advice: log each of the keys once.
     """
     wanted = log.round.disclosure
@@ -204,5 +316,10 @@ def disclosure(log: PublishedLog) -> Iterator[Fault]:
             yield log.fault(f"no {key}", "a record")
     for key in sorted(key for key, value in values.items() if value is None):
         yield log.fault(f"{key} null", "a value", log.line(key))
-    for breach in judge(wanted.constraints, {key: value for key, value in values.items() if isinstance(value, str | int | float)}):
-        yield log.fault(f"{breach.key} {short(breach.found)}", breach.required, log.line(breach.key))
+    for breach in judge(
+        wanted.constraints,
+        {key: value for key, value in values.items() if isinstance(value, str | int | float)},
+    ):
+        yield log.fault(
+            f"{breach.key} {short(breach.found)}", breach.required, log.line(breach.key)
+        )

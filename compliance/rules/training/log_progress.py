@@ -18,9 +18,11 @@ COUNTING: Final = 1.0 - 1e-9
 
 @rule("log.metadata", PublishedLog)
 def metadata(log: PublishedLog) -> Iterator[Fault]:
-    """Blocks have the number of their first epoch and their epoch count; epochs and evaluations have their epoch number.
+    """Blocks have the number of their first epoch and their epoch count; epochs and evaluations
+    have their epoch number.
 
-    Source: mlcommons/logging, common.yaml: first_epoch_num, epoch_count > 0 and epoch_num in the metadata.
+    Source: mlcommons/logging, common.yaml: first_epoch_num, epoch_count > 0 and epoch_num in the
+    metadata.
     Advice: log the numbers as the run counts them, from 1.
     """
     if log.older or log.row is None or log.free:
@@ -32,7 +34,11 @@ def metadata(log: PublishedLog) -> Iterator[Fault]:
         for number, record in zip(told, log.all(key), strict=True):
             if number is None or number < 0:
                 found = short(record.metadata.get(NUMBER[key]))
-                yield log.fault(f"{key} with {NUMBER[key]} {found}", f"{NUMBER[key]}: a number from 0", record.line)
+                yield log.fault(
+                    f"{key} with {NUMBER[key]} {found}",
+                    f"{NUMBER[key]}: a number from 0",
+                    record.line,
+                )
     begun = log.all(events.BLOCK_START)
     for record, count in zip(begun, numbers(begun, events.EPOCH_COUNT), strict=True):
         if count is None or count <= 0:
@@ -41,15 +47,23 @@ def metadata(log: PublishedLog) -> Iterator[Fault]:
 
 
 def unplaced(log: PublishedLog) -> Iterator[Fault]:
-    """Yield evaluations that bear nothing to tell them by, of benchmarks that count something else than epochs."""
+    """Yield evaluations that bear nothing to tell them by, of benchmarks that count something else
+    than epochs.
+    """
     for record in log.all(events.EVAL_ACCURACY) if log.round.events.samples else ():
         if events.EPOCH_NUM not in record.metadata:
-            yield log.fault("eval_accuracy without epoch_num", "epoch_num in its metadata", record.line)
+            yield log.fault(
+                "eval_accuracy without epoch_num", "epoch_num in its metadata", record.line
+            )
 
 
 def numbered(log: PublishedLog, key: str) -> tuple[Sequence[Entry], Sequence[float]]:
     """Give the records of an event that bear a number, and the numbers."""
-    found = [(record, epoch) for record, epoch in zip(log.all(key), log.epochs[key], strict=True) if epoch is not None]
+    found = [
+        (record, epoch)
+        for record, epoch in zip(log.all(key), log.epochs[key], strict=True)
+        if epoch is not None
+    ]
     return [record for record, _ in found], [epoch for _, epoch in found]
 
 
@@ -67,14 +81,17 @@ def epochs(log: PublishedLog) -> Iterator[Fault]:
         yield log.fault(f"the first epoch is {told[0]:g}", "0 or 1", records[0].line)
     for record, before, now in zip(records[1:], told, told[1:], strict=False):
         if now != before + 1:
-            yield log.fault(f"epoch {now:g} after epoch {before:g}", f"epoch {before + 1:g}", record.line)
+            yield log.fault(
+                f"epoch {now:g} after epoch {before:g}", f"epoch {before + 1:g}", record.line
+            )
 
 
 @rule("log.blocks", PublishedLog)
 def blocks(log: PublishedLog) -> Iterator[Fault]:
     """Each block begins where the previous one ends.
 
-    Source: mlcommons/logging, training_0.6.0/common.yaml, block_start; a log whose blocks count otherwise throughout is let be, and
+    Source: mlcommons/logging, training_0.6.0/common.yaml, block_start; a log whose blocks count
+    otherwise throughout is let be, and
     one whose blocks of several epochs begin one epoch late, as some loggers have it, is a warning.
     Advice: submit the log exactly as the run wrote it.
     """
@@ -82,22 +99,32 @@ def blocks(log: PublishedLog) -> Iterator[Fault]:
         return
     records, firsts = numbered(log, events.BLOCK_START)
     counts = [count or 0.0 for count in numbers(records, events.EPOCH_COUNT)]
-    gaps = [now - before - count for before, count, now in zip(firsts, counts, firsts[1:], strict=False)]
+    gaps = [
+        now - before - count for before, count, now in zip(firsts, counts, firsts[1:], strict=False)
+    ]
     odd = [index for index, gap in enumerate(gaps) if abs(gap) >= COUNTING]
     for index, (before, now) in enumerate(zip(firsts, firsts[1:], strict=False)):
         if now <= before:
-            yield log.fault(f"block {now:g} after block {before:g}", "a later one", records[index + 1].line)
+            yield log.fault(
+                f"block {now:g} after block {before:g}", "a later one", records[index + 1].line
+            )
         elif index in odd and len(odd) <= max(2, len(gaps) // 4):
             late = counts[index] > 1 and 0 < gaps[index] <= 1
             found = f"block {now:g} after block {before:g} of {counts[index]:g} epochs"
-            yield log.fault(found, f"block {before + counts[index]:g}", records[index + 1].line, Severity.WARNING if late else None)
+            yield log.fault(
+                found,
+                f"block {before + counts[index]:g}",
+                records[index + 1].line,
+                Severity.WARNING if late else None,
+            )
 
 
 @rule("log.unevaluated", PublishedLog)
 def unevaluated(log: PublishedLog) -> Iterator[Fault]:
     """Each completed block is evaluated, except possibly the last one of a failed run.
 
-    Source: mlcommons/logging, mllog/constants.py: a block is what is trained between two evaluations; so it is in every accepted log.
+    Source: mlcommons/logging, mllog/constants.py: a block is what is trained between two
+    evaluations; so it is in every accepted log.
     Advice: log every evaluation, whatever its result.
     """
     if log.row is None or not log.row.strict:
@@ -110,10 +137,13 @@ def unevaluated(log: PublishedLog) -> Iterator[Fault]:
 
 @rule("log.paired", PublishedLog)
 def paired(log: PublishedLog) -> Iterator[Fault]:
-    """Each block, epoch and evaluation that starts also ends, in the same order; only the last ones of a run may stay open.
+    """Each block, epoch and evaluation that starts also ends, in the same order; only the last ones
+    of a run may stay open.
 
-    Source: mlcommons/logging, training_0.6.0/common.yaml; accepted logs leave the last block or epoch and up to three evaluations open.
-    Advice: submit the log exactly as the run wrote it; a gap in the middle means that something was removed.
+    Source: mlcommons/logging, training_0.6.0/common.yaml; accepted logs leave the last block or
+    epoch and up to three evaluations open.
+    Advice: submit the log exactly as the run wrote it; a gap in the middle means that something was
+    removed.
     """
     if log.row is None or not log.row.strict:
         return
@@ -127,7 +157,11 @@ def paired(log: PublishedLog) -> Iterator[Fault]:
         yield from unpaired(log, start, stop, 0 if log.older else allowed)
     scores, ends = log.all(events.EVAL_ACCURACY), log.all(events.EVAL_STOP)
     if log.all(events.EVAL_START) and len(ends) < len(scores) - 1:
-        yield log.fault(f"{len(ends)} eval_stop for {len(scores)} eval_accuracy", "one for each, except the last", scores[-1].line)
+        yield log.fault(
+            f"{len(ends)} eval_stop for {len(scores)} eval_accuracy",
+            "one for each, except the last",
+            scores[-1].line,
+        )
 
 
 def unpaired(log: PublishedLog, start: str, stop: str, allowed: int) -> Iterator[Fault]:
@@ -141,37 +175,77 @@ def unpaired(log: PublishedLog, start: str, stop: str, allowed: int) -> Iterator
     befores, afters = log.epochs[start], log.epochs[stop]
     alike = befores[: len(afters)] == afters
     if len(stops) > len(starts):
-        yield log.fault(f"{len(stops)} {stop} for {len(starts)} {start}", "one each", stops[-1].line)
+        yield log.fault(
+            f"{len(stops)} {stop} for {len(starts)} {start}", "one each", stops[-1].line
+        )
     elif len(starts) - len(stops) > allowed:
-        flying = alike and start != events.EVAL_START and len(starts) - len(stops) <= max(allowed, len(stops) // 2)
+        flying = (
+            alike
+            and start != events.EVAL_START
+            and len(starts) - len(stops) <= max(allowed, len(stops) // 2)
+        )
         weight = Severity.WARNING if flying else None
-        yield log.fault(f"{len(stops)} {stop} for {len(starts)} {start}", f"at most {allowed} of them open, at the end", starts[-1].line, weight)
+        yield log.fault(
+            f"{len(stops)} {stop} for {len(starts)} {start}",
+            f"at most {allowed} of them open, at the end",
+            starts[-1].line,
+            weight,
+        )
     elif not alike and not in_step(befores[: len(afters)], afters, stop, loose):
-        index = next(index for index, (begun, ended) in enumerate(zip(befores, afters, strict=False)) if begun != ended)
+        index = next(
+            index
+            for index, (begun, ended) in enumerate(zip(befores, afters, strict=False))
+            if begun != ended
+        )
         found = f"{stop} {shown(afters[index])} for {start} {shown(befores[index])}"
-        between = all(ended.order < following.order for ended, following in zip(stops, starts[1:], strict=False))
-        weight = Severity.WARNING if between and renumbered(starts, befores[: len(afters)], afters, stop) else None
+        between = all(
+            ended.order < following.order
+            for ended, following in zip(stops, starts[1:], strict=False)
+        )
+        weight = (
+            Severity.WARNING
+            if between and renumbered(starts, befores[: len(afters)], afters, stop)
+            else None
+        )
         yield log.fault(found, "the same number as its start", stops[index].line, weight)
     for begun, ended in zip(starts, stops, strict=False):
         if ended.time_ns < begun.time_ns or ended.order < begun.order:
-            yield log.fault(f"{ended.key} before its {begun.key} in line {begun.line}", "an end after its start", ended.line)
+            yield log.fault(
+                f"{ended.key} before its {begun.key} in line {begun.line}",
+                "an end after its start",
+                ended.line,
+            )
 
 
-def renumbered(starts: Sequence[Entry], befores: Sequence[float | None], afters: Sequence[float | None], stop: str) -> bool:
-    """Tell ends that are counted otherwise than their starts throughout: evaluations by one, blocks by their end."""
+def renumbered(
+    starts: Sequence[Entry],
+    befores: Sequence[float | None],
+    afters: Sequence[float | None],
+    stop: str,
+) -> bool:
+    """Tell ends that are counted otherwise than their starts throughout: evaluations by one, blocks
+    by their end.
+    """
     if None in befores or None in afters or stop == events.EPOCH_STOP:
         return False
     gaps = [(after or 0.0) - (before or 0.0) for before, after in zip(befores, afters, strict=True)]
     if stop == events.BLOCK_STOP:
         counts = [count or 0.0 for count in numbers(starts, events.EPOCH_COUNT)][: len(gaps)]
-        return any([gap - count for gap, count in zip(gaps, counts, strict=True)] == [by] * len(gaps) for by in (0.0, -1.0))
+        return any(
+            [gap - count for gap, count in zip(gaps, counts, strict=True)] == [by] * len(gaps)
+            for by in (0.0, -1.0)
+        )
     by = next((gap for gap in gaps if gap), 0.0)
     odd = [gap for gap in gaps if gap]
     return abs(by) == 1 and set(odd) == {by} and 2 * len(odd) > len(gaps)
 
 
-def in_step(befores: Sequence[float | None], afters: Sequence[float | None], stop: str, loose: bool) -> bool:
-    """Tell ends that bear no numbers, blocks that end as counted from 0, and evaluations of which the first stands for two and all are one behind."""
+def in_step(
+    befores: Sequence[float | None], afters: Sequence[float | None], stop: str, loose: bool
+) -> bool:
+    """Tell ends that bear no numbers, blocks that end as counted from 0, and evaluations of which
+    the first stands for two and all are one behind.
+    """
     if None in befores or None in afters:
         return loose and {None} in (set(befores), set(afters))
     gaps = [(before or 0) - (after or 0) for before, after in zip(befores, afters, strict=True)]
@@ -190,7 +264,8 @@ def shown(value: float | None) -> str:
 def evaluated(log: PublishedLog) -> Iterator[Fault]:
     """Evaluations are in the order of their epochs, each occurs once, and none precedes its epoch.
 
-    Source: training_rules.adoc, Quality measure; mlcommons/logging, training_0.6.0/common.yaml, eval_start.
+    Source: training_rules.adoc, Quality measure; mlcommons/logging, training_0.6.0/common.yaml,
+    eval_start.
     Advice: submit the log exactly as the run wrote it.
     """
     if log.row is None or not log.row.strict:
@@ -202,25 +277,44 @@ def evaluated(log: PublishedLog) -> Iterator[Fault]:
         for index, (early, late) in enumerate(zip(epochs, epochs[1:], strict=False)):
             twice = again and key == events.EVAL_ACCURACY and index == 0
             if early is not None and late is not None and late <= early and not twice:
-                yield log.fault(f"{key} of epoch {late:g} after that of epoch {early:g}", "a later epoch", records[index + 1].line)
+                yield log.fault(
+                    f"{key} of epoch {late:g} after that of epoch {early:g}",
+                    "a later epoch",
+                    records[index + 1].line,
+                )
     yield from untrained(log)
 
 
 def untrained(log: PublishedLog) -> Iterator[Fault]:
-    """Yield evaluations of epochs that had not begun; evaluations may be counted from 1 where epochs are from 0."""
-    begun = [(record.order, epoch) for record, epoch in zip(log.all(events.EPOCH_START), log.epochs[events.EPOCH_START], strict=True) if epoch is not None]
+    """Yield evaluations of epochs that had not begun; evaluations may be counted from 1 where
+    epochs are from 0.
+    """
+    begun = [
+        (record.order, epoch)
+        for record, epoch in zip(
+            log.all(events.EPOCH_START), log.epochs[events.EPOCH_START], strict=True
+        )
+        if epoch is not None
+    ]
     lines = [line for line, _ in begun]
-    for record, epoch in zip(log.all(events.EVAL_START), log.epochs[events.EVAL_START], strict=True):
+    for record, epoch in zip(
+        log.all(events.EVAL_START), log.epochs[events.EVAL_START], strict=True
+    ):
         last = bisect_left(lines, record.order)
         if last and epoch is not None and epoch > begun[last - 1][1] + 1:
-            yield log.fault(f"evaluation of epoch {epoch:g} in epoch {begun[last - 1][1]:g}", "an epoch that was trained", record.line)
+            yield log.fault(
+                f"evaluation of epoch {epoch:g} in epoch {begun[last - 1][1]:g}",
+                "an epoch that was trained",
+                record.line,
+            )
 
 
 @rule("log.schedule", PublishedLog)
 def schedule(log: PublishedLog) -> Iterator[Fault]:
     """The quality is evaluated as often as the rules require.
 
-    Source: training_rules.adoc, Quality measure, Evaluation frequency; the benchmark's evaluate_every_epochs or evaluation_epochs.
+    Source: training_rules.adoc, Quality measure, Evaluation frequency; the benchmark's
+    evaluate_every_epochs or evaluation_epochs.
     Advice: evaluate at the epochs that the rules name; log every evaluation.
     """
     row = log.row
@@ -234,19 +328,29 @@ def schedule(log: PublishedLog) -> Iterator[Fault]:
             latest = before + row.evaluate_every_epochs
         else:
             asked = row.evaluation_epochs
-            latest = (asked[index] if index < len(asked) else before + asked[-1] - asked[-2]) + row.evaluation_slack_epochs
+            latest = (
+                asked[index] if index < len(asked) else before + asked[-1] - asked[-2]
+            ) + row.evaluation_slack_epochs
         if epoch > latest + 1e-9:
-            yield log.fault(f"evaluation {index + 1} at epoch {epoch:g}, the one before it at {before:g}", f"one by epoch {latest:g}", record.line)
+            yield log.fault(
+                f"evaluation {index + 1} at epoch {epoch:g}, the one before it at {before:g}",
+                f"one by epoch {latest:g}",
+                record.line,
+            )
         before = epoch
     yield from unseen(log, before)
 
 
 def unseen(log: PublishedLog, last: float) -> Iterator[Fault]:
-    """Yield a run whose last epochs were trained, and not evaluated, for longer than the rules let pass."""
+    """Yield a run whose last epochs were trained, and not evaluated, for longer than the rules let
+    pass.
+    """
     row = log.row
     if row is None or row.evaluate_every_epochs is None:
         return
     ended = [epoch or 0.0 for epoch in log.epochs[events.EPOCH_STOP]]
     if ended and max(ended) >= last + 2 * row.evaluate_every_epochs:
         found = f"the last evaluation is that of epoch {last:g}, the last epoch is {max(ended):g}"
-        yield log.fault(found, f"one every {row.evaluate_every_epochs} epochs", log.line(events.RUN_STOP))
+        yield log.fault(
+            found, f"one every {row.evaluate_every_epochs} epochs", log.line(events.RUN_STOP)
+        )

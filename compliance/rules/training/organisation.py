@@ -1,4 +1,6 @@
-"""An organisation in a published training round: every system described, consistently with its logs."""
+"""An organisation in a published training round: every system described, consistently with its
+logs.
+"""
 
 import re
 from collections.abc import Callable, Iterator
@@ -12,8 +14,20 @@ from compliance.verdict import Fault, Severity
 from suite import events
 from suite.files.layout import fold
 
-STATUSES: Final = ("available", "cloud", "prem", "preview", "research", "rdi", "rdo", "development", "internal")
-"""A status has one of these in it. Source: submission_rules.adoc, system status; training logs' own words stand in accepted descriptions too."""
+STATUSES: Final = (
+    "available",
+    "cloud",
+    "prem",
+    "preview",
+    "research",
+    "rdi",
+    "rdo",
+    "development",
+    "internal",
+)
+"""A status has one of these in it. Source: submission_rules.adoc, system status; training logs' own
+words stand in accepted descriptions too.
+"""
 NEEDED: Final = ("submitter", "division", "status", "system_name")
 FIELDS: Final = (
     "number_of_nodes",
@@ -27,9 +41,15 @@ FIELDS: Final = (
     "framework",
     "operating_system",
 )
-"""What a description has beside them. Source: submission_rules.adoc, systems/<system_desc_id>.json."""
+"""What a description has beside them. Source: submission_rules.adoc,
+systems/<system_desc_id>.json.
+"""
 COUNTED: Final = ("number_of_nodes", "host_processors_per_node")
-UNCOUNTED: Final = ("accelerators_per_node", "host_processor_core_count", "host_processor_vcpu_count")
+UNCOUNTED: Final = (
+    "accelerators_per_node",
+    "host_processor_core_count",
+    "host_processor_vcpu_count",
+)
 """What accepted descriptions leave out, or have 0 of."""
 BELOW: Final = re.compile(r"\s*(?:-\s*\d|[-+]?0+(?:\.0*)?\s*$)")
 """A number below 1."""
@@ -45,14 +65,21 @@ def described(system: FiledSystem) -> Iterator[Fault]:
     """
     path = system.described.path
     if not path.exists():
-        described_elsewhere = system.others or path.parent.is_dir()  # accepted of v0.6: no description of any system
-        accepted = None if described_elsewhere and (system.sets or system.strays) else Severity.WARNING  # the package checker opens no folder without sets
-        yield system.fault(f"no systems/{path.name}", "the description of the system", path, accepted)
+        described_elsewhere = (
+            system.others or path.parent.is_dir()
+        )  # accepted of v0.6: no description of any system
+        accepted = (
+            None if described_elsewhere and (system.sets or system.strays) else Severity.WARNING
+        )  # the package checker opens no folder without sets
+        yield system.fault(
+            f"no systems/{path.name}", "the description of the system", path, accepted
+        )
 
 
 @rule("org.description", DescribedSystem)
 def description(system: DescribedSystem) -> Iterator[Fault]:
-    """A description names submitter, division, status and system, and the submitter is the organisation whose folder contains it.
+    """A description names submitter, division, status and system, and the submitter is the
+    organisation whose folder contains it.
 
     Source: submission_rules.adoc, System description: required fields.
     Advice: fill in the fields; put the description into its organisation's tree.
@@ -61,12 +88,18 @@ def description(system: DescribedSystem) -> Iterator[Fault]:
         return
     rules = system.round.rules
     missing = [field for field in NEEDED if system.told(field) is None]
-    otherwise = Severity.WARNING if len(missing) == len(NEEDED) and rules.loose else None  # v0.6 has descriptions of other forms
+    otherwise = (
+        Severity.WARNING if len(missing) == len(NEEDED) and rules.loose else None
+    )  # v0.6 has descriptions of other forms
     for field in missing:
         yield system.fault(f"{field} {excerpt(system.table.get(field))}", "a text", otherwise)
     checks: tuple[tuple[str, Callable[[str], bool], str], ...] = (
         ("submitter", lambda told: same_name(told, system.place.org), system.place.org),
-        ("division", lambda told: fold(told).startswith(rules.divisions), " or ".join(rules.divisions)),
+        (
+            "division",
+            lambda told: fold(told).startswith(rules.divisions),
+            " or ".join(rules.divisions),
+        ),
         ("status", lambda told: worded(told) or told in rules.system_statuses, ", ".join(STATUSES)),
     )
     for field, holds, required in checks:
@@ -75,8 +108,17 @@ def description(system: DescribedSystem) -> Iterator[Fault]:
             unsure = Severity.WARNING if field == "submitter" and rules.placeholders else None
             yield system.fault(f"{field} {told}", required, unsure)
     status = system.told("status")
-    if status and worded(status) and rules.system_statuses and fold(status) not in map(fold, rules.system_statuses):
-        yield system.fault(f"status {status}", " or ".join(rules.system_statuses), None if rules.system_checked else Severity.WARNING)
+    if (
+        status
+        and worded(status)
+        and rules.system_statuses
+        and fold(status) not in map(fold, rules.system_statuses)
+    ):
+        yield system.fault(
+            f"status {status}",
+            " or ".join(rules.system_statuses),
+            None if rules.system_checked else Severity.WARNING,
+        )
 
 
 def worded(status: str) -> bool:
@@ -88,7 +130,8 @@ def worded(status: str) -> bool:
 def fields(system: DescribedSystem) -> Iterator[Fault]:
     """A description has the hardware and software fields by which readers compare systems.
 
-    Source: submission_rules.adoc, System description; mlcommons/logging, system_desc_checker.py; the round's system_fields. Accepted descriptions
+    Source: submission_rules.adoc, System description; mlcommons/logging, system_desc_checker.py;
+    the round's system_fields. Accepted descriptions
     leave some empty, and v0.6 has others.
     Advice: fill in what is known, and leave empty what does not apply.
     """
@@ -98,7 +141,9 @@ def fields(system: DescribedSystem) -> Iterator[Fault]:
     missing = [field for field in rules.system_fields or FIELDS if field not in system.table]
     another_form = len(set(missing).intersection(FIELDS)) > len(FIELDS) // 2
     for field in missing:
-        checked = rules.system_checked or (field in FIELDS and not another_form)  # of rounds before v4.1 few descriptions are at hand
+        checked = rules.system_checked or (
+            field in FIELDS and not another_form
+        )  # of rounds before v4.1 few descriptions are at hand
         yield system.fault(f"no {field}", "the field", None if checked else Severity.WARNING)
 
 
@@ -106,14 +151,23 @@ def fields(system: DescribedSystem) -> Iterator[Fault]:
 def counts(system: DescribedSystem) -> Iterator[Fault]:
     """Nodes and processors are at least 1, and no count is negative.
 
-    Source: submission_rules.adoc, System description: number_of_nodes, host_processors_per_node, accelerators_per_node.
+    Source: submission_rules.adoc, System description: number_of_nodes, host_processors_per_node,
+    accelerators_per_node.
     Advice: fill in the correct numbers.
     """
     for name in (*COUNTED, *UNCOUNTED) if system.table else ():
         value = system.table.get(name) if system.table else None
         if NEGATIVE.match(str(value)) or (name in COUNTED and BELOW.match(str(value))):
             unsure = Severity.WARNING if system.round.rules.placeholders else None
-            yield system.fault(f"{name} {excerpt(value)}", "a whole number above 0" if name in COUNTED else "a whole number, 0 if there are none", unsure)
+            yield system.fault(
+                f"{name} {excerpt(value)}",
+                (
+                    "a whole number above 0"
+                    if name in COUNTED
+                    else "a whole number, 0 if there are none"
+                ),
+                unsure,
+            )
 
 
 @rule("org.division", FiledSystem)
@@ -126,21 +180,37 @@ def division(system: FiledSystem) -> Iterator[Fault]:
     told = system.described.told("division")
     for log in (log for group in system.sets for log in group.logs):
         record = log.first(events.SUBMISSION_DIVISION)
-        if told and record and isinstance(record.value, str) and not fold(told).startswith(fold(record.value)):
+        if (
+            told
+            and record
+            and isinstance(record.value, str)
+            and not fold(told).startswith(fold(record.value))
+        ):
             required = f"{told}, as in systems/{system.described.path.name}"
-            yield Fault(file=log.path, line=record.line, found=f"submission_division {record.value}", required=required)
+            yield Fault(
+                file=log.path,
+                line=record.line,
+                found=f"submission_division {record.value}",
+                required=required,
+            )
 
 
 @rule("org.folders", FiledSystem)
 def folders(system: FiledSystem) -> Iterator[Fault]:
-    """Every folder of a system's results contains a set of logs; a folder that is not named after a benchmark may be something else.
+    """Every folder of a system's results contains a set of logs; a folder that is not named after a
+    benchmark may be something else.
 
     Source: submission_rules.adoc, Directory structure.
     Advice: remove empty folders, or submit the logs that belong there.
     """
     for path in system.strays:
         named = system.round.benchmark(path.name) is not None
-        yield system.fault(f"no result_<i>.txt in '{path.name}'", "a set of logs", path, None if named else Severity.WARNING)
+        yield system.fault(
+            f"no result_<i>.txt in '{path.name}'",
+            "a set of logs",
+            path,
+            None if named else Severity.WARNING,
+        )
 
 
 @rule("org.empty", Organisation)

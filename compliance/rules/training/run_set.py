@@ -22,15 +22,21 @@ FEWEST_SCORES: Final = 3
 DIGITS: Final = 10
 """Characters of a result that is not rounded: rounded ones of two runs may be the same."""
 ROUNDED: Final = 2e-5
-"""Most by which each result of a copy differs from the other run's, relative. Of accepted pairs of runs, at most 7 % of the results are so near."""
+"""Most by which each result of a copy differs from the other run's, relative. Of accepted pairs of
+runs, at most 7 % of the results are so near.
+"""
 TOLD_DIGITS: Final = 7
 """Characters of a result from which on being so near is no chance."""
 SHAPED: Final = 12
 """Fewest times between events from which on runs have a shape of their own."""
 SHAPE_NS: Final = 5_000_000
-"""Most by which every time between two events of a copy differs. Accepted pairs of runs differ by 11 ms and more in at least one."""
+"""Most by which every time between two events of a copy differs. Accepted pairs of runs differ by
+11 ms and more in at least one.
+"""
 EXEMPT: Final = frozenset({"train_samples", "data_file"})
-"""What runs of a set may log differently from v1.0 on: samples that were used until the target was reached, and the file of a process."""
+"""What runs of a set may log differently from v1.0 on: samples that were used until the target was
+reached, and the file of a process.
+"""
 ALMOST: Final = re.compile(r"result[_ -]?\d+.*|result.*\.txt", re.IGNORECASE)
 """Names that somebody gave a log in place of result_N.txt."""
 
@@ -52,17 +58,30 @@ def count(group: PublishedSet) -> Iterator[Fault]:
 def numbers(group: PublishedSet) -> Iterator[Fault]:
     """The logs of a set are numbered consecutively from 0 or 1.
 
-    Source: submission_rules.adoc, Directory structure: result_<i>.txt; accepted sets begin with either, and from v1.0 on some skip numbers;
+    Source: submission_rules.adoc, Directory structure: result_<i>.txt; accepted sets begin with
+    either, and from v1.0 on some skip numbers;
     mlcommons/logging, package_checker.py, takes any result_*.txt.
     Advice: submit all runs under their own numbers.
     """
     unnumbered = [log.path.name for log in group.logs if log.number is None]
     if unnumbered:
-        yield group.fault(", ".join(unnumbered), "result_<i>.txt with a number", severity=Severity.WARNING)
+        yield group.fault(
+            ", ".join(unnumbered), "result_<i>.txt with a number", severity=Severity.WARNING
+        )
     found = [log.number for log in group.logs if log.number is not None]
-    if found and not unnumbered and (found[0] not in (0, 1) or found != list(range(found[0], found[0] + len(found)))):
-        accepted = Severity.WARNING if group.counts_progress and len(set(found)) == len(found) else None
-        yield group.fault(f"result_{', result_'.join(map(str, found))}", "consecutive numbers from 0 or 1", severity=accepted)
+    if (
+        found
+        and not unnumbered
+        and (found[0] not in (0, 1) or found != list(range(found[0], found[0] + len(found))))
+    ):
+        accepted = (
+            Severity.WARNING if group.counts_progress and len(set(found)) == len(found) else None
+        )
+        yield group.fault(
+            f"result_{', result_'.join(map(str, found))}",
+            "consecutive numbers from 0 or 1",
+            severity=accepted,
+        )
 
 
 @rule("runs.others", PublishedSet, severity=Severity.WARNING)
@@ -85,25 +104,36 @@ def flat(group: PublishedSet) -> Iterator[Fault]:
     Advice: move them into a folder with the benchmark's name; the set is scored all the same.
     """
     if group.flat:
-        yield group.fault(f"logs directly in {group.folder.name}", "a folder named after the benchmark")
+        yield group.fault(
+            f"logs directly in {group.folder.name}", "a folder named after the benchmark"
+        )
 
 
 @rule("runs.benchmark", PublishedSet)
 def benchmark(group: PublishedSet) -> Iterator[Fault]:
     """The folder of a set is named after a benchmark of the round.
 
-    Source: submission_rules.adoc, Directory structure; mlcommons/logging, package_checker.py, where it is only a warning.
+    Source: submission_rules.adoc, Directory structure; mlcommons/logging, package_checker.py, where
+    it is only a warning.
     Advice: use the round's spelling.
     """
-    if group.place and group.place.benchmark and group.round.benchmark(group.place.benchmark) is None:
-        yield group.fault(f"the folder '{group.place.benchmark}'", f"one of {', '.join(group.round.benchmarks)}")
+    if (
+        group.place
+        and group.place.benchmark
+        and group.round.benchmark(group.place.benchmark) is None
+    ):
+        yield group.fault(
+            f"the folder '{group.place.benchmark}'", f"one of {', '.join(group.round.benchmarks)}"
+        )
 
 
 @rule("runs.distinct", PublishedSet)
 def distinct(group: PublishedSet) -> Iterator[Fault]:
-    """No two logs of a set describe the same run, even with the copy's clock, seed or last digits changed.
+    """No two logs of a set describe the same run, even with the copy's clock, seed or last digits
+    changed.
 
-    Source: training_rules.adoc, Benchmark Results: a set of run results; no two accepted logs share times or results.
+    Source: training_rules.adoc, Benchmark Results: a set of run results; no two accepted logs share
+    times or results.
     Advice: submit each run once.
     """
     for marks in (times_of, scores_of, ends_of):
@@ -113,64 +143,111 @@ def distinct(group: PublishedSet) -> Iterator[Fault]:
             other = seen.setdefault(mark, log) if mark else log
             if other is not log:
                 what = "results" if marks is scores_of else "times"
-                yield group.fault(f"the same {what} as {other.path.name}", "a separate run", log.path, log.line(events.RUN_START))
+                yield group.fault(
+                    f"the same {what} as {other.path.name}",
+                    "a separate run",
+                    log.path,
+                    log.line(events.RUN_START),
+                )
     yield from resembling(group)
 
 
 def resembling(group: PublishedSet) -> Iterator[Fault]:
-    """Yield runs since v1.0 that are another one but for last digits: results that are the same rounded, or times that differ by milliseconds."""
+    """Yield runs since v1.0 that are another one but for last digits: results that are the same
+    rounded, or times that differ by milliseconds.
+    """
     earlier: list[tuple[PublishedLog, Sequence[float], Sequence[int]]] = []
     for log in group.logs if group.counts_progress else ():
         results, times = results_of(log), shape_of(log)
         other = next((known for known, told, _ in earlier if near(results, told)), None)
         if other and not scores_of(log) == scores_of(other) != ():  # which is an error already
             found = f"results that are those of {other.path.name} but for the last digits"
-            yield group.fault(found, "a separate run", log.path, log.line(events.EVAL_ACCURACY), Severity.WARNING)
+            yield group.fault(
+                found, "a separate run", log.path, log.line(events.EVAL_ACCURACY), Severity.WARNING
+            )
         if other := next((known for known, _, told in earlier if close(times, told)), None):
-            found = f"times between events that differ from those of {other.path.name} by {SHAPE_NS // 1_000_000} ms at most"
-            yield group.fault(found, "a separate run", log.path, log.line(events.RUN_START), Severity.WARNING)
+            found = (
+                f"times between events that differ from those of {other.path.name} by"
+                f" {SHAPE_NS // 1_000_000} ms at most"
+            )
+            yield group.fault(
+                found, "a separate run", log.path, log.line(events.RUN_START), Severity.WARNING
+            )
         earlier.append((log, results, times))
 
 
 def results_of(log: PublishedLog) -> Sequence[float]:
-    """Give the results of a run's evaluations; nothing where they are too few or too short to tell runs apart."""
-    found = [score for each in log.evaluations for score in each.scores.values() if score is not None]
-    return found if len(set(found)) >= FEWEST_SCORES and any(len(f"{score}") >= TOLD_DIGITS for score in found) else []
+    """Give the results of a run's evaluations; nothing where they are too few or too short to tell
+    runs apart.
+    """
+    found = [
+        score for each in log.evaluations for score in each.scores.values() if score is not None
+    ]
+    return (
+        found
+        if len(set(found)) >= FEWEST_SCORES
+        and any(len(f"{score}") >= TOLD_DIGITS for score in found)
+        else []
+    )
 
 
 def near(one: Sequence[float], other: Sequence[float]) -> bool:
     """Tell results that are the same but for the last digits."""
-    return len(one) == len(other) > 0 and all(isclose(left, right, rel_tol=ROUNDED) for left, right in zip(one, other, strict=True))
+    return len(one) == len(other) > 0 and all(
+        isclose(left, right, rel_tol=ROUNDED) for left, right in zip(one, other, strict=True)
+    )
 
 
 def shape_of(log: PublishedLog) -> Sequence[int]:
-    """Give the times between the events of a run; nothing where they are few, or of a clock of whole seconds."""
+    """Give the times between the events of a run; nothing where they are few, or of a clock of
+    whole seconds.
+    """
     times = [record.time_ns for record in log.run]
     coarse = all(time % NS_PER_S == times[0] % NS_PER_S for time in times)
-    return [late - early for early, late in pairwise(times)] if len(times) > SHAPED and not coarse else []
+    return (
+        [late - early for early, late in pairwise(times)]
+        if len(times) > SHAPED and not coarse
+        else []
+    )
 
 
 def close(one: Sequence[int], other: Sequence[int]) -> bool:
     """Tell shapes that differ by milliseconds, and are not the same: that is an error already."""
-    return len(one) == len(other) and one != other and all(abs(left - right) <= SHAPE_NS for left, right in zip(one, other, strict=True))
+    return (
+        len(one) == len(other)
+        and one != other
+        and all(abs(left - right) <= SHAPE_NS for left, right in zip(one, other, strict=True))
+    )
 
 
 def times_of(log: PublishedLog) -> tuple[int, ...]:
-    """Give the times of a run's events after its start; nothing for a clock of whole seconds, which two runs may share."""
+    """Give the times of a run's events after its start; nothing for a clock of whole seconds, which
+    two runs may share.
+    """
     times = [record.time_ns for record in log.run]
     return tuple(time - times[0] for time in times) if len(times) > 2 and not log.older else ()
 
 
 def ends_of(log: PublishedLog) -> tuple[int, ...]:
-    """Give when a run started and stopped, in milliseconds; nothing of the dialects that have whole seconds."""
+    """Give when a run started and stopped, in milliseconds; nothing of the dialects that have whole
+    seconds.
+    """
     start, stop = log.first(events.RUN_START), log.first(events.RUN_STOP)
     return (start.time_ns, stop.time_ns) if start and stop and log.row and log.row.progress else ()
 
 
 def scores_of(log: PublishedLog) -> tuple[Any, ...]:
-    """Give the results of a run's evaluations; nothing where they are too few to tell runs apart."""
+    """Give the results of a run's evaluations; nothing where they are too few to tell runs
+    apart.
+    """
     found = tuple(tuple(each.scores.values()) for each in log.evaluations)
-    precise = log.row and (log.row.strict or (log.row.progress and any(len(f"{score}") >= DIGITS for scores in found for score in scores)))
+    precise = log.row and (
+        log.row.strict
+        or (
+            log.row.progress
+            and any(len(f"{score}") >= DIGITS for scores in found for score in scores)
+        )
+    )
     return found if len(set(found)) >= FEWEST_SCORES and precise else ()
 
 
@@ -178,7 +255,8 @@ def scores_of(log: PublishedLog) -> tuple[Any, ...]:
 def seeds(group: PublishedSet) -> Iterator[Fault]:
     """Runs that log a seed have their own, and all runs of the set log one.
 
-    Source: training_rules.adoc, Random numbers: seeds come from the clock or the system; no accepted set repeats a logged one.
+    Source: training_rules.adoc, Random numbers: seeds come from the clock or the system; no
+    accepted set repeats a logged one.
     Advice: draw a new seed for each run, and submit its log unmodified.
     """
     if group.counts_progress:
@@ -187,7 +265,12 @@ def seeds(group: PublishedSet) -> Iterator[Fault]:
     told = next((log for log in group.logs if log.all(events.SEED)), None)
     for log in group.logs if told else ():
         if told and log.counts and not log.all(events.SEED):
-            yield group.fault("no seed", f"a logged seed, as in {told.path.name}", log.path, severity=Severity.WARNING)
+            yield group.fault(
+                "no seed",
+                f"a logged seed, as in {told.path.name}",
+                log.path,
+                severity=Severity.WARNING,
+            )
     seen: dict[str, PublishedLog] = {}
     for log in group.logs:
         record = log.first(events.SEED)
@@ -195,7 +278,12 @@ def seeds(group: PublishedSet) -> Iterator[Fault]:
             continue
         other = seen.setdefault(canonical(record.value), log)
         if other is not log:
-            yield group.fault(f"seed {short(record.value)}, as in {other.path.name}", "a different seed for each run", log.path, record.line)
+            yield group.fault(
+                f"seed {short(record.value)}, as in {other.path.name}",
+                "a different seed for each run",
+                log.path,
+                record.line,
+            )
 
 
 def drawn(group: PublishedSet) -> Iterator[Fault]:
@@ -212,10 +300,17 @@ def drawn(group: PublishedSet) -> Iterator[Fault]:
     seen: dict[tuple[str, str, str], PublishedLog] = {}
     for log in group.logs:
         for record in log.all(events.SEED):
-            where = (str(record.metadata.get("file")), str(record.metadata.get("lineno")), canonical(record.value))
+            where = (
+                str(record.metadata.get("file")),
+                str(record.metadata.get("lineno")),
+                canonical(record.value),
+            )
             other = seen.setdefault(where, log)
             if other is not log:
-                found, required = f"seed {short(record.value)}, as in {other.path.name}", f"a different seed for each run{let_pass}"
+                found, required = (
+                    f"seed {short(record.value)}, as in {other.path.name}",
+                    f"a different seed for each run{let_pass}",
+                )
                 yield group.fault(found, required, log.path, record.line, severity)
                 break
 
@@ -224,18 +319,36 @@ def drawn(group: PublishedSet) -> Iterator[Fault]:
 def hyperparameters(group: PublishedSet) -> Iterator[Fault]:
     """All runs of a set have the same hyperparameters and data.
 
-    Source: training_rules.adoc, Benchmark Results: the runs of one implementation; no accepted set mixes them.
+    Source: training_rules.adoc, Benchmark Results: the runs of one implementation; no accepted set
+    mixes them.
     Advice: repeat the runs with one configuration.
     """
     tables = [(log, settings(log)) for log in group.logs if log.counts]
     if group.counts_progress:
-        tables = [(log, {key: value for key, value in table.items() if key not in EXEMPT}) for log, table in tables]
+        tables = [
+            (log, {key: value for key, value in table.items() if key not in EXEMPT})
+            for log, table in tables
+        ]
     elif group.row and not group.row.strict:
-        constant = {*BATCHES, *(constraint.key for constraint in group.row.constraints if constraint.equals is not None)}
-        tables = [(log, {key: value for key, value in table.items() if key in constant}) for log, table in tables]
+        constant = {
+            *BATCHES,
+            *(
+                constraint.key
+                for constraint in group.row.constraints
+                if constraint.equals is not None
+            ),
+        }
+        tables = [
+            (log, {key: value for key, value in table.items() if key in constant})
+            for log, table in tables
+        ]
     pardoned = [log.path for log in group.pardoned]
     for key in sorted({key for _, table in tables for key in table}):
-        told = [(log, canonical(table.get(key, "nothing"))) for log, table in tables if key in table or log.path not in pardoned]
+        told = [
+            (log, canonical(table.get(key, "nothing")))
+            for log, table in tables
+            if key in table or log.path not in pardoned
+        ]
         yield from differing(group, key, told)
 
 
@@ -248,7 +361,8 @@ def canonical(value: object) -> str:
 
 @rule("runs.identity", PublishedSet)
 def identity(group: PublishedSet) -> Iterator[Fault]:
-    """All runs of a set have the same organisation, division, platform, status, benchmark and log format.
+    """All runs of a set have the same organisation, division, platform, status, benchmark and log
+    format.
 
     Source: submission_rules.adoc, Directory structure: a set is of one system and benchmark.
     Advice: put runs of other systems, divisions and rounds into folders of their own.
@@ -256,13 +370,31 @@ def identity(group: PublishedSet) -> Iterator[Fault]:
     logs = [log for log in group.logs if log.counts]
     for key in group.round.events.identity:
         named = key == events.SUBMISSION_BENCHMARK
-        told = [(log, str(group.round.benchmark(str(log.value(key))) if named else fold(str(log.value(key))))) for log in logs]
-        told_apart = key in (events.SUBMISSION_BENCHMARK, events.SUBMISSION_DIVISION) or not group.round.rules.placeholders
+        told = [
+            (
+                log,
+                str(
+                    group.round.benchmark(str(log.value(key)))
+                    if named
+                    else fold(str(log.value(key)))
+                ),
+            )
+            for log in logs
+        ]
+        told_apart = (
+            key in (events.SUBMISSION_BENCHMARK, events.SUBMISSION_DIVISION)
+            or not group.round.rules.placeholders
+        )
         yield from differing(group, key, told, None if told_apart else Severity.WARNING)
     yield from differing(group, "dialect", [(log, "/".join(sorted(log.dialects))) for log in logs])
 
 
-def differing(group: PublishedSet, key: str, told: Sequence[tuple[PublishedLog, str]], severity: Severity | None = None) -> Iterator[Fault]:
+def differing(
+    group: PublishedSet,
+    key: str,
+    told: Sequence[tuple[PublishedLog, str]],
+    severity: Severity | None = None,
+) -> Iterator[Fault]:
     """Yield the logs that say something else than most."""
     if len({text for _, text in told}) < 2:
         return
@@ -270,31 +402,55 @@ def differing(group: PublishedSet, key: str, told: Sequence[tuple[PublishedLog, 
     first = next(log for log, text in told if text == usual)
     for log, text in told:
         if text != usual:
-            yield group.fault(f"{key} {text[:80]}", f"{usual[:80]}, as in {first.path.name}", log.path, log.line(key), severity)
+            yield group.fault(
+                f"{key} {text[:80]}",
+                f"{usual[:80]}, as in {first.path.name}",
+                log.path,
+                log.line(key),
+                severity,
+            )
 
 
 @rule("runs.converged", PublishedSet)
 def converged(group: PublishedSet) -> Iterator[Fault]:
     """At most one run of a set misses the target.
 
-    Source: training_rules.adoc, Benchmark Results: invalid if there is more than one non-converging run.
+    Source: training_rules.adoc, Benchmark Results: invalid if there is more than one non-converging
+    run.
     Advice: repeat the set with settings that converge.
     """
     missed = [log for log in group.logs if not log.succeeded]
     allowed = group.missed_allowed
     if len(missed) > allowed:
-        yield group.fault(f"{len(missed)} of {len(group.logs)} runs did not converge", f"at most {allowed}", missed[-1].path)
+        yield group.fault(
+            f"{len(missed)} of {len(group.logs)} runs did not converge",
+            f"at most {allowed}",
+            missed[-1].path,
+        )
 
 
 @rule("runs.overlap", PublishedSet, severity=Severity.WARNING)
 def overlap(group: PublishedSet) -> Iterator[Fault]:
-    """The runs of a set do not overlap in time; overlapping runs shared the system or ran on several.
+    """The runs of a set do not overlap in time; overlapping runs shared the system or ran on
+    several.
 
     Source: house rule; about half of the accepted sets of two rounds overlap.
     Advice: explain in the submission how the runs shared the system.
     """
-    ends = ((log.first(events.RUN_START), log.first(events.RUN_STOP), log.path) for log in group.logs)
-    spans = sorted((start.time_ns, stop.time_ns, path) for start, stop, path in ends if start and stop)
-    shared = [path for (_, stop, _), (start, _, path) in zip(spans, spans[1:], strict=False) if start < stop]
+    ends = (
+        (log.first(events.RUN_START), log.first(events.RUN_STOP), log.path) for log in group.logs
+    )
+    spans = sorted(
+        (start.time_ns, stop.time_ns, path) for start, stop, path in ends if start and stop
+    )
+    shared = [
+        path
+        for (_, stop, _), (start, _, path) in zip(spans, spans[1:], strict=False)
+        if start < stop
+    ]
     if shared:
-        yield group.fault(f"{len(shared)} of {len(spans)} runs start before another ends", "runs that do not overlap", shared[0])
+        yield group.fault(
+            f"{len(shared)} of {len(spans)} runs start before another ends",
+            "runs that do not overlap",
+            shared[0],
+        )

@@ -1,4 +1,6 @@
-"""The accuracy of an entry: recomputed from the answers, and compared with ground truth, reference and threshold."""
+"""The accuracy of an entry: recomputed from the answers, and compared with ground truth, reference
+and threshold.
+"""
 
 import math
 from collections.abc import Iterator
@@ -15,16 +17,20 @@ PRINTED: Final = 1e-6
 EXACT: Final = (Precision.FP32, Precision.TF32)
 """Formats in which a result is the reference's but for the order of additions."""
 CHANCE: Final = 0.05
-"""What the order of additions can do to a score of few samples, where the row does not say: BLEU and AP of one network served twice lie within 0.01."""
+"""What the order of additions can do to a score of few samples, where the row does not say: BLEU
+and AP of one network served twice lie within 0.01.
+"""
 COARSE: Final = 3
 """How much further a result in another format may lie from the reference."""
 
 
 @rule("accuracy.score", InferenceEntry)
 def score(entry: InferenceEntry) -> Iterator[Fault]:
-    """The score in accuracy.txt and run.json equals the one the workload's scorer computes from the accuracy log and the ground truth.
+    """The score in accuracy.txt and run.json equals the one the workload's scorer computes from the
+    accuracy log and the ground truth.
 
-    Source: inference_rules.adoc v0.5, Benchmarks: the accuracy script of the reference; workloads/<name>/scoring.py.
+    Source: inference_rules.adoc v0.5, Benchmarks: the accuracy script of the reference;
+    workloads/<name>/scoring.py.
     Advice: let podium infer score the run; do not edit the score.
     """
     if entry.accuracy is None or entry.scores is None:
@@ -32,15 +38,33 @@ def score(entry: InferenceEntry) -> Iterator[Fault]:
     for metric, value in entry.scores.items():
         told = entry.accuracy_text.get(metric)
         if told is None:
-            yield entry.fault(f"no {metric}", f"{metric}={value:.6f}", entry.accuracy.folder / ACCURACY_TEXT)
+            yield entry.fault(
+                f"no {metric}", f"{metric}={value:.6f}", entry.accuracy.folder / ACCURACY_TEXT
+            )
         elif not math.isclose(told[0], value, abs_tol=PRINTED):
-            yield entry.fault(f"{metric}={told[0]}", f"{value:.6f}, recomputed", entry.accuracy.folder / ACCURACY_TEXT, told[2])
+            yield entry.fault(
+                f"{metric}={told[0]}",
+                f"{value:.6f}, recomputed",
+                entry.accuracy.folder / ACCURACY_TEXT,
+                told[2],
+            )
     for metric in sorted(entry.accuracy_text.keys() - entry.scores.keys()):
-        yield entry.fault(f"a score of {metric}", ", ".join(entry.scores), entry.accuracy.folder / ACCURACY_TEXT, entry.accuracy_text[metric][2])
+        yield entry.fault(
+            f"a score of {metric}",
+            ", ".join(entry.scores),
+            entry.accuracy.folder / ACCURACY_TEXT,
+            entry.accuracy_text[metric][2],
+        )
     record = entry.accuracy.record
-    if record and not math.isclose(record.value, entry.scores.get(record.metric, math.nan), abs_tol=PRINTED):
+    if record and not math.isclose(
+        record.value, entry.scores.get(record.metric, math.nan), abs_tol=PRINTED
+    ):
         found = f"{record.metric} {record.value}"
-        yield entry.fault(found, f"{entry.scores.get(record.metric)}, recomputed", entry.accuracy.folder / RUN_RECORD)
+        yield entry.fault(
+            found,
+            f"{entry.scores.get(record.metric)}, recomputed",
+            entry.accuracy.folder / RUN_RECORD,
+        )
 
 
 @rule("accuracy.unscored", InferenceEntry, severity=Severity.INFO)
@@ -51,19 +75,31 @@ def unscored(entry: InferenceEntry) -> Iterator[Fault]:
     Advice: pass the labels or references with --truth.
     """
     if entry.scores is None and entry.accuracy is not None:
-        yield entry.fault(f"accuracy not recomputed: {entry.unscored}", "ground truth and a scorer for the workload")
+        yield entry.fault(
+            f"accuracy not recomputed: {entry.unscored}",
+            "ground truth and a scorer for the workload",
+        )
 
 
 @rule("accuracy.packed", InferenceEntry)
 def packed(entry: InferenceEntry) -> Iterator[Fault]:
     """The tree contains the embedded data's ground truth, and the answers can be scored with it.
 
-    Source: house rule: labels that anybody can generate may be packed, so that nobody has to take the score on trust.
-    Advice: restore the ground truth as podium infer wrote it; labels of real datasets are not packed: pass them with --truth.
+    Source: house rule: labels that anybody can generate may be packed, so that nobody has to take
+    the score on trust.
+    Advice: restore the ground truth as podium infer wrote it; labels of real datasets are not
+    packed: pass them with --truth.
     """
-    embedded = entry.accuracy is not None and entry.accuracy.record is not None and entry.accuracy.record.profile == Profile.SMOKE
+    embedded = (
+        entry.accuracy is not None
+        and entry.accuracy.record is not None
+        and entry.accuracy.record.profile == Profile.SMOKE
+    )
     if entry.place and embedded and entry.scores is None:
-        yield entry.fault(f"accuracy not recomputed: {entry.unscored}", "packed ground truth, and answers that the scorer can read")
+        yield entry.fault(
+            f"accuracy not recomputed: {entry.unscored}",
+            "packed ground truth, and answers that the scorer can read",
+        )
 
 
 @rule("accuracy.hash", InferenceEntry)
@@ -78,7 +114,9 @@ def hashes(entry: InferenceEntry) -> Iterator[Fault]:
     file = entry.accuracy.folder / ACCURACY_TEXT
     for metric, (_, sha256, line) in entry.accuracy_text.items():
         if sha256 != entry.accuracy.answers.sha256:
-            yield entry.fault(f"hash of {metric} {sha256}", entry.accuracy.answers.sha256, file, line)
+            yield entry.fault(
+                f"hash of {metric} {sha256}", entry.accuracy.answers.sha256, file, line
+            )
 
 
 @rule("accuracy.truth", InferenceEntry)
@@ -89,15 +127,21 @@ def truth(entry: InferenceEntry) -> Iterator[Fault]:
     Advice: restore the ground truth as podium infer wrote it.
     """
     if entry.measurements and entry.truth and entry.truth_sha256 != entry.measurements.truth_sha256:
-        yield entry.fault(f"SHA-256 {entry.truth_sha256}", f"{entry.measurements.truth_sha256}, as in the measurements", entry.truth)
+        yield entry.fault(
+            f"SHA-256 {entry.truth_sha256}",
+            f"{entry.measurements.truth_sha256}, as in the measurements",
+            entry.truth,
+        )
 
 
 @rule("accuracy.pinned", InferenceEntry)
 def pinned(entry: InferenceEntry) -> Iterator[Fault]:
-    """The embedded data's ground truth has the hash that every machine generates, which reveals labels and answers rewritten together.
+    """The embedded data's ground truth has the hash that every machine generates, which reveals
+    labels and answers rewritten together.
 
     Source: the row's truth_sha256 and earlier_truth_sha256.
-    Advice: restore the ground truth as podium infer wrote it; in profile smoke serve the embedded data, without --data.
+    Advice: restore the ground truth as podium infer wrote it; in profile smoke serve the embedded
+    data, without --data.
     """
     wanted = entry.inference.truth_sha256 if entry.inference else None
     if entry.inference is None or wanted is None:
@@ -105,32 +149,44 @@ def pinned(entry: InferenceEntry) -> Iterator[Fault]:
     pinned_sha256 = (wanted, *entry.inference.earlier_truth_sha256)
     told = entry.measurements.truth_sha256 if entry.measurements else wanted
     if entry.truth and entry.truth_sha256 not in pinned_sha256:
-        yield entry.fault(f"SHA-256 {entry.truth_sha256}", f"{wanted}, the embedded data's", entry.truth)
+        yield entry.fault(
+            f"SHA-256 {entry.truth_sha256}", f"{wanted}, the embedded data's", entry.truth
+        )
     if told not in pinned_sha256:
-        yield entry.fault(f"truth_sha256 {told}", f"{wanted}, the embedded data's", entry.measurements_path)
+        yield entry.fault(
+            f"truth_sha256 {told}", f"{wanted}, the embedded data's", entry.measurements_path
+        )
 
 
 @rule("accuracy.reference", InferenceEntry)
 def reference(entry: InferenceEntry) -> Iterator[Fault]:
     """A served model reaches 99 % of its checkpoint's reference accuracy in the training log.
 
-    Source: inference_rules.adoc v0.5, Benchmarks: 99 % of the fp32 reference; the round's accuracy_share.
+    Source: inference_rules.adoc v0.5, Benchmarks: 99 % of the fp32 reference; the round's
+    accuracy_share.
     Advice: serve in a higher precision, or improve the calibration.
     """
     share = entry.round.loadgen.accuracy_share
     for metric, held in reference_scores(entry).items():
         found = served(entry, metric)
         if found is not None and not found >= share * held:
-            yield entry.fault(f"{metric} {found:.6g}", f"at least {share * held:.6g}, {share:.0%} of {held:.6g}", entry.folder / "accuracy" / ACCURACY_TEXT)
+            yield entry.fault(
+                f"{metric} {found:.6g}",
+                f"at least {share * held:.6g}, {share:.0%} of {held:.6g}",
+                entry.folder / "accuracy" / ACCURACY_TEXT,
+            )
 
 
 @rule("accuracy.excess", InferenceEntry)
 def excess(entry: InferenceEntry) -> Iterator[Fault]:
-    """A served model is not more accurate than its own checkpoint by more than the row allows (default 0.05), or three times that in a lower
+    """A served model is not more accurate than its own checkpoint by more than the row allows
+    (default 0.05), or three times that in a lower
     precision.
 
-    Source: house rule: the reference accuracy is the fp32 score of the same weights on the same samples; the row's reference_within.
-    Advice: find out why the exported weights scored lower; answers copied from the labels are not a result.
+    Source: house rule: the reference accuracy is the fp32 score of the same weights on the same
+    samples; the row's reference_within.
+    Advice: find out why the exported weights scored lower; answers copied from the labels are not a
+    result.
     """
     row = entry.round.benchmarks.get(entry.workload or "")
     within = row.reference_within if row else {}
@@ -139,13 +195,19 @@ def excess(entry: InferenceEntry) -> Iterator[Fault]:
         wide = 1 if entry.record and entry.record.precision in EXACT else COARSE
         if found is not None and found > held + apart * wide:
             required = f"at most {held + apart * wide:.6g}, since the checkpoint has {held:.6g}"
-            yield entry.fault(f"{metric} {found:.6g}", required, entry.folder / "accuracy" / ACCURACY_TEXT)
+            yield entry.fault(
+                f"{metric} {found:.6g}", required, entry.folder / "accuracy" / ACCURACY_TEXT
+            )
 
 
 def reference_scores(entry: InferenceEntry) -> dict[str, float]:
-    """Give the accuracy to hold: by the training logs, the highest where they differ; by the measurements where there is no log."""
+    """Give the accuracy to hold: by the training logs, the highest where they differ; by the
+    measurements where there is no log.
+    """
     found: dict[str, float] = {}
-    sources = [log.reference for log in entry.origins] or ([entry.measurements.reference_accuracy] if entry.measurements else [])
+    sources = [log.reference for log in entry.origins] or (
+        [entry.measurements.reference_accuracy] if entry.measurements else []
+    )
     for source in sources:
         for metric, value in source.items():
             found[metric] = max(value, found.get(metric, value))
@@ -170,4 +232,8 @@ def threshold(entry: InferenceEntry) -> Iterator[Fault]:
     for metric, wanted in entry.inference.threshold.items() if entry.inference else ():
         found = served(entry, metric)
         if found is not None and not found >= wanted:
-            yield entry.fault(f"{metric} {found:.6g}", f"at least {wanted:g}", entry.folder / "accuracy" / ACCURACY_TEXT)
+            yield entry.fault(
+                f"{metric} {found:.6g}",
+                f"at least {wanted:g}",
+                entry.folder / "accuracy" / ACCURACY_TEXT,
+            )

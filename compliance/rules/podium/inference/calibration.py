@@ -1,4 +1,6 @@
-"""Calibration of a quantised system: one list of the round, every sample named, no use of the accuracy set outside that list."""
+"""Calibration of a quantised system: one list of the round, every sample named, no use of the
+accuracy set outside that list.
+"""
 
 import math
 from collections import Counter
@@ -23,9 +25,11 @@ NAMED: Final = 3
 
 @rule("entry.calibrated", InferenceEntry)
 def calibrated(entry: InferenceEntry) -> Iterator[Fault]:
-    """A quantised result states list, samples, method and resulting ranges for each network with ranges; any other result has no calibration.
+    """A quantised result states list, samples, method and resulting ranges for each network with
+    ranges; any other result has no calibration.
 
-    Source: inference_rules.adoc v0.7, Quantization: the calibration set and the method are told; house rule: they are told in figures.
+    Source: inference_rules.adoc v0.7, Quantization: the calibration set and the method are told;
+    house rule: they are told in figures.
     Advice: keep the measurements file that podium infer wrote.
     """
     told, record = entry.measurements, entry.record
@@ -34,63 +38,104 @@ def calibrated(entry: InferenceEntry) -> Iterator[Fault]:
     quantised = record.precision in QUANTISED
     if bool(told.calibration) != quantised:
         wanted = "the samples that its ranges come from" if quantised else "no calibration"
-        yield fault(entry, f"{record.precision} with {'a' if told.calibration else 'no'} calibration", wanted)
+        yield fault(
+            entry,
+            f"{record.precision} with {'a' if told.calibration else 'no'} calibration",
+            wanted,
+        )
     else:
         for network in sorted({*told.engine_description} - {*told.calibration}):
             if ranges(told.engine_description[network]):
-                yield fault(entry, f"ranges of network {network}, which was not calibrated", "the samples that they come from")
+                yield fault(
+                    entry,
+                    f"ranges of network {network}, which was not calibrated",
+                    "the samples that they come from",
+                )
     for network, used in told.calibration.items():
         if not ranges(told.engine_description.get(network)):
-            yield fault(entry, f"no range of network {network}", f"{RANGE}<tensor> in its engine_description: lowest and highest value")
+            yield fault(
+                entry,
+                f"no range of network {network}",
+                f"{RANGE}<tensor> in its engine_description: lowest and highest value",
+            )
         if used.method not in METHODS:
             yield fault(entry, f"method {used.method!r}", " or ".join(METHODS))
 
 
 def ranges(description: object) -> list[Any]:
     """Give the ranges that an engine describes, where each of them is one."""
-    found = [value for name, value in description.items() if name.startswith(RANGE)] if isinstance(description, Mapping) else []
+    found = (
+        [value for name, value in description.items() if name.startswith(RANGE)]
+        if isinstance(description, Mapping)
+        else []
+    )
     return found if all(map(is_range, found)) else []
 
 
 def is_range(value: object) -> bool:
     """Tell whether a value is a pair of numbers, in order."""
-    return isinstance(value, list) and len(value) == 2 and all(map(finite, value)) and value[0] <= value[1] < math.inf
+    return (
+        isinstance(value, list)
+        and len(value) == 2
+        and all(map(finite, value))
+        and value[0] <= value[1] < math.inf
+    )
 
 
 @rule("entry.calibration_list", InferenceEntry)
 def calibration_list(entry: InferenceEntry) -> Iterator[Fault]:
-    """All networks of a system are calibrated with the same list, and the round has that list for the workload and profile.
+    """All networks of a system are calibrated with the same list, and the round has that list for
+    the workload and profile.
 
-    Source: inference_rules.adoc v0.7, Quantization: the calibration set of the benchmark; mlcommons/inference, calibration/ImageNet,
+    Source: inference_rules.adoc v0.7, Quantization: the calibration set of the benchmark;
+    mlcommons/inference, calibration/ImageNet,
     README: at most one of the lists; the row's calibration.
-    Advice: calibrate with the round's list: podium infer uses the embedded one, or --set calibration.list=FILE.
+    Advice: calibrate with the round's list: podium infer uses the embedded one, or --set
+    calibration.list=FILE.
     """
     used = list(entry.measurements.calibration.values()) if entry.measurements else []
     if len({(each.list, each.names) for each in used}) > 1:
-        yield fault(entry, f"calibration lists {', '.join(sorted({each.list for each in used}))}", "one list")
+        yield fault(
+            entry,
+            f"calibration lists {', '.join(sorted({each.list for each in used}))}",
+            "one list",
+        )
     known = entry.inference.calibration if entry.inference else {}
     for each in used[:1]:
         row = known.get(each.list)
         if row is None:
-            yield fault(entry, f"the calibration list {each.list!r}", f"one of the round's: {', '.join(known) or 'it has none'}")
+            yield fault(
+                entry,
+                f"the calibration list {each.list!r}",
+                f"one of the round's: {', '.join(known) or 'it has none'}",
+            )
         elif len(each.names) != row.samples:
             yield fault(entry, f"{each.list} with {len(each.names)} names", f"its {row.samples}")
         elif row.names_sha256 not in (None, names_sha256(each.names)):
-            yield fault(entry, f"{each.list} with names of SHA-256 {names_sha256(each.names)[:16]}...", f"{str(row.names_sha256)[:16]}..., the round's")
+            yield fault(
+                entry,
+                f"{each.list} with names of SHA-256 {names_sha256(each.names)[:16]}...",
+                f"{str(row.names_sha256)[:16]}..., the round's",
+            )
 
 
 @rule("entry.calibration_samples", InferenceEntry)
 def calibration_samples(entry: InferenceEntry) -> Iterator[Fault]:
-    """Every calibration sample is on the list, occurs once and has the SHA-256 of its file. Samples of the accuracy set are used only through a list
+    """Every calibration sample is on the list, occurs once and has the SHA-256 of its file. Samples
+    of the accuracy set are used only through a list
     that consists of them.
 
-    Source: inference_rules.adoc v0.7, Quantization, and Model: no statistics of the accuracy set; house rule: a SHA-256 per sample.
-    Advice: calibrate only with samples from the round's list, and keep the measurements file that podium infer wrote.
+    Source: inference_rules.adoc v0.7, Quantization, and Model: no statistics of the accuracy set;
+    house rule: a SHA-256 per sample.
+    Advice: calibrate only with samples from the round's list, and keep the measurements file that
+    podium infer wrote.
     """
     rows = entry.inference.calibration if entry.inference else {}
     for network, used in entry.measurements.calibration.items() if entry.measurements else ():
         row = rows.get(used.list)
-        for found, required in problems(used, of_accuracy_set=row is not None and row.of_accuracy_set):
+        for found, required in problems(
+            used, of_accuracy_set=row is not None and row.of_accuracy_set
+        ):
             yield fault(entry, f"{network}: {found}", required)
 
 
@@ -103,18 +148,29 @@ def problems(used: CalibrationRecord, *, of_accuracy_set: bool) -> Iterator[tupl
     if twice := sorted(name for name, count in Counter(used.samples).items() if count > 1):
         yield f"{listed(twice)} twice", "each sample once"
     if len(used.sha256) != len(used.samples) or not all(map(is_sha256, used.sha256)):
-        yield f"{len(used.sha256)} hashes of {len(used.samples)} samples", "the SHA-256 of each sample's file"
+        yield (
+            f"{len(used.sha256)} hashes of {len(used.samples)} samples",
+            "the SHA-256 of each sample's file",
+        )
     elif len(used.samples) > 1 and len({*used.sha256}) <= len(used.sha256) // 2:
-        yield f"{len({*used.sha256})} different hashes of {len(used.samples)} samples", "files that differ"
+        yield (
+            f"{len({*used.sha256})} different hashes of {len(used.samples)} samples",
+            "files that differ",
+        )
     if used.touched and not of_accuracy_set:
-        yield f"{listed(used.touched)} of the accuracy set", f"nothing of it: {used.list} is a list of other samples"
+        yield (
+            f"{listed(used.touched)} of the accuracy set",
+            f"nothing of it: {used.list} is a list of other samples",
+        )
     if stray := sorted({*used.touched} - {*used.samples}):
         yield f"{listed(stray)} of the accuracy set listed but not used", "only used samples"
 
 
 def listed(names: Any) -> str:
     """Name the first few, and count the rest."""
-    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+    return ", ".join(names[:NAMED]) + (
+        f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    )
 
 
 def fault(entry: InferenceEntry, found: str, required: str) -> Fault:
@@ -124,9 +180,11 @@ def fault(entry: InferenceEntry, found: str, required: str) -> Fault:
 
 @rule("tree.calibration", Submission)
 def one_calibration(tree: Submission) -> Iterator[Fault]:
-    """All quantised results of a benchmark, across an organisation's scenarios and systems, use the same calibration list.
+    """All quantised results of a benchmark, across an organisation's scenarios and systems, use the
+    same calibration list.
 
-    Source: mlcommons/inference, calibration/ImageNet, README: at most one of the lists; inference_rules.adoc v0.7, Quantization.
+    Source: mlcommons/inference, calibration/ImageNet, README: at most one of the lists;
+    inference_rules.adoc v0.7, Quantization.
     Advice: serve all of them with the same calibration list.
     """
     seen: dict[object, CalibrationRecord] = {}
@@ -134,4 +192,8 @@ def one_calibration(tree: Submission) -> Iterator[Fault]:
         for used in list(entry.measurements.calibration.values())[:1] if entry.measurements else ():
             first = seen.setdefault(entry.workload, used)
             if (used.list, used.names) != (first.list, first.names):
-                yield tree.fault(f"the calibration list {used.list}", f"{first.list}, as in another result of {entry.workload}", entry.measurements_path)
+                yield tree.fault(
+                    f"the calibration list {used.list}",
+                    f"{first.list}, as in another result of {entry.workload}",
+                    entry.measurements_path,
+                )

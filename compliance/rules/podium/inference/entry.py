@@ -19,15 +19,28 @@ from suite.rounds.legality import same
 from suite.terms import Precision, Profile
 
 NS_PER_S: Final = 1e9
-MEASURED: Final = ("workload", "round", "profile", "scenario", "engine", "precision", "framework", "device", "threads", "checkpoint_sha256")
+MEASURED: Final = (
+    "workload",
+    "round",
+    "profile",
+    "scenario",
+    "engine",
+    "precision",
+    "framework",
+    "device",
+    "threads",
+    "checkpoint_sha256",
+)
 """Fields that records and measurements have alike."""
 
 
 @rule("entry.runs", InferenceEntry)
 def runs(entry: InferenceEntry) -> Iterator[Fault]:
-    """An entry has one accuracy run and the scenario's number of performance runs or more, numbered from 1 without a gap.
+    """An entry has one accuracy run and the scenario's number of performance runs or more, numbered
+    from 1 without a gap.
 
-    Source: submission_rules.adoc, Directory structure; inference_rules.adoc v0.5, Scenarios: number of runs; the scenario's `runs`. House rule
+    Source: submission_rules.adoc, Directory structure; inference_rules.adoc v0.5, Scenarios: number
+    of runs; the scenario's `runs`. House rule
     for more: each run is judged, and the slowest counts.
     Advice: add the missing runs with podium infer --scenario ... --mode ...
     """
@@ -36,7 +49,10 @@ def runs(entry: InferenceEntry) -> Iterator[Fault]:
     wanted = max(entry.rule.runs if entry.rule else 1, len(entry.performance))
     names = [run.folder.name for run in entry.performance]
     if names != [f"run_{number}" for number in range(1, wanted + 1)]:
-        yield entry.fault(f"performance runs: {', '.join(names) or 'none'}", ", ".join(f"run_{number}" for number in range(1, wanted + 1)))
+        yield entry.fault(
+            f"performance runs: {', '.join(names) or 'none'}",
+            ", ".join(f"run_{number}" for number in range(1, wanted + 1)),
+        )
 
 
 @rule("entry.unfinished", InferenceEntry, severity=Severity.WARNING)
@@ -54,7 +70,8 @@ def unfinished(entry: InferenceEntry) -> Iterator[Fault]:
 def strays(entry: InferenceEntry) -> Iterator[Fault]:
     """An entry's folder contains only accuracy/ and performance/run_<n>/.
 
-    Source: submission_rules.adoc, Directory structure; house rule: what nobody judges is named, and in a bundle it is an error.
+    Source: submission_rules.adoc, Directory structure; house rule: what nobody judges is named, and
+    in a bundle it is an error.
     Advice: keep notes, copies and discarded runs outside the results folder.
     """
     for path in entry.strays:
@@ -69,11 +86,16 @@ def scenario(entry: InferenceEntry) -> Iterator[Fault]:
     Advice: put the runs into the folder of a scenario of the round.
     """
     if entry.scenario is None:
-        yield entry.fault(f"the folder {entry.folder.name}", ", ".join(each.folder for each in Scenario))
+        yield entry.fault(
+            f"the folder {entry.folder.name}", ", ".join(each.folder for each in Scenario)
+        )
     elif entry.folder.name != entry.scenario.folder:
         yield entry.fault(f"the folder {entry.folder.name}", entry.scenario.folder)
     elif entry.record and entry.rule is None:
-        yield entry.fault(f"{entry.record.workload}, {entry.record.profile}, {entry.scenario.label}", f"a scenario of round {entry.round.name}")
+        yield entry.fault(
+            f"{entry.record.workload}, {entry.record.profile}, {entry.scenario.label}",
+            f"a scenario of round {entry.round.name}",
+        )
 
 
 @rule("entry.distinct", InferenceEntry)
@@ -105,12 +127,17 @@ def version(entry: InferenceEntry) -> Iterator[Fault]:
         first = next((run.value(key) for run in entry.runs if run.value(key) is not None), None)
         for run in entry.runs:
             if run.value(key) is not None and run.value(key) != first:
-                yield run.detail_fault(key, f"{key} {str(run.value(key))[:60]}", f"{str(first)[:60]}, as in {entry.runs[0].folder.name}")
+                yield run.detail_fault(
+                    key,
+                    f"{key} {str(run.value(key))[:60]}",
+                    f"{str(first)[:60]}, as in {entry.runs[0].folder.name}",
+                )
 
 
 @rule("entry.ceiling", InferenceEntry, severity=Severity.WARNING)
 def ceiling(entry: InferenceEntry) -> Iterator[Fault]:
-    """A result is below a fifth of what the harness reaches with a null engine on that host; otherwise, or if that is unknown, a note says so.
+    """A result is below a fifth of what the harness reaches with a null engine on that host;
+    otherwise, or if that is unknown, a note says so.
 
     Source: house rule: above it the harness is part of what is measured; the round's ceiling_share.
     Advice: note it beside the result, or use a faster host; do not edit run.json.
@@ -121,15 +148,26 @@ def ceiling(entry: InferenceEntry) -> Iterator[Fault]:
             continue
         most, share, above = record.ceiling, run.round.loadgen.ceiling_share, False
         if most is None:
-            yield record_fault(run, "no harness ceiling", "the samples/s of this host with a null engine")
+            yield record_fault(
+                run, "no harness ceiling", "the samples/s of this host with a null engine"
+            )
         elif not most > 0:
             yield record_fault(run, f"a ceiling of {most:g}", "samples/s", Severity.ERROR)
         else:
             above = rate(run, record) > share * most
         if above:
-            yield record_fault(run, f"{record.metric} {record.value:g}, {rate(run, record):g} samples/s", f"at most {share:g} of the ceiling {most:g}")
+            yield record_fault(
+                run,
+                f"{record.metric} {record.value:g}, {rate(run, record):g} samples/s",
+                f"at most {share:g} of the ceiling {most:g}",
+            )
         if above != record.above_ceiling_share:
-            yield record_fault(run, f"above_ceiling_share {record.above_ceiling_share}", f"{above}, by value and ceiling", Severity.ERROR)
+            yield record_fault(
+                run,
+                f"above_ceiling_share {record.above_ceiling_share}",
+                f"{above}, by value and ceiling",
+                Severity.ERROR,
+            )
 
 
 def rate(run: LoadGenRun, record: RunRecord) -> float:
@@ -141,31 +179,53 @@ def rate(run: LoadGenRun, record: RunRecord) -> float:
 
 @rule("entry.checkpoint", InferenceEntry)
 def checkpoint(entry: InferenceEntry) -> Iterator[Fault]:
-    """A training log of the same tree, campaign and profile brought the served checkpoint to the target.
+    """A training log of the same tree, campaign and profile brought the served checkpoint to the
+    target.
 
-    Source: house rule, the accuracy to hold: reference_accuracy and checkpoint_sha256 of the training log.
+    Source: house rule, the accuracy to hold: reference_accuracy and checkpoint_sha256 of the
+    training log.
     Advice: submit the training set together with what is served from it.
     """
     record = entry.record
     if record is None or entry.place is None:
         return
     if not entry.origins:
-        yield record_fault(entry.runs[0], f"checkpoint {record.checkpoint_sha256}", "the checkpoint_sha256 of a training log in this tree")
+        yield record_fault(
+            entry.runs[0],
+            f"checkpoint {record.checkpoint_sha256}",
+            "the checkpoint_sha256 of a training log in this tree",
+        )
     for log in entry.origins:
         if not (log.succeeded and log.reached):
-            yield entry.fault(f"served from the run of {log.path.name}, which missed its target", "a run that reached it", log.path)
-        for key, told in (("campaign_nonce", record.nonce), ("podium_profile", record.profile), ("podium_workload", record.workload)):
+            yield entry.fault(
+                f"served from the run of {log.path.name}, which missed its target",
+                "a run that reached it",
+                log.path,
+            )
+        for key, told in (
+            ("campaign_nonce", record.nonce),
+            ("podium_profile", record.profile),
+            ("podium_workload", record.workload),
+        ):
             if log.value(key) != told:
-                yield entry.fault(f"{key} {log.value(key)!r}", f"{told!r}, as in run.json", log.path, log.line(key))
+                yield entry.fault(
+                    f"{key} {log.value(key)!r}",
+                    f"{told!r}, as in run.json",
+                    log.path,
+                    log.line(key),
+                )
 
 
 @rule("entry.evaluated", InferenceEntry)
 def evaluated(entry: InferenceEntry) -> Iterator[Fault]:
-    """In profile smoke, training evaluates on as many samples as the accuracy run answers, because both use the same set.
+    """In profile smoke, training evaluates on as many samples as the accuracy run answers, because
+    both use the same set.
 
-    It does not apply to a workload whose row has `served_metrics`: it is evaluated by something else, as Mini-Go by games.
+    It does not apply to a workload whose row has `served_metrics`: it is evaluated by something
+    else, as Mini-Go by games.
 
-    Source: house rule: smoke evaluates on the set that the accuracy run uses; eval_samples of the training log.
+    Source: house rule: smoke evaluates on the set that the accuracy run uses; eval_samples of the
+    training log.
     Advice: train and serve on the embedded data.
     """
     record, row = entry.record, entry.round.benchmarks.get(entry.workload or "")
@@ -173,25 +233,39 @@ def evaluated(entry: InferenceEntry) -> Iterator[Fault]:
     for log in entry.origins if one_set and record and record.profile == Profile.SMOKE else ():
         found = log.value(events.EVAL_SAMPLES)
         if record and found != record.sample_count:
-            yield entry.fault(f"eval_samples {found}", f"{record.sample_count}, as in run.json", log.path, log.line(events.EVAL_SAMPLES))
+            yield entry.fault(
+                f"eval_samples {found}",
+                f"{record.sample_count}, as in run.json",
+                log.path,
+                log.line(events.EVAL_SAMPLES),
+            )
 
 
 @rule("entry.profile", InferenceEntry)
 def profile(entry: InferenceEntry) -> Iterator[Fault]:
-    """The embedded data counts only for profile smoke: full requires the real dataset, and quick without it is reported.
+    """The embedded data counts only for profile smoke: full requires the real dataset, and quick
+    without it is reported.
 
-    Source: house rule: a profile is stamped into everything; the row's truth_sha256 and earlier_truth_sha256 of profile smoke.
+    Source: house rule: a profile is stamped into everything; the row's truth_sha256 and
+    earlier_truth_sha256 of profile smoke.
     Advice: serve the dataset that the profile requires, with --data.
     """
     row = entry.round.benchmarks.get(entry.workload or "")
     smoke = row.inference.get(Profile.SMOKE) if row else None
-    if entry.record is None or smoke is None or smoke.truth_sha256 is None or entry.record.profile == Profile.SMOKE:
+    if (
+        entry.record is None
+        or smoke is None
+        or smoke.truth_sha256 is None
+        or entry.record.profile == Profile.SMOKE
+    ):
         return
     told = {entry.truth_sha256, entry.measurements.truth_sha256 if entry.measurements else None}
     if not told.isdisjoint((smoke.truth_sha256, *smoke.earlier_truth_sha256)):
         severity = Severity.WARNING if entry.record.profile == Profile.QUICK else None
         found = f"profile {entry.record.profile} with the ground truth of the embedded data"
-        yield entry.fault(found, "that of the real dataset", entry.measurements_path, severity=severity)
+        yield entry.fault(
+            found, "that of the real dataset", entry.measurements_path, severity=severity
+        )
 
 
 @rule("entry.untraced", InferenceEntry, severity=Severity.INFO)
@@ -202,7 +276,10 @@ def untraced(entry: InferenceEntry) -> Iterator[Fault]:
     Advice: check the entry inside its tree.
     """
     if entry.place is None:
-        yield entry.fault("no results tree around this entry", "<division>/<org>/results/<system>/<benchmark>/<Scenario>")
+        yield entry.fault(
+            "no results tree around this entry",
+            "<division>/<org>/results/<system>/<benchmark>/<Scenario>",
+        )
 
 
 @rule("entry.measurements", InferenceEntry)
@@ -218,16 +295,31 @@ def measurements(entry: InferenceEntry) -> Iterator[Fault]:
     file = entry.measurements_path
     for field in MEASURED:
         if getattr(told, field) != getattr(record, field):
-            yield entry.fault(f"{field} {getattr(told, field)!r}", f"{getattr(record, field)!r}, as in run.json", file)
+            yield entry.fault(
+                f"{field} {getattr(told, field)!r}",
+                f"{getattr(record, field)!r}, as in run.json",
+                file,
+            )
     weights = f"{CHECKPOINTS}/{record.workload}/{record.checkpoint_sha256}"
-    served = {"retraining": "no", "starting_weights_filename": weights, "weight_data_types": record.precision, "input_data_types": "fp32"}
+    served = {
+        "retraining": "no",
+        "starting_weights_filename": weights,
+        "weight_data_types": record.precision,
+        "input_data_types": "fp32",
+    }
     served |= {"weight_transformations": "none"} if record.precision == Precision.FP32 else {}
     for field, wanted in served.items():
         if getattr(told, field) != wanted:
-            yield entry.fault(f"{field} {getattr(told, field)!r}", f"{wanted!r}: what podium serves", file)
+            yield entry.fault(
+                f"{field} {getattr(told, field)!r}", f"{wanted!r}: what podium serves", file
+            )
     for log in entry.origins:
         if not equal_scores(told.reference_accuracy, log.reference):
-            yield entry.fault(f"reference_accuracy {dict(told.reference_accuracy)}", f"{dict(log.reference)}, as in {log.path.name}", file)
+            yield entry.fault(
+                f"reference_accuracy {dict(told.reference_accuracy)}",
+                f"{dict(log.reference)}, as in {log.path.name}",
+                file,
+            )
 
 
 def equal_scores(left: Mapping[str, float], right: Mapping[str, float]) -> bool:
@@ -237,36 +329,62 @@ def equal_scores(left: Mapping[str, float], right: Mapping[str, float]) -> bool:
 
 @rule("entry.system", InferenceEntry)
 def system(entry: InferenceEntry) -> Iterator[Fault]:
-    """The entry's system has a description, which names the framework that served and lists the versions that the engine reports.
+    """The entry's system has a description, which names the framework that served and lists the
+    versions that the engine reports.
 
     Versions that differ are a warning: a package may have been upgraded between two runs.
-    Source: submission_rules.adoc, systems; engine_description of the measurements and podium.packages of the description.
-    Advice: keep the file that podium infer wrote into systems/; after an upgrade, use another system name or repeat all runs.
+    Source: submission_rules.adoc, systems; engine_description of the measurements and
+    podium.packages of the description.
+    Advice: keep the file that podium infer wrote into systems/; after an upgrade, use another
+    system name or repeat all runs.
     """
     record = entry.record
     if entry.system is None or record is None:
         return
     framework = entry.system.description.framework
     if framework is not None and fold(record.framework) not in fold(framework):
-        yield entry.fault(f"framework {framework!r}", f"{record.framework}, as in run.json", entry.system.path)
+        yield entry.fault(
+            f"framework {framework!r}", f"{record.framework}, as in run.json", entry.system.path
+        )
     if entry.system.description.podium.profile != record.profile:
-        yield entry.fault(f"profile {entry.system.description.podium.profile}", f"{record.profile}, as in run.json", entry.system.path)
+        yield entry.fault(
+            f"profile {entry.system.description.podium.profile}",
+            f"{record.profile}, as in run.json",
+            entry.system.path,
+        )
     yield from versions(entry, record, entry.system)
 
 
 def versions(entry: InferenceEntry, record: RunRecord, system: SystemFile) -> Iterator[Fault]:
-    """Yield what framework and engine are said to be, where it is not the version among the packages of the description."""
+    """Yield what framework and engine are said to be, where it is not the version among the
+    packages of the description.
+    """
     packages, told = system.description.podium.packages, system.description.framework
     installed = packages.get(record.framework)
-    if installed and told and told.partition(" ")[0] == record.framework and not same_version(told.partition(" ")[2], installed):
-        yield entry.fault(f"framework {told!r}", f"{record.framework} {installed}, as among the packages", system.path, severity=Severity.WARNING)
+    if (
+        installed
+        and told
+        and told.partition(" ")[0] == record.framework
+        and not same_version(told.partition(" ")[2], installed)
+    ):
+        yield entry.fault(
+            f"framework {told!r}",
+            f"{record.framework} {installed}, as among the packages",
+            system.path,
+            severity=Severity.WARNING,
+        )
     networks = entry.measurements.engine_description if entry.measurements else {}
     installed = packages.get(record.engine)
     for network, facts in networks.items() if installed else ():
         built = facts.get(record.engine) if isinstance(facts, Mapping) else None
         if installed and isinstance(built, str) and not same_version(built, installed):
             found = f"network {network} built by {record.engine} {built}"
-            yield entry.fault(found, f"{installed}, as among the packages of systems/", entry.measurements_path, severity=Severity.WARNING)
+            yield entry.fault(
+                found,
+                f"{installed}, as among the packages of systems/",
+                entry.measurements_path,
+                severity=Severity.WARNING,
+            )
 
 
 def same_version(one: str, other: str) -> bool:

@@ -19,16 +19,24 @@ OVERFLOW_NS: Final = 2.0**63
 
 @rule("loadgen.percentiles", LoadGenRun)
 def percentiles(run: LoadGenRun) -> Iterator[Fault]:
-    """Percentiles increase between the smallest and largest latency, the mean is consistent with them, and no sample takes longer than its query.
+    """Percentiles increase between the smallest and largest latency, the mean is consistent with
+    them, and no sample takes longer than its query.
 
-    Source: mlcommons/inference, loadgen/results.cc: percentiles of the sorted latencies, and their mean, cut to whole nanoseconds.
+    Source: mlcommons/inference, loadgen/results.cc: percentiles of the sorted latencies, and their
+    mean, cut to whole nanoseconds.
     Advice: submit LoadGen's file unmodified.
     """
-    lowest, mean, highest = (run.number(f"result_{name}_latency_ns") for name in ("min", "mean", "max"))
+    lowest, mean, highest = (
+        run.number(f"result_{name}_latency_ns") for name in ("min", "mean", "max")
+    )
     if lowest is None or mean is None or highest is None:
         return
     if not 0 < lowest <= mean <= highest:
-        yield run.detail_fault("result_mean_latency_ns", f"min {lowest:.0f}, mean {mean:.0f}, max {highest:.0f}", "0 < min <= mean <= max")
+        yield run.detail_fault(
+            "result_mean_latency_ns",
+            f"min {lowest:.0f}, mean {mean:.0f}, max {highest:.0f}",
+            "0 < min <= mean <= max",
+        )
     last = lowest
     for key in (f"result_{percentile}_percentile_latency_ns" for percentile in PERCENTILES):
         value = run.number(key)
@@ -42,20 +50,41 @@ def percentiles(run: LoadGenRun) -> Iterator[Fault]:
 
 
 def outlasting(run: LoadGenRun) -> Iterator[Fault]:
-    """Yield figures of samples above those of their queries, which end with their last sample; only MultiStream has both."""
-    keys = [(f"result_{name}_latency_ns", f"result_{name}_query_latency_ns") for name in ("min", "mean", "max")]
-    keys += [(f"result_{percentile}_percentile_latency_ns", f"result_{percentile}_percentile_per_query_latency_ns") for percentile in PERCENTILES]
+    """Yield figures of samples above those of their queries, which end with their last sample; only
+    MultiStream has both.
+    """
+    keys = [
+        (f"result_{name}_latency_ns", f"result_{name}_query_latency_ns")
+        for name in ("min", "mean", "max")
+    ]
+    keys += [
+        (
+            f"result_{percentile}_percentile_latency_ns",
+            f"result_{percentile}_percentile_per_query_latency_ns",
+        )
+        for percentile in PERCENTILES
+    ]
     for sample, query in keys:
         value, limit = run.number(sample), run.number(query)
-        if value is not None and limit is not None and (value > limit or (value < limit and "max" in sample)):
-            yield run.detail_fault(sample, f"{sample} {value:.0f}", f"{'' if 'max' in sample else 'at most '}{limit:.0f}, as {query}")
+        if (
+            value is not None
+            and limit is not None
+            and (value > limit or (value < limit and "max" in sample))
+        ):
+            yield run.detail_fault(
+                sample,
+                f"{sample} {value:.0f}",
+                f"{'' if 'max' in sample else 'at most '}{limit:.0f}, as {query}",
+            )
 
 
 @rule("loadgen.early_stopping", LoadGenRun)
 def stopping(run: LoadGenRun) -> Iterator[Fault]:
-    """The run has enough queries for its percentile, according to LoadGen's early-stopping arithmetic repeated on the counts.
+    """The run has enough queries for its percentile, according to LoadGen's early-stopping
+    arithmetic repeated on the counts.
 
-    Source: mlcommons/inference, loadgen/early_stopping.cc and results.cc: confidence 0.99, tolerance 0.
+    Source: mlcommons/inference, loadgen/early_stopping.cc and results.cc: confidence 0.99,
+    tolerance 0.
     Advice: run more queries: raise loadgen.min_queries or loadgen.min_duration_ms.
     """
     count = run.number("result_query_count")
@@ -63,44 +92,84 @@ def stopping(run: LoadGenRun) -> Iterator[Fault]:
         return
     over = run.number("result_overlatency_query_count") if run.scenario is Scenario.SERVER else 0.0
     if over is None or not 0 <= over <= count <= QUERIES_LIMIT:
-        yield run.detail_fault("result_query_count", f"{over} of {count:g} queries over the bound", "counts")
-    elif run.scenario is Scenario.SERVER and not early_stopping.server_passes(int(count), int(over), run.rule.percentile):
+        yield run.detail_fault(
+            "result_query_count", f"{over} of {count:g} queries over the bound", "counts"
+        )
+    elif run.scenario is Scenario.SERVER and not early_stopping.server_passes(
+        int(count), int(over), run.rule.percentile
+    ):
         needed = early_stopping.queries_needed(int(over), run.rule.percentile)
-        yield run.detail_fault("result_overlatency_query_count", f"{over:.0f} of {count:.0f} queries over the bound", f"at least {needed} queries")
+        yield run.detail_fault(
+            "result_overlatency_query_count",
+            f"{over:.0f} of {count:.0f} queries over the bound",
+            f"at least {needed} queries",
+        )
     elif run.scenario in (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM):
         yield from estimate(run, int(count), run.rule.percentile)
 
 
 def estimate(run: LoadGenRun, count: int, percentile: float) -> Iterator[Fault]:
-    """Judge the estimate of a stream: enough queries, and the latency at the place among all of them that so many queries prove."""
+    """Judge the estimate of a stream: enough queries, and the latency at the place among all of
+    them that so many queries prove.
+    """
     proven = early_stopping.estimate(count, percentile)
     if proven.place_from_top is None:
-        yield run.detail_fault("result_query_count", f"{count} queries", f"at least {proven.queries_needed}")
+        yield run.detail_fault(
+            "result_query_count", f"{count} queries", f"at least {proven.queries_needed}"
+        )
         return
     multi = run.scenario is Scenario.MULTI_STREAM
     key = "early_stopping_latency_ms" if multi else "early_stopping_latency_ss"
-    told, known = run.number(key), ranks(run, count, "query_" if multi else "", "per_query_" if multi else "")
+    told, known = (
+        run.number(key),
+        ranks(run, count, "query_" if multi else "", "per_query_" if multi else ""),
+    )
     if told is None or known is None:
         return
     at = count - proven.place_from_top
     least = max(value for place, value in known.items() if place <= at)
     most = min(value for place, value in known.items() if place >= at)
     if not least <= told <= most:
-        yield run.detail_fault(key, f"{key} {told:.0f}", f"from {least:.0f} to {most:.0f}, between its neighbouring latencies")
+        yield run.detail_fault(
+            key,
+            f"{key} {told:.0f}",
+            f"from {least:.0f} to {most:.0f}, between its neighbouring latencies",
+        )
 
 
 def ranks(run: LoadGenRun, count: int, of_query: str, per_query: str) -> Mapping[int, float] | None:
-    """Give the latencies that are known of `count` sorted ones: place from 0 -> value; None where the log does not have them."""
-    shares = {place(count, float(share)): f"result_{share}_percentile_{per_query}latency_ns" for share in PERCENTILES}
-    keys = {**shares, 0: f"result_min_{of_query}latency_ns", count - 1: f"result_max_{of_query}latency_ns"}
+    """Give the latencies that are known of `count` sorted ones: place from 0 -> value; None where
+    the log does not have them.
+    """
+    shares = {
+        place(count, float(share)): f"result_{share}_percentile_{per_query}latency_ns"
+        for share in PERCENTILES
+    }
+    keys = {
+        **shares,
+        0: f"result_min_{of_query}latency_ns",
+        count - 1: f"result_max_{of_query}latency_ns",
+    }
     found = {at: run.number(key) for at, key in sorted(keys.items())}
-    return None if None in found.values() else {at: value for at, value in found.items() if value is not None}
+    return (
+        None
+        if None in found.values()
+        else {at: value for at, value in found.items() if value is not None}
+    )
 
 
 def means(run: LoadGenRun) -> Iterator[Fault]:
-    """Yield means that no latencies with these percentiles have: of samples, and of MultiStream's queries."""
+    """Yield means that no latencies with these percentiles have: of samples, and of MultiStream's
+    queries.
+    """
     count, per_query = run.number("result_query_count"), run.number("generated_samples_per_query")
-    if not run.performance or count is None or per_query is None or count < 1 or not 1 <= count * per_query <= QUERIES_LIMIT:
+    if (
+        not run.performance
+        or count is None
+        or per_query is None
+        or count < 1
+        or not 1 <= count * per_query <= QUERIES_LIMIT
+    ):
         return
     samples = count * per_query
     yield from mean_of(run, int(samples), "", "")
@@ -109,14 +178,20 @@ def means(run: LoadGenRun) -> Iterator[Fault]:
 
 
 def mean_of(run: LoadGenRun, count: int, of_query: str, per_query: str) -> Iterator[Fault]:
-    """Judge one mean: each latency between two known ones is at least the lower and at most the higher."""
+    """Judge one mean: each latency between two known ones is at least the lower and at most the
+    higher.
+    """
     key = f"result_mean_{of_query}latency_ns"
     known, told = ranks(run, count, of_query, per_query), run.number(key)
     if known is None or told is None:
         return
     least, most = extremes(known)
     if most < OVERFLOW_NS and not least / count - 1 <= told <= most / count + 1:
-        yield run.detail_fault(key, f"{key} {told:.0f}", f"from {least / count:.0f} to {most / count:.0f}, by the percentiles")
+        yield run.detail_fault(
+            key,
+            f"{key} {told:.0f}",
+            f"from {least / count:.0f} to {most / count:.0f}, by the percentiles",
+        )
 
 
 def extremes(known: Mapping[int, float]) -> tuple[float, float]:

@@ -37,7 +37,14 @@ ALWAYS: Final = (
     "effective_accuracy_sample_count",
 )
 """Keys that every detail log has once."""
-ISSUED: Final = ("loaded_qsl_set", "generated_query_count", "generated_samples_per_query", "generated_query_duration", "power_begin", "power_end")
+ISSUED: Final = (
+    "loaded_qsl_set",
+    "generated_query_count",
+    "generated_samples_per_query",
+    "generated_query_duration",
+    "power_begin",
+    "power_end",
+)
 """Keys that a performance run has once, an accuracy run once for each set of samples in memory."""
 PERFORMANCE: Final = (
     "result_validity",
@@ -55,33 +62,72 @@ PERFORMANCE: Final = (
 ASKED: Final = {
     Scenario.SINGLE_STREAM: (),
     Scenario.MULTI_STREAM: ("requested_multi_stream_samples_per_query",),
-    Scenario.SERVER: ("requested_server_target_latency_ns", "requested_server_coalesce_queries", "requested_server_max_async_queries"),
+    Scenario.SERVER: (
+        "requested_server_target_latency_ns",
+        "requested_server_coalesce_queries",
+        "requested_server_max_async_queries",
+    ),
     Scenario.OFFLINE: (),
 }
 """What a scenario is asked besides its rate and its percentile."""
 RESULTS: Final = {
-    Scenario.SINGLE_STREAM: ("result_qps_with_loadgen_overhead", "result_qps_without_loadgen_overhead", "early_stopping_latency_ss"),
+    Scenario.SINGLE_STREAM: (
+        "result_qps_with_loadgen_overhead",
+        "result_qps_without_loadgen_overhead",
+        "early_stopping_latency_ss",
+    ),
     Scenario.MULTI_STREAM: ("early_stopping_latency_ms",),
-    Scenario.SERVER: ("result_scheduled_samples_per_sec", "result_completed_samples_per_sec", "result_perf_constraints_met", "result_overlatency_query_count"),
+    Scenario.SERVER: (
+        "result_scheduled_samples_per_sec",
+        "result_completed_samples_per_sec",
+        "result_perf_constraints_met",
+        "result_overlatency_query_count",
+    ),
     Scenario.OFFLINE: ("result_samples_per_second",),
 }
 MANY: Final = ("generic_message", "error_", "warning_", "logger_")
 """Keys that may stand several times, by their beginnings."""
 LISTS: Final = ("loaded_qsl_set",)
-TEXTS: Final = ("_datetime", "_version", "_status_message", "sut_name", "power_begin", "power_end", "_validity", "_scenario", "_test_mode", "_stopping_result")
-FLAGS: Final = ("_print_timestamps", "_issue_unique", "_issue_same", "_concatenate_permutation", "_coalesce_queries", "_met")
-"""Ends of the names of keys whose value is a list, a text, true or false; the others are numbers."""
-ERRORS: Final = {0: "No errors encountered during test.", 1: "1 ERROR encountered. See detailed log."}
+TEXTS: Final = (
+    "_datetime",
+    "_version",
+    "_status_message",
+    "sut_name",
+    "power_begin",
+    "power_end",
+    "_validity",
+    "_scenario",
+    "_test_mode",
+    "_stopping_result",
+)
+FLAGS: Final = (
+    "_print_timestamps",
+    "_issue_unique",
+    "_issue_same",
+    "_concatenate_permutation",
+    "_coalesce_queries",
+    "_met",
+)
+"""Ends of the names of keys whose value is a list, a text, true or false; the others are
+numbers.
+"""
+ERRORS: Final = {
+    0: "No errors encountered during test.",
+    1: "1 ERROR encountered. See detailed log.",
+}
 """How a summary ends, by the number of errors; loadgen/logging.cc, AsyncLog::SetLogFiles."""
 VERSION: Final = re.compile(r"\d+\.\d+(\.\d+)? @ [0-9a-f]{7,40}")
 
 
 @rule("loadgen.keys", LoadGenRun)
 def keys(run: LoadGenRun) -> Iterator[Fault]:
-    """A detail log has the keys of its mode and scenario, each once, with a value of the right type.
+    """A detail log has the keys of its mode and scenario, each once, with a value of the right
+    type.
 
-    Source: mlcommons/inference, loadgen of 6.0.17: test_settings_internal.cc, loadgen.cc, results.cc.
-    Advice: submit LoadGen's file unmodified; a key that is missing, duplicated or without a value was edited.
+    Source: mlcommons/inference, loadgen of 6.0.17: test_settings_internal.cc, loadgen.cc,
+    results.cc.
+    Advice: submit LoadGen's file unmodified; a key that is missing, duplicated or without a value
+    was edited.
     """
     for key in required_keys(run) if run.detail else ():
         if key not in run.index:
@@ -105,7 +151,11 @@ def kind_of(key: str) -> tuple[str, Callable[[object], bool]]:
         return "a list", lambda value: isinstance(value, list)
     if key.endswith(TEXTS):
         return "a text", lambda value: isinstance(value, str)
-    return ("true or false", lambda value: isinstance(value, bool)) if key.endswith(FLAGS) else ("a finite number", finite)
+    return (
+        ("true or false", lambda value: isinstance(value, bool))
+        if key.endswith(FLAGS)
+        else ("a finite number", finite)
+    )
 
 
 def required_keys(run: LoadGenRun) -> Iterator[str]:
@@ -124,21 +174,27 @@ def required_keys(run: LoadGenRun) -> Iterator[str]:
 def version(run: LoadGenRun) -> Iterator[Fault]:
     """LoadGen is a release, built without changes.
 
-    Source: inference_rules.adoc v0.5, LoadGen: it may not be modified; its detail log tells the revision and git status.
+    Source: inference_rules.adoc v0.5, LoadGen: it may not be modified; its detail log tells the
+    revision and git status.
     Advice: install mlcommons-loadgen from the package index.
     """
     found = run.value("loadgen_version")
     if found is not None and not (isinstance(found, str) and VERSION.fullmatch(found)):
         yield run.detail_fault("loadgen_version", f"version '{found}'", "<version> @ <revision>")
     if run.value("loadgen_git_status_message"):
-        yield run.detail_fault("loadgen_git_status_message", f"changed sources: {run.value('loadgen_git_status_message')!r}", "none")
+        yield run.detail_fault(
+            "loadgen_git_status_message",
+            f"changed sources: {run.value('loadgen_git_status_message')!r}",
+            "none",
+        )
 
 
 @rule("loadgen.errors", LoadGenRun)
 def errors(run: LoadGenRun) -> Iterator[Fault]:
     """Detail log and summary contain no errors except races inside LoadGen's own logger.
 
-    Source: mlcommons/inference, loadgen/logging.h: is_error; results.cc: num_errors; which of them are harmless: suite/loadgen/loadgen_errors.py.
+    Source: mlcommons/inference, loadgen/logging.h: is_error; results.cc: num_errors; which of them
+    are harmless: suite/loadgen/loadgen_errors.py.
     Advice: read the message, which names the wrong setting or answer; then repeat the run.
     """
     told = [record for record in run.detail if record.event.metadata.get("is_error")]
@@ -150,17 +206,24 @@ def errors(run: LoadGenRun) -> Iterator[Fault]:
         yield run.detail_fault("num_errors", f"{counted:g} errors", f"{len(told)}")
     ending = ERRORS.get(len(told), f"{len(told)} ERRORS encountered. See detailed log.")
     if ending not in run.summary.remarks:
-        found = next((remark for remark in run.summary.remarks if "ERROR" in remark), "no word about errors")
+        found = next(
+            (remark for remark in run.summary.remarks if "ERROR" in remark), "no word about errors"
+        )
         yield run.fault(SUMMARY, found, ending, run.summary.remarks.get(found))
     if len(run.summary.remarks) != 2:
-        yield run.fault(SUMMARY, f"{len(run.summary.remarks)} closing sentences", "one about warnings, one about errors")
+        yield run.fault(
+            SUMMARY,
+            f"{len(run.summary.remarks)} closing sentences",
+            "one about warnings, one about errors",
+        )
 
 
 @rule("loadgen.warnings", LoadGenRun, severity=Severity.WARNING)
 def warnings(run: LoadGenRun) -> Iterator[Fault]:
     """LoadGen logged no warnings except about its own logger.
 
-    Source: mlcommons/inference, loadgen/logging.h: is_warning; which of them are harmless: suite/loadgen/loadgen_errors.py.
+    Source: mlcommons/inference, loadgen/logging.h: is_warning; which of them are harmless:
+    suite/loadgen/loadgen_errors.py.
     Advice: read the message in the detail log.
     """
     for record in run.detail:
@@ -170,9 +233,11 @@ def warnings(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("loadgen.strays", LoadGenRun, severity=Severity.WARNING)
 def strays(run: LoadGenRun) -> Iterator[Fault]:
-    """A run's folder contains only LoadGen's files and podium's run record, and in an accuracy run the score.
+    """A run's folder contains only LoadGen's files and podium's run record, and in an accuracy run
+    the score.
 
-    Source: submission_rules.adoc, Directory structure; house rule: what nobody judges is named, and in a bundle it is an error.
+    Source: submission_rules.adoc, Directory structure; house rule: what nobody judges is named, and
+    in a bundle it is an error.
     Advice: keep notes and copies outside the results folder.
     """
     for path in run.strays:
@@ -181,9 +246,11 @@ def strays(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("loadgen.clock", LoadGenRun)
 def clock(run: LoadGenRun) -> Iterator[Fault]:
-    """The times of a detail log never go backwards, and its wall-clock timestamps are valid and not after today.
+    """The times of a detail log never go backwards, and its wall-clock timestamps are valid and not
+    after today.
 
-    Source: mlcommons/inference, loadgen/logging.cc: entries are written in order, and no accepted entry of inference v0.5 differs;
+    Source: mlcommons/inference, loadgen/logging.cc: entries are written in order, and no accepted
+    entry of inference v0.5 differs;
     loadgen/utils.cc, DateTimeStringForPower.
     Advice: submit LoadGen's file unmodified.
     """
@@ -191,11 +258,21 @@ def clock(run: LoadGenRun) -> Iterator[Fault]:
         for record in run.index.get(key, ()):
             stamp = power_time(record.value)
             if stamp is None:
-                yield run.fault(DETAIL, f"{key} {str(record.value)[:60]!r}", "month-day-year hours:minutes:seconds.milliseconds", record.line)
+                yield run.fault(
+                    DETAIL,
+                    f"{key} {str(record.value)[:60]!r}",
+                    "month-day-year hours:minutes:seconds.milliseconds",
+                    record.line,
+                )
             elif wrong := misdated(stamp.replace(tzinfo=UTC).timestamp()):
                 yield run.fault(DETAIL, f"{key} {wrong.found}", wrong.required, record.line)
     last = 0.0
     for record in run.detail:
         if record.event.time_ms < last:
-            yield run.fault(DETAIL, f"{record.key} at {record.event.time_ms} ms, after {last} ms", "increasing times", record.line)
+            yield run.fault(
+                DETAIL,
+                f"{record.key} at {record.event.time_ms} ms, after {last} ms",
+                "increasing times",
+                record.line,
+            )
         last = max(last, record.event.time_ms)

@@ -15,28 +15,46 @@ from compliance.verdict import Fault, Severity
 from suite.loadgen.scenario import Scenario
 
 SLACK: Final = 0.02
-"""Relative: what a rate may differ from its counts; no accepted entry of inference v0.5 differs by more."""
+"""Relative: what a rate may differ from its counts; no accepted entry of inference v0.5 differs by
+more.
+"""
 STAMP_MS: Final = 5.0
-"""LoadGen's wall-clock stamps have whole milliseconds (loadgen/utils.cc); in some thirty real runs they lay 3.2 ms too close together at most."""
+"""LoadGen's wall-clock stamps have whole milliseconds (loadgen/utils.cc); in some thirty real runs
+they lay 3.2 ms too close together at most.
+"""
 DRIFT: Final = 1e-3
-"""Relative: the wall clock may be slewed against the steady one that latencies are taken from; NTP slews by 0.05 %."""
+"""Relative: the wall clock may be slewed against the steady one that latencies are taken from; NTP
+slews by 0.05 %.
+"""
 DELAY_MS: Final = 50.0
-"""What the threads that stamp may wait for a core before and after the run; 1.6 ms were seen with all cores busy."""
+"""What the threads that stamp may wait for a core before and after the run; 1.6 ms were seen with
+all cores busy.
+"""
 POISSON_SIGMAS: Final = 6.0
 """Standard deviations by which the rate of a Poisson schedule may differ from its target."""
 BUSY_LEAST: Final = 0.5
-"""Share of its time that a stream is inside a query, at least: between two queries a thread is woken once, inside each of them twice."""
+"""Share of its time that a stream is inside a query, at least: between two queries a thread is
+woken once, inside each of them twice.
+"""
 BUSY_USUAL: Final = 0.9
 """Published runs of both streams keep 0.929 (382 runs of inference v1.0 to v6.0)."""
 WAITS_APART: Final = 2.0
-"""Between two queries a thread waits for a core on average at most that many times as long as a query does, beyond the fastest one."""
+"""Between two queries a thread waits for a core on average at most that many times as long as a
+query does, beyond the fastest one.
+"""
 IDLE_NS: Final = 1e6
-"""Between two queries; what LoadGen itself takes there is far less, and outweighs latencies of microseconds."""
+"""Between two queries; what LoadGen itself takes there is far less, and outweighs latencies of
+microseconds.
+"""
 RESULTS_SHARE: Final = 0.05
 RESULTS_MS: Final = 500.0
-"""What LoadGen may take to compute its results: a share of the run, and what threads may wait for a core ..."""
+"""What LoadGen may take to compute its results: a share of the run, and what threads may wait for a
+core ...
+"""
 RESULTS_MS_PER_SAMPLE: Final = 0.05
-"""... and for each sample, which it sorts and logs: 8 us were seen with all cores busy, in a run of 100,969 queries of 10 us."""
+"""... and for each sample, which it sorts and logs: 8 us were seen with all cores busy, in a run of
+100,969 queries of 10 us.
+"""
 TESTED: Final = "%Y-%m-%dT%H:%M:%SZ"
 ZONE_MS: Final = 900_000.0
 """Time zones differ by quarters of an hour."""
@@ -47,21 +65,33 @@ NS_PER_MS: Final = 1e6
 
 @rule("loadgen.duration", LoadGenRun)
 def duration(run: LoadGenRun) -> Iterator[Fault]:
-    """A performance run lasts at least the scenario's duration, by the detail log's clock and by its own counts.
+    """A performance run lasts at least the scenario's duration, by the detail log's clock and by
+    its own counts.
 
     Source: inference_rules.adoc v0.5, Scenarios: minimum duration; the scenario's min_duration_ms.
-    Advice: run longer: raise the expected rate or lower the expected latency, so that LoadGen prepares more queries.
+    Advice: run longer: raise the expected rate or lower the expected latency, so that LoadGen
+    prepares more queries.
     """
     if not run.performance or run.rule is None:
         return
     wanted = run.rule.min_duration_ms
     if run.span_ms is not None and run.span_ms < wanted:
-        yield run.detail_fault("result_validity", f"{run.span_ms:.0f} ms between queries and result", f"at least {wanted} ms")
+        yield run.detail_fault(
+            "result_validity",
+            f"{run.span_ms:.0f} ms between queries and result",
+            f"at least {wanted} ms",
+        )
     claimed = claimed_ms(run)
     if run.wall_ms is not None and run.wall_ms < wanted * (1 - DRIFT) - STAMP_MS:
-        yield run.detail_fault("power_end", f"{run.wall_ms:.0f} ms from power_begin to power_end", f"at least {wanted} ms")
+        yield run.detail_fault(
+            "power_end",
+            f"{run.wall_ms:.0f} ms from power_begin to power_end",
+            f"at least {wanted} ms",
+        )
     if claimed is not None and claimed + last_ms(run)[1] < wanted * (1 - SIX_DIGITS) - 1:
-        yield run.detail_fault("result_query_count", f"queries and rate make {claimed:.0f} ms", f"at least {wanted} ms")
+        yield run.detail_fault(
+            "result_query_count", f"queries and rate make {claimed:.0f} ms", f"at least {wanted} ms"
+        )
 
 
 def claimed_ms(run: LoadGenRun) -> float | None:
@@ -71,29 +101,45 @@ def claimed_ms(run: LoadGenRun) -> float | None:
         latency = run.number("result_max_latency_ns")
         return latency / 1e6 if latency else None
     if run.scenario is Scenario.MULTI_STREAM:
-        return None  # LoadGen gives no rate there, and between two queries it spends time of its own
+        return (
+            None  # LoadGen gives no rate there, and between two queries it spends time of its own
+        )
     if run.scenario is Scenario.SERVER:  # results.cc: one interval fewer than queries
         rate = run.number("result_completed_samples_per_sec")
         return 1000 * (queries - 1) / rate if queries and rate else None
-    rate = run.number("result_qps_with_loadgen_overhead")  # results.cc: one query fewer, up to the time at which the last one was issued
+    rate = run.number(
+        "result_qps_with_loadgen_overhead"
+    )  # results.cc: one query fewer, up to the time at which the last one was issued
     return 1000 * (queries - 1) / rate if queries and rate else None
 
 
 def last_ms(run: LoadGenRun) -> tuple[float, float]:
-    """Compute the least and the most that a run takes beyond what its rate tells: SingleStream's ends where the last query begins."""
+    """Compute the least and the most that a run takes beyond what its rate tells: SingleStream's
+    ends where the last query begins.
+    """
     found = run.numbers("result_min_latency_ns", "result_max_latency_ns")
-    return (found[0] / 1e6, found[1] / 1e6) if run.scenario is Scenario.SINGLE_STREAM and found else (0.0, 0.0)
+    return (
+        (found[0] / 1e6, found[1] / 1e6)
+        if run.scenario is Scenario.SINGLE_STREAM and found
+        else (0.0, 0.0)
+    )
 
 
 @rule("loadgen.queries", LoadGenRun)
 def queries(run: LoadGenRun) -> Iterator[Fault]:
-    """A performance run issues at least the scenario's queries (Offline: samples) and no more than were generated; an accuracy run answers all of
+    """A performance run issues at least the scenario's queries (Offline: samples) and no more than
+    were generated; an accuracy run answers all of
     them.
 
     Source: inference_rules.adoc v0.5, Scenarios: minimum queries; the scenario's min_queries.
     Advice: raise loadgen.min_queries, or make the run longer.
     """
-    found = run.numbers("result_query_count", "generated_query_count", "generated_samples_per_query", "effective_samples_per_query")
+    found = run.numbers(
+        "result_query_count",
+        "generated_query_count",
+        "generated_samples_per_query",
+        "effective_samples_per_query",
+    )
     if not run.performance:
         yield from answered(run)
     if not run.performance or run.rule is None or found is None:
@@ -101,39 +147,72 @@ def queries(run: LoadGenRun) -> Iterator[Fault]:
     issued, generated, per_query, effective = found
     counted = issued * per_query if run.scenario is Scenario.OFFLINE else issued
     if counted < run.rule.min_queries:
-        yield run.detail_fault("result_query_count", f"{counted:.0f}", f"at least {run.rule.min_queries}")
-    if issued > generated or (run.scenario in (Scenario.SERVER, Scenario.OFFLINE) and issued != generated):
+        yield run.detail_fault(
+            "result_query_count", f"{counted:.0f}", f"at least {run.rule.min_queries}"
+        )
+    if issued > generated or (
+        run.scenario in (Scenario.SERVER, Scenario.OFFLINE) and issued != generated
+    ):
         required = "as many as were generated; in the streams at most"
-        yield run.detail_fault("result_query_count", f"{issued:.0f} queries of {generated:.0f} generated", required)
+        yield run.detail_fault(
+            "result_query_count", f"{issued:.0f} queries of {generated:.0f} generated", required
+        )
     if per_query != effective:
-        yield run.detail_fault("generated_samples_per_query", f"{per_query:.0f} samples per query", f"{effective:.0f}, as the settings say")
+        yield run.detail_fault(
+            "generated_samples_per_query",
+            f"{per_query:.0f} samples per query",
+            f"{effective:.0f}, as the settings say",
+        )
 
 
 def answered(run: LoadGenRun) -> Iterator[Fault]:
     """Hold the answers of an accuracy run against the samples that were issued, set by set."""
-    counts, sizes = (run.index.get(key, ()) for key in ("generated_query_count", "generated_samples_per_query"))
+    counts, sizes = (
+        run.index.get(key, ()) for key in ("generated_query_count", "generated_samples_per_query")
+    )
     pairs = [(count.value, size.value) for count, size in zip(counts, sizes, strict=False)]
     issued = sum(count * size for count, size in pairs if is_count(count) and is_count(size))
     if pairs and issued != len(run.answers.samples):
-        yield run.detail_fault("generated_query_count", f"{issued} samples issued", f"{len(run.answers.samples)}, as there are answers")
+        yield run.detail_fault(
+            "generated_query_count",
+            f"{issued} samples issued",
+            f"{len(run.answers.samples)}, as there are answers",
+        )
 
 
 @rule("loadgen.rate", LoadGenRun)
 def rate(run: LoadGenRun) -> Iterator[Fault]:
-    """Rates follow from counts and times: Offline samples divided by latency, Server queries divided by schedule, SingleStream 1 divided by the
+    """Rates follow from counts and times: Offline samples divided by latency, Server queries
+    divided by schedule, SingleStream 1 divided by the
     mean.
 
-    Source: mlcommons/inference, loadgen/results.cc: Offline's rate is that quotient, to six digits; the others within 2 %.
+    Source: mlcommons/inference, loadgen/results.cc: Offline's rate is that quotient, to six digits;
+    the others within 2 %.
     Advice: submit LoadGen's file unmodified; an edited rate contradicts the counts.
     """
     if not run.performance:
         return
     rates = run.numbers("result_completed_samples_per_sec", "result_scheduled_samples_per_sec")
-    counts = run.numbers("result_query_count", "effective_target_qps", "result_scheduled_samples_per_sec")
-    if run.scenario is Scenario.SERVER and counts and abs(counts[2] / max(counts[1], 1e-9) - 1) > POISSON_SIGMAS / math.sqrt(max(counts[0], 1)):
-        yield run.detail_fault("result_scheduled_samples_per_sec", f"{counts[2]:g} scheduled", f"about {counts[1]:g}, the target")
+    counts = run.numbers(
+        "result_query_count", "effective_target_qps", "result_scheduled_samples_per_sec"
+    )
+    if (
+        run.scenario is Scenario.SERVER
+        and counts
+        and abs(counts[2] / max(counts[1], 1e-9) - 1)
+        > POISSON_SIGMAS / math.sqrt(max(counts[0], 1))
+    ):
+        yield run.detail_fault(
+            "result_scheduled_samples_per_sec",
+            f"{counts[2]:g} scheduled",
+            f"about {counts[1]:g}, the target",
+        )
     if run.scenario is Scenario.SERVER and rates and rates[0] > rates[1] * (1 + SIX_DIGITS):
-        yield run.detail_fault("result_completed_samples_per_sec", f"{rates[0]:g} completed", f"at most {rates[1]:g}, as were scheduled")
+        yield run.detail_fault(
+            "result_completed_samples_per_sec",
+            f"{rates[0]:g} completed",
+            f"at most {rates[1]:g}, as were scheduled",
+        )
     for key, expected, slack in expectations(run):
         found = run.number(key)
         if found is not None and not math.isclose(found, expected, rel_tol=slack):
@@ -142,9 +221,19 @@ def rate(run: LoadGenRun) -> Iterator[Fault]:
 
 def expectations(run: LoadGenRun) -> Iterator[tuple[str, float, float]]:
     """Yield the rates that counts and times give, and how far each may be off."""
-    if run.scenario is Scenario.OFFLINE and (found := run.numbers("result_query_count", "generated_samples_per_query", "result_max_latency_ns")):
-        yield "result_samples_per_second", found[0] * found[1] * NS_PER_S / max(found[2], 1), SIX_DIGITS
-    if run.scenario is Scenario.SERVER and (found := run.numbers("generated_query_count", "generated_query_duration")):
+    if run.scenario is Scenario.OFFLINE and (
+        found := run.numbers(
+            "result_query_count", "generated_samples_per_query", "result_max_latency_ns"
+        )
+    ):
+        yield (
+            "result_samples_per_second",
+            found[0] * found[1] * NS_PER_S / max(found[2], 1),
+            SIX_DIGITS,
+        )
+    if run.scenario is Scenario.SERVER and (
+        found := run.numbers("generated_query_count", "generated_query_duration")
+    ):
         yield "result_scheduled_samples_per_sec", found[0] * NS_PER_S / max(found[1], 1), SLACK
     if run.scenario is Scenario.SINGLE_STREAM and (found := run.numbers("result_mean_latency_ns")):
         yield "result_qps_without_loadgen_overhead", NS_PER_S / max(found[0], 1), SLACK
@@ -154,41 +243,89 @@ def expectations(run: LoadGenRun) -> Iterator[tuple[str, float, float]]:
 def span(run: LoadGenRun) -> Iterator[Fault]:
     """The duration implied by counts and rates matches LoadGen's own timestamps around the run.
 
-    Source: mlcommons/inference, loadgen/loadgen.cc: power_begin, power_end; the detail log's times of the queries and the result.
+    Source: mlcommons/inference, loadgen/loadgen.cc: power_begin, power_end; the detail log's times
+    of the queries and the result.
     Advice: submit LoadGen's file unmodified.
     """
     claimed, taken, wall, (least, most) = claimed_ms(run), run.span_ms, run.wall_ms, last_ms(run)
     if not run.performance or claimed is None or taken is None:
         return
     if claimed + least > taken * (1 + SIX_DIGITS) + 1:
-        yield run.detail_fault("result_query_count", f"counts and rates imply {claimed:.0f} ms", f"at most {taken:.0f} ms, by the log's clock")
-    if wall is not None and not wall * (1 - DRIFT) - DELAY_MS - STAMP_MS - most <= claimed <= wall * (1 + DRIFT) + STAMP_MS - least:
-        yield run.detail_fault("power_end", f"counts and rates imply {claimed:.0f} ms", f"{wall:.0f} ms, from power_begin to power_end")
+        yield run.detail_fault(
+            "result_query_count",
+            f"counts and rates imply {claimed:.0f} ms",
+            f"at most {taken:.0f} ms, by the log's clock",
+        )
+    if (
+        wall is not None
+        and not wall * (1 - DRIFT) - DELAY_MS - STAMP_MS - most
+        <= claimed
+        <= wall * (1 + DRIFT) + STAMP_MS - least
+    ):
+        yield run.detail_fault(
+            "power_end",
+            f"counts and rates imply {claimed:.0f} ms",
+            f"{wall:.0f} ms, from power_begin to power_end",
+        )
 
 
 @rule("loadgen.clocks", LoadGenRun)
 def clocks(run: LoadGenRun) -> Iterator[Fault]:
-    """The log's own clock and the machine's tell one run: as long between the queries and the result, and begun as long after the test.
+    """The log's own clock and the machine's tell one run: as long between the queries and the
+    result, and begun as long after the test.
 
-    Source: mlcommons/inference, loadgen: generated_query_count, power_begin, power_end, result_validity and test_datetime of one log; of 177
-    published runs of v1.0 to v6.0 results took 2.5 % of the run to compute at most, and stamps are apart by what whole seconds cut off.
-    Advice: hand in LoadGen's file untouched; a stamp that was edited contradicts the times of the lines around it.
+    Source: mlcommons/inference, loadgen: generated_query_count, power_begin, power_end,
+    result_validity and test_datetime of one log; of 177
+    published runs of v1.0 to v6.0 results took 2.5 % of the run to compute at most, and stamps are
+    apart by what whole seconds cut off.
+    Advice: hand in LoadGen's file untouched; a stamp that was edited contradicts the times of the
+    lines around it.
     """
     wall, taken = run.wall_ms, run.span_ms
-    samples = (run.number("result_query_count") or 0) * (run.number("generated_samples_per_query") or 1)
+    samples = (run.number("result_query_count") or 0) * (
+        run.number("generated_samples_per_query") or 1
+    )
     computing_ms = RESULTS_MS + samples * RESULTS_MS_PER_SAMPLE
-    if run.performance and wall is not None and taken is not None and taken > wall * (1 + RESULTS_SHARE) + computing_ms:
-        yield run.detail_fault("power_end", f"{wall:.0f} ms from power_begin to power_end", f"about {taken:.0f} ms, by the log's clock")
+    if (
+        run.performance
+        and wall is not None
+        and taken is not None
+        and taken > wall * (1 + RESULTS_SHARE) + computing_ms
+    ):
+        yield run.detail_fault(
+            "power_end",
+            f"{wall:.0f} ms from power_begin to power_end",
+            f"about {taken:.0f} ms, by the log's clock",
+        )
     told = run.value("test_datetime")
     if told is not None and moment(text_of(told), TESTED) is None:
-        yield run.detail_fault("test_datetime", f"test_datetime {str(told)[:60]!r}", "year-month-dayThours:minutes:secondsZ")
-    begin, tested, queries = power_time(run.value("power_begin")), moment(text_of(told), TESTED), run.index.get("generated_query_count")
+        yield run.detail_fault(
+            "test_datetime",
+            f"test_datetime {str(told)[:60]!r}",
+            "year-month-dayThours:minutes:secondsZ",
+        )
+    begin, tested, queries = (
+        power_time(run.value("power_begin")),
+        moment(text_of(told), TESTED),
+        run.index.get("generated_query_count"),
+    )
     if begin is None or tested is None or not queries:
         return
-    apart_ms = (begin.replace(tzinfo=UTC).timestamp() - tested) * MS_PER_S - queries[0].event.time_ms
-    if (apart_ms + STAMP_MS) % ZONE_MS > MS_PER_S + RESULTS_MS + STAMP_MS or abs(apart_ms) > ZONES_H * S_PER_H * MS_PER_S:
-        found = f"queries {queries[0].event.time_ms / MS_PER_S:.3f} s behind the begin of the log, which is of {run.value('test_datetime')}"
-        yield run.detail_fault("power_begin", found, f"power_begin then, in whatever time zone; it is {run.value('power_begin')}")
+    apart_ms = (begin.replace(tzinfo=UTC).timestamp() - tested) * MS_PER_S - queries[
+        0
+    ].event.time_ms
+    if (apart_ms + STAMP_MS) % ZONE_MS > MS_PER_S + RESULTS_MS + STAMP_MS or abs(
+        apart_ms
+    ) > ZONES_H * S_PER_H * MS_PER_S:
+        found = (
+            f"queries {queries[0].event.time_ms / MS_PER_S:.3f} s behind the begin of the log,"
+            f" which is of {run.value('test_datetime')}"
+        )
+        yield run.detail_fault(
+            "power_begin",
+            found,
+            f"power_begin then, in whatever time zone; it is {run.value('power_begin')}",
+        )
 
 
 def text_of(value: object) -> str | None:
@@ -198,62 +335,98 @@ def text_of(value: object) -> str | None:
 
 @rule("loadgen.last", LoadGenRun)
 def last(run: LoadGenRun) -> Iterator[Fault]:
-    """The latency of Server's last query, implied by scheduled and completed rate, is between the smallest and largest latency.
+    """The latency of Server's last query, implied by scheduled and completed rate, is between the
+    smallest and largest latency.
 
-    Source: mlcommons/inference, loadgen/results.cc: one rate ends where the last query was due, the other where it was answered;
+    Source: mlcommons/inference, loadgen/results.cc: one rate ends where the last query was due, the
+    other where it was answered;
     483 of 483 published runs keep it.
     Advice: submit LoadGen's file unmodified; an edited rate contradicts the latencies.
     """
-    found = run.numbers("result_query_count", "result_completed_samples_per_sec", "result_scheduled_samples_per_sec")
+    found = run.numbers(
+        "result_query_count", "result_completed_samples_per_sec", "result_scheduled_samples_per_sec"
+    )
     bounds = run.numbers("result_min_latency_ns", "result_max_latency_ns")
-    if not run.performance or run.scenario is not Scenario.SERVER or found is None or bounds is None or min(found) <= 0:
+    if (
+        not run.performance
+        or run.scenario is not Scenario.SERVER
+        or found is None
+        or bounds is None
+        or min(found) <= 0
+    ):
         return
     ended, due = ((found[0] - 1) * NS_PER_S / rate for rate in found[1:])
     slack = SIX_DIGITS * ended + NS_PER_MS
     if not bounds[0] - slack <= ended - due <= bounds[1] + slack:
         told = f"according to the rates the last query took {(ended - due) / NS_PER_MS:.3f} ms"
-        yield run.detail_fault("result_completed_samples_per_sec", told, f"from {bounds[0] / NS_PER_MS:.3f} to {bounds[1] / NS_PER_MS:.3f} ms")
+        yield run.detail_fault(
+            "result_completed_samples_per_sec",
+            told,
+            f"from {bounds[0] / NS_PER_MS:.3f} to {bounds[1] / NS_PER_MS:.3f} ms",
+        )
 
 
 @rule("loadgen.streams", LoadGenRun)
 def streams(run: LoadGenRun) -> Iterator[Fault]:
-    """In the stream scenarios queries follow one another: all latencies together are no longer than the run, and not much shorter.
+    """In the stream scenarios queries follow one another: all latencies together are no longer than
+    the run, and not much shorter.
 
-    A tenth of the run between the queries is a warning, and an error if it is half, or if queries on average waited far less than that:
+    A tenth of the run between the queries is a warning, and an error if it is half, or if queries
+    on average waited far less than that:
     a busy machine delays both alike.
-    Source: mlcommons/inference, loadgen: SingleStream and MultiStream send the next query when the last has ended; 382 published runs.
+    Source: mlcommons/inference, loadgen: SingleStream and MultiStream send the next query when the
+    last has ended; 382 published runs.
     Advice: submit LoadGen's file unmodified.
     """
     per_query = "query_" if run.scenario is Scenario.MULTI_STREAM else ""
     found = run.numbers("result_query_count", f"result_mean_{per_query}latency_ns")
-    if not run.performance or run.scenario not in (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM) or found is None or found[0] <= 0:
+    if (
+        not run.performance
+        or run.scenario not in (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM)
+        or found is None
+        or found[0] <= 0
+    ):
         return
     together = found[0] * found[1] / NS_PER_MS
     if run.span_ms is not None and together > run.span_ms * (1 + SIX_DIGITS) + 1:
         required = f"at most {run.span_ms:.0f} ms together"
-        yield run.detail_fault("result_mean_latency_ns", f"{found[0]:.0f} queries of {found[1]:.0f} ns", required)
+        yield run.detail_fault(
+            "result_mean_latency_ns", f"{found[0]:.0f} queries of {found[1]:.0f} ns", required
+        )
     lowest = run.number(f"result_min_{per_query}latency_ns")
     yield from idle(run, together, found[0], found[1] - lowest if lowest is not None else math.inf)
 
 
 def idle(run: LoadGenRun, together_ms: float, queries: float, waited_ns: float) -> Iterator[Fault]:
-    """Judge the time between the queries, from LoadGen's stamps around the first and the last; `waited_ns` is what a query takes beyond the fastest one."""
+    """Judge the time between the queries, from LoadGen's stamps around the first and the last;
+    `waited_ns` is what a query takes beyond the fastest one.
+    """
     wall = run.wall_ms
     if wall is None or (between_ns := (wall - together_ms) * NS_PER_MS / queries) < IDLE_NS:
         return
     explained = between_ns <= IDLE_NS + WAITS_APART * waited_ns
-    for least, severity in ((BUSY_LEAST, Severity.ERROR), (BUSY_USUAL, Severity.WARNING if explained else Severity.ERROR)):
+    for least, severity in (
+        (BUSY_LEAST, Severity.ERROR),
+        (BUSY_USUAL, Severity.WARNING if explained else Severity.ERROR),
+    ):
         if together_ms < least * wall - STAMP_MS:
             found = f"{queries:.0f} queries take {together_ms:.0f} ms together"
-            yield replace(run.detail_fault("power_end", found, f"at least {least:.0%} of the {wall:.0f} ms around them"), severity=severity)
+            yield replace(
+                run.detail_fault(
+                    "power_end", found, f"at least {least:.0%} of the {wall:.0f} ms around them"
+                ),
+                severity=severity,
+            )
             return
 
 
 @rule("loadgen.bound", LoadGenRun)
 def bound(run: LoadGenRun) -> Iterator[Fault]:
-    """Server meets its latency bound at its percentile, and the number of late queries is consistent with the percentiles.
+    """Server meets its latency bound at its percentile, and the number of late queries is
+    consistent with the percentiles.
 
-    Source: inference_rules.adoc v0.5, Scenarios, table: latency bound; the scenario's bound_ns and percentile.
+    Source: inference_rules.adoc v0.5, Scenarios, table: latency bound; the scenario's bound_ns and
+    percentile.
     Advice: lower server.target_qps.
     """
     if not run.performance or run.rule is None or run.rule.bound_ns is None:
@@ -265,4 +438,6 @@ def bound(run: LoadGenRun) -> Iterator[Fault]:
     over, most = run.number("result_overlatency_query_count"), run.number("result_max_latency_ns")
     if over is not None and most is not None and (over > 0) != (most > run.rule.bound_ns):
         found_text = f"{over:.0f} late queries, largest latency {most:.0f} ns"
-        yield run.detail_fault("result_overlatency_query_count", found_text, f"late means over {run.rule.bound_ns} ns")
+        yield run.detail_fault(
+            "result_overlatency_query_count", found_text, f"late means over {run.rule.bound_ns} ns"
+        )

@@ -58,7 +58,9 @@ PERCENTILES: Final = {
 OFFLINE_PERCENTILE: Final = 0.99
 """What the log has for Offline, which has no percentile: test_settings_internal.cc."""
 OFFLINE_SLACK: Final = 1.1
-"""kSlack of test_settings_internal.cc: Offline's one query holds so much more than rate and duration ask for."""
+"""kSlack of test_settings_internal.cc: Offline's one query holds so much more than rate and
+duration ask for.
+"""
 TARGETS: Final = {
     Scenario.SINGLE_STREAM: "requested_single_stream_expected_latency_ns",
     Scenario.MULTI_STREAM: "requested_multi_stream_expected_latency_ns",
@@ -76,7 +78,8 @@ PADDING_LIMIT: Final = 1 << 16
 def effective(run: LoadGenRun) -> Iterator[Fault]:
     """LoadGen's effective settings are the requested ones, or what LoadGen derives from them.
 
-    Source: mlcommons/inference, loadgen/test_settings_internal.cc: TestSettingsInternal's constructor.
+    Source: mlcommons/inference, loadgen/test_settings_internal.cc: TestSettingsInternal's
+    constructor.
     Advice: submit LoadGen's file unmodified.
     """
     for name in BOTH:
@@ -87,24 +90,47 @@ def effective(run: LoadGenRun) -> Iterator[Fault]:
     for key, wanted in made_of_request(run):
         found = run.number(key)
         tolerance = SIX_DIGITS if key == RATE else 0.0
-        if found is not None and wanted is not None and not math.isclose(found, wanted, rel_tol=tolerance):
-            yield run.detail_fault(key, f"{key} {found:g}", f"{wanted:g}, as LoadGen makes it of what was requested")
+        if (
+            found is not None
+            and wanted is not None
+            and not math.isclose(found, wanted, rel_tol=tolerance)
+        ):
+            yield run.detail_fault(
+                key, f"{key} {found:g}", f"{wanted:g}, as LoadGen makes it of what was requested"
+            )
     yield from one_query(run)
 
 
 def made_of_request(run: LoadGenRun) -> Iterator[tuple[str, float | None]]:
-    """Yield (effective key, value that LoadGen makes of the request); None where the log does not say what it is made of."""
+    """Yield (effective key, value that LoadGen makes of the request); None where the log does not
+    say what it is made of.
+    """
     scenario, asked = run.scenario, run.number
     if scenario is None:
         return
     offline = scenario is Scenario.OFFLINE
-    per_query = asked("requested_multi_stream_samples_per_query") if scenario is Scenario.MULTI_STREAM else None if offline else 1.0
+    per_query = (
+        asked("requested_multi_stream_samples_per_query")
+        if scenario is Scenario.MULTI_STREAM
+        else None
+        if offline
+        else 1.0
+    )
     counts = run.numbers("effective_min_query_count", "effective_samples_per_query")
     yield RATE, target_rate(run)
     yield "effective_target_duration_ms", 0.0 if offline else asked("requested_min_duration_ms")
-    yield "effective_target_latency_percentile", asked(PERCENTILES[scenario]) if scenario in PERCENTILES else OFFLINE_PERCENTILE
-    yield "effective_target_latency_ns", asked("requested_server_target_latency_ns") if scenario is Scenario.SERVER else 0.0
-    yield "effective_max_async_queries", asked("requested_server_max_async_queries") if scenario is Scenario.SERVER else 1.0
+    yield (
+        "effective_target_latency_percentile",
+        (asked(PERCENTILES[scenario]) if scenario in PERCENTILES else OFFLINE_PERCENTILE),
+    )
+    yield (
+        "effective_target_latency_ns",
+        (asked("requested_server_target_latency_ns") if scenario is Scenario.SERVER else 0.0),
+    )
+    yield (
+        "effective_max_async_queries",
+        (asked("requested_server_max_async_queries") if scenario is Scenario.SERVER else 1.0),
+    )
     yield "effective_min_query_count", 1.0 if offline else None
     yield "effective_samples_per_query", per_query
     yield "effective_min_sample_count", counts[0] * counts[1] if counts else None
@@ -112,7 +138,9 @@ def made_of_request(run: LoadGenRun) -> Iterator[tuple[str, float | None]]:
 
 
 def target_rate(run: LoadGenRun) -> float | None:
-    """Give the rate that was requested, in queries/s; of the streams one over the expected latency."""
+    """Give the rate that was requested, in queries/s; of the streams one over the expected
+    latency.
+    """
     told = run.number(TARGETS[run.scenario]) if run.scenario else None
     if not told:
         return None
@@ -120,21 +148,34 @@ def target_rate(run: LoadGenRun) -> float | None:
 
 
 def one_query(run: LoadGenRun) -> Iterator[Fault]:
-    """Judge the size of Offline's one query; a sample more or less, since the log has six digits of the rate."""
-    found = run.numbers("requested_min_query_count", "requested_min_duration_ms", "requested_offline_expected_qps", "effective_samples_per_query")
+    """Judge the size of Offline's one query; a sample more or less, since the log has six digits of
+    the rate.
+    """
+    found = run.numbers(
+        "requested_min_query_count",
+        "requested_min_duration_ms",
+        "requested_offline_expected_qps",
+        "effective_samples_per_query",
+    )
     if run.scenario is not Scenario.OFFLINE or found is None:
         return
     least, duration_ms, rate, made = found
     wanted = max(least, math.floor(OFFLINE_SLACK * rate * duration_ms / 1000))
     if not math.isclose(made, wanted, rel_tol=SIX_DIGITS, abs_tol=1.0):
-        yield run.detail_fault("effective_samples_per_query", f"one query of {made:g} samples", f"{wanted:g}, for rate, duration and minimum")
+        yield run.detail_fault(
+            "effective_samples_per_query",
+            f"one query of {made:g} samples",
+            f"{wanted:g}, for rate, duration and minimum",
+        )
 
 
 @rule("loadgen.mode", LoadGenRun)
 def mode(run: LoadGenRun) -> Iterator[Fault]:
-    """Scenario and mode match the folder: AccuracyOnly in accuracy/, PerformanceOnly in performance/.
+    """Scenario and mode match the folder: AccuracyOnly in accuracy/, PerformanceOnly in
+    performance/.
 
-    Source: submission_rules.adoc, Directory structure; mlcommons/inference, loadgen/test_settings.h.
+    Source: submission_rules.adoc, Directory structure; mlcommons/inference,
+    loadgen/test_settings.h.
     Advice: put each run into its own folder; never copy a run from one scenario to another.
     """
     for prefix in ("requested", "effective"):
@@ -143,14 +184,17 @@ def mode(run: LoadGenRun) -> Iterator[Fault]:
             yield run.detail_fault(f"{prefix}_test_mode", f"{prefix} mode {found}", MODES[run.mode])
         found = run.value(f"{prefix}_scenario")
         if run.scenario and found is not None and found != run.scenario.label:
-            yield run.detail_fault(f"{prefix}_scenario", f"{prefix} scenario {found}", run.scenario.label)
+            yield run.detail_fault(
+                f"{prefix}_scenario", f"{prefix} scenario {found}", run.scenario.label
+            )
 
 
 @rule("loadgen.seeds", LoadGenRun)
 def seeds(run: LoadGenRun) -> Iterator[Fault]:
     """LoadGen's three seeds are the round's.
 
-    Source: inference_rules.adoc v0.5, LoadGen operation: seeds are released with the round; the round's [loadgen].
+    Source: inference_rules.adoc v0.5, LoadGen operation: seeds are released with the round; the
+    round's [loadgen].
     Advice: leave the seeds to podium infer.
     """
     for name in ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed"):
@@ -163,9 +207,11 @@ def seeds(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("loadgen.binding", LoadGenRun)
 def binding(run: LoadGenRun) -> Iterator[Fault]:
-    """The seed of the accuracy log is derived from the campaign's nonce and the checkpoint's hash, in detail log and summary.
+    """The seed of the accuracy log is derived from the campaign's nonce and the checkpoint's hash,
+    in detail log and summary.
 
-    Source: house rule, the answers to trust: 63 bits of SHA-256(nonce, checkpoint); LoadGen's own files echo it.
+    Source: house rule, the answers to trust: 63 bits of SHA-256(nonce, checkpoint); LoadGen's own
+    files echo it.
     Advice: the run belongs to another checkpoint or campaign: serve this one again.
     """
     if run.record is None:
@@ -173,15 +219,20 @@ def binding(run: LoadGenRun) -> Iterator[Fault]:
     wanted = bound_seed(run.record.nonce, run.record.checkpoint_sha256)
     for key in ("requested_accuracy_log_rng_seed", "effective_accuracy_log_rng_seed"):
         if run.value(key) is not None and run.value(key) != wanted:
-            yield run.detail_fault(key, f"{run.value(key)}", f"{wanted}, of this campaign and checkpoint")
+            yield run.detail_fault(
+                key, f"{run.value(key)}", f"{wanted}, of this campaign and checkpoint"
+            )
     told = run.summary.parameters.get("accuracy_log_rng_seed")
     if told and told.text != str(wanted):
-        yield run.summary_fault("accuracy_log_rng_seed", told.text, f"{wanted}, of this campaign and checkpoint")
+        yield run.summary_fault(
+            "accuracy_log_rng_seed", told.text, f"{wanted}, of this campaign and checkpoint"
+        )
 
 
 @rule("loadgen.settings", LoadGenRun)
 def settings(run: LoadGenRun) -> Iterator[Fault]:
-    """Settings that change what is measured are off: maximum counts, same or unique samples, overrides, coalescing.
+    """Settings that change what is measured are off: maximum counts, same or unique samples,
+    overrides, coalescing.
 
     Source: inference_rules.adoc v0.5, LoadGen; mlcommons/inference, loadgen/test_settings.h.
     Advice: leave these settings at their defaults.
@@ -194,9 +245,11 @@ def settings(run: LoadGenRun) -> Iterator[Fault]:
 
 @rule("loadgen.sampling", LoadGenRun)
 def sampling(run: LoadGenRun) -> Iterator[Fault]:
-    """A performance run requests the round's number of logged answers; an accuracy run logs all (target 0).
+    """A performance run requests the round's number of logged answers; an accuracy run logs all
+    (target 0).
 
-    Source: house rule, the answers to trust: accuracy_log_sampling_target; the round's sampled_answers.
+    Source: house rule, the answers to trust: accuracy_log_sampling_target; the round's
+    sampled_answers.
     Advice: leave the setting to podium infer.
     """
     wanted = run.round.loadgen.sampled_answers if run.performance else 0
@@ -215,7 +268,9 @@ def minimums(run: LoadGenRun) -> Iterator[Fault]:
     if not run.performance or run.rule is None:
         return
     wanted = {"min_duration_ms": run.rule.min_duration_ms}
-    if run.scenario is not Scenario.OFFLINE:  # whose one query is sized by its samples: loadgen.queries
+    if (
+        run.scenario is not Scenario.OFFLINE
+    ):  # whose one query is sized by its samples: loadgen.queries
         wanted["min_query_count"] = run.rule.min_queries
     for name, least in wanted.items():
         for key in (f"requested_{name}", f"effective_{name}"):
@@ -243,15 +298,25 @@ def target(run: LoadGenRun) -> Iterator[Fault]:
             if bound is not None and bound != run.rule.bound_ns:
                 yield run.detail_fault(key, f"bound {bound} ns", f"{run.rule.bound_ns} ns")
     per_query = run.value("effective_samples_per_query")
-    if run.scenario is not Scenario.OFFLINE and per_query is not None and per_query != run.rule.samples_per_query:
-        yield run.detail_fault("effective_samples_per_query", f"{per_query} samples per query", f"{run.rule.samples_per_query}")
+    if (
+        run.scenario is not Scenario.OFFLINE
+        and per_query is not None
+        and per_query != run.rule.samples_per_query
+    ):
+        yield run.detail_fault(
+            "effective_samples_per_query",
+            f"{per_query} samples per query",
+            f"{run.rule.samples_per_query}",
+        )
 
 
 @rule("loadgen.samples", LoadGenRun)
 def samples(run: LoadGenRun) -> Iterator[Fault]:
-    """LoadGen uses the whole accuracy set, holds the row's number of samples in memory, and loads what it issues.
+    """LoadGen uses the whole accuracy set, holds the row's number of samples in memory, and loads
+    what it issues.
 
-    Source: inference_rules.adoc v0.5, QSL: performance_sample_count; the row's performance_samples and accuracy_samples.
+    Source: inference_rules.adoc v0.5, QSL: performance_sample_count; the row's performance_samples
+    and accuracy_samples.
     Advice: serve the whole dataset; leave the counts to the workload.
     """
     if run.record is None:
@@ -259,40 +324,67 @@ def samples(run: LoadGenRun) -> Iterator[Fault]:
     total = run.record.sample_count
     for key in ("qsl_reported_total_count", "effective_accuracy_sample_count"):
         if run.value(key) is not None and run.value(key) != total:
-            yield run.detail_fault(key, f"{run.value(key)} samples", f"{total}, as in {run.folder.name}/run.json")
+            yield run.detail_fault(
+                key, f"{run.value(key)} samples", f"{total}, as in {run.folder.name}/run.json"
+            )
     wanted = run.inference.accuracy_samples if run.inference else None
     if wanted is not None and total != wanted:
         yield run.fault("run.json", f"an accuracy set of {total}", f"{wanted}")
     held = run.number("effective_performance_sample_count")
     least = min(run.inference.performance_samples, total) if run.inference else 0
     if held is not None and held < least:
-        yield run.detail_fault("effective_performance_sample_count", f"{held:g} samples in memory", f"at least {least}")
+        yield run.detail_fault(
+            "effective_performance_sample_count", f"{held:g} samples in memory", f"at least {least}"
+        )
     yield from loaded(run, held, total)
 
 
 def loaded(run: LoadGenRun, held: float | None, total: int) -> Iterator[Fault]:
-    """Judge what was loaded: in a performance run one set, in an accuracy run one after another until all samples had their turn.
+    """Judge what was loaded: in a performance run one set, in an accuracy run one after another
+    until all samples had their turn.
 
-    MultiStream's sets repeat up to a query of their samples: loadgen/loadgen.cc, GenerateLoadableSets.
+    MultiStream's sets repeat up to a query of their samples: loadgen/loadgen.cc,
+    GenerateLoadableSets.
     """
-    sets = [told_apart(record.value) for record in run.index.get("loaded_qsl_set", ()) if isinstance(record.value, list)]
+    sets = [
+        told_apart(record.value)
+        for record in run.index.get("loaded_qsl_set", ())
+        if isinstance(record.value, list)
+    ]
     if held is None or not sets:
         return
-    found, wanted = sum(isinstance(each, int) and 0 <= each < total for each in set().union(*sets)), held if run.performance else total
+    found, wanted = (
+        sum(isinstance(each, int) and 0 <= each < total for each in set().union(*sets)),
+        (held if run.performance else total),
+    )
     most = max(len(each) for each in sets)
     if found != wanted or most > held:
-        yield run.detail_fault("loaded_qsl_set", f"{found} different samples loaded, up to {most} at once", f"{wanted:g}, up to {held:g} at once")
+        yield run.detail_fault(
+            "loaded_qsl_set",
+            f"{found} different samples loaded, up to {most} at once",
+            f"{wanted:g}, up to {held:g} at once",
+        )
     per_query = run.number("effective_samples_per_query") or 1.0
     padding = int(min(per_query, PADDING_LIMIT)) - 1 if run.scenario is Scenario.MULTI_STREAM else 0
     for record in run.index["loaded_qsl_set"]:
         if isinstance(record.value, list) and not is_padded(record.value, padding):
-            yield run.fault(DETAIL, f"{len(record.value)} samples with repetitions", f"each once, then the first {padding} again as padding", record.line)
+            yield run.fault(
+                DETAIL,
+                f"{len(record.value)} samples with repetitions",
+                f"each once, then the first {padding} again as padding",
+                record.line,
+            )
 
 
 def is_padded(samples: Sequence[object], padding: int) -> bool:
-    """Tell whether a loaded set has each sample once, and then, for MultiStream, its first ones over again."""
+    """Tell whether a loaded set has each sample once, and then, for MultiStream, its first ones
+    over again.
+    """
     own = samples[: max(len(samples) - padding, 0)]
-    return len(told_apart(own)) == len(own) > 0 and list(samples) == [*own, *islice(cycle(own), padding)]
+    return len(told_apart(own)) == len(own) > 0 and list(samples) == [
+        *own,
+        *islice(cycle(own), padding),
+    ]
 
 
 def told_apart(samples: Sequence[object]) -> set[int | str]:

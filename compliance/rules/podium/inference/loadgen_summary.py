@@ -33,7 +33,9 @@ FIGURES: Final = {
 """Name in the summary -> key of the detail log."""
 LATENCIES: Final = {"Min latency": "min", "Max latency": "max", "Mean latency": "mean"}
 MULTI_STREAM_PERCENTILE: Final = 99.0
-"""loadgen/results.cc, PerformanceSummary::EarlyStopping: SingleStream estimates this percentile too."""
+"""loadgen/results.cc, PerformanceSummary::EarlyStopping: SingleStream estimates this percentile
+too.
+"""
 WHOLE: Final = re.compile(r"(\d)\.0th\b")
 """How later LoadGens spell a whole percentile: `90.0th`, earlier ones `90th`."""
 PERCENTILES: Final = ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90")
@@ -79,8 +81,10 @@ QUERIES_LIMIT: Final = 1e12
 def valid(run: LoadGenRun) -> Iterator[Fault]:
     """LoadGen reports a performance run as VALID.
 
-    Source: mlcommons/inference, loadgen/results.cc: PerfConstraintsMet, MinDurationMet, MinQueriesMet, early stopping.
-    Advice: follow the summary's recommendation: lower the target rate, or raise the expected one, and repeat the run.
+    Source: mlcommons/inference, loadgen/results.cc: PerfConstraintsMet, MinDurationMet,
+    MinQueriesMet, early stopping.
+    Advice: follow the summary's recommendation: lower the target rate, or raise the expected one,
+    and repeat the run.
     """
     if not run.performance:
         return
@@ -88,14 +92,20 @@ def valid(run: LoadGenRun) -> Iterator[Fault]:
         yield run.summary_fault("Result is", f"Result is {run.summary.text('Result is')}", "VALID")
     if run.value("result_validity") not in (None, "VALID"):
         yield run.detail_fault("result_validity", f"{run.value('result_validity')}", "VALID")
-    for key in ("result_perf_constraints_met", "result_min_duration_met", "result_min_queries_met", "early_stopping_met"):
+    for key in (
+        "result_perf_constraints_met",
+        "result_min_duration_met",
+        "result_min_queries_met",
+        "early_stopping_met",
+    ):
         if run.value(key) not in (None, True):
             yield run.detail_fault(key, f"{key} {run.value(key)}", "true")
 
 
 @rule("loadgen.summary", LoadGenRun)
 def summary(run: LoadGenRun) -> Iterator[Fault]:
-    """Every result and statistic in the summary is that of the detail log, and the summary has no lines that LoadGen does not write.
+    """Every result and statistic in the summary is that of the detail log, and the summary has no
+    lines that LoadGen does not write.
 
     Source: mlcommons/inference, loadgen/results.cc: both are written from the same values.
     Advice: submit both of LoadGen's files from the same run, unmodified.
@@ -106,17 +116,27 @@ def summary(run: LoadGenRun) -> Iterator[Fault]:
     for name, key in WORDS.items():
         told, value = run.summary.values.get(name), run.value(key)
         if value is not None and (told is None or told.text != word(value)):
-            yield run.summary_fault(name, f"{name}: {told.text if told else 'missing'}", f"{word(value)}, as in the detail log")
+            yield run.summary_fault(
+                name,
+                f"{name}: {told.text if told else 'missing'}",
+                f"{word(value)}, as in the detail log",
+            )
     for name, key in figures(run):
         yield from figure(run, name, key)
     yield from stopping(run)
 
 
 def unknown(run: LoadGenRun) -> Iterator[Fault]:
-    """Yield what LoadGen does not write into the summary of such a run: a figure under a name of its own would be somebody's headline."""
+    """Yield what LoadGen does not write into the summary of such a run: a figure under a name of
+    its own would be somebody's headline.
+    """
     known = {*WORDS, *(name for name, _ in figures(run))} if run.performance else set()
-    for name in sorted(run.summary.values.keys() - known) if run.rule or not run.performance else ():
-        yield run.summary_fault(name, f"'{name}'", "the names that LoadGen writes for this scenario")
+    for name in (
+        sorted(run.summary.values.keys() - known) if run.rule or not run.performance else ()
+    ):
+        yield run.summary_fault(
+            name, f"'{name}'", "the names that LoadGen writes for this scenario"
+        )
     for line, at in run.summary.strange.items():
         yield run.fault(SUMMARY, f"'{line[:SHOWN]}'", "lines that LoadGen writes", at)
 
@@ -126,9 +146,14 @@ def stopping(run: LoadGenRun) -> Iterator[Fault]:
     wanted, told = stopping_words(run), run.value("early_stopping_result")
     if wanted is None or not isinstance(told, str):
         return
-    for file, found, line in ((SUMMARY, " ".join(run.summary.steps), None), (DETAIL, told, run.line("early_stopping_result"))):
+    for file, found, line in (
+        (SUMMARY, " ".join(run.summary.steps), None),
+        (DETAIL, told, run.line("early_stopping_result")),
+    ):
         if spelt(found) != spelt(wanted):
-            yield run.fault(file, f"early stopping: '{found[:SHOWN]}'", f"'{wanted}', by the counts", line)
+            yield run.fault(
+                file, f"early stopping: '{found[:SHOWN]}'", f"'{wanted}', by the counts", line
+            )
 
 
 def spelt(text: str) -> list[str]:
@@ -137,7 +162,9 @@ def spelt(text: str) -> list[str]:
 
 
 def stopping_words(run: LoadGenRun) -> str | None:
-    """Say what LoadGen does of early stopping, from the counts of a run that passed; None where they are missing, or did not."""
+    """Say what LoadGen does of early stopping, from the counts of a run that passed; None where
+    they are missing, or did not.
+    """
     count = run.number("result_query_count")
     if run.scenario is Scenario.OFFLINE:
         return ""
@@ -152,12 +179,17 @@ def stopping_words(run: LoadGenRun) -> str | None:
 
 
 def second_words(run: LoadGenRun, count: int) -> str:
-    """Say what SingleStream's queries prove of MultiStream's percentile, or how many it would take."""
+    """Say what SingleStream's queries prove of MultiStream's percentile, or how many it would
+    take.
+    """
     words = estimated(run, count, MULTI_STREAM_PERCENTILE, "early_stopping_latency_ms")
     if words:
         return words[words.index("Early") :]
     needed = early_stopping.estimate(count, MULTI_STREAM_PERCENTILE).queries_needed
-    short = f"Not enough queries processed for {MULTI_STREAM_PERCENTILE}th percentile early stopping estimate"
+    short = (
+        f"Not enough queries processed for {MULTI_STREAM_PERCENTILE}th percentile early stopping"
+        " estimate"
+    )
     return f"{short} (would need to process at least {needed} total queries)."
 
 
@@ -166,7 +198,10 @@ def estimated(run: LoadGenRun, count: int, percentile: float, key: str) -> str |
     found, value = early_stopping.estimate(count, percentile), run.value(key)
     if found.place_from_top is None:
         return None
-    discarded = f"Processed at least {found.queries_needed} queries ({count}). Would discard {found.place_from_top - 1} highest latency queries."
+    discarded = (
+        f"Processed at least {found.queries_needed} queries ({count}). Would discard"
+        f" {found.place_from_top - 1} highest latency queries."
+    )
     return f"{discarded} Early stopping {percentile}th percentile estimate: {value}"
 
 
@@ -178,9 +213,19 @@ def word(value: Any) -> str:
 def figures(run: LoadGenRun) -> Iterator[tuple[str, str]]:
     """Yield the names of the summary's figures, and their keys in the detail log."""
     yield from FIGURES.items()
-    of_query, per_query = ("query_", "per_query_") if run.scenario is Scenario.MULTI_STREAM else ("", "")  # where a query outlasts its samples
-    yield from ((name, f"result_{statistic}_{of_query}latency_ns") for name, statistic in LATENCIES.items())
-    yield from ((f"{percentile} percentile latency", f"result_{percentile}_percentile_{per_query}latency_ns") for percentile in PERCENTILES)
+    of_query, per_query = (
+        ("query_", "per_query_") if run.scenario is Scenario.MULTI_STREAM else ("", "")
+    )  # where a query outlasts its samples
+    yield from (
+        (name, f"result_{statistic}_{of_query}latency_ns") for name, statistic in LATENCIES.items()
+    )
+    yield from (
+        (
+            f"{percentile} percentile latency",
+            f"result_{percentile}_percentile_{per_query}latency_ns",
+        )
+        for percentile in PERCENTILES
+    )
     headline = headline_name(run)
     if headline and headline not in FIGURES and run.rule:
         yield headline, f"result_{run.rule.percentile:.2f}_percentile_{per_query}latency_ns"
@@ -188,7 +233,9 @@ def figures(run: LoadGenRun) -> Iterator[tuple[str, str]]:
 
 def headline_name(run: LoadGenRun) -> str | None:
     """Name the figure that is the scenario's result."""
-    return HEADLINES[run.scenario].format(run.rule.percentile) if run.scenario and run.rule else None
+    return (
+        HEADLINES[run.scenario].format(run.rule.percentile) if run.scenario and run.rule else None
+    )
 
 
 def figure(run: LoadGenRun, name: str, key: str) -> Iterator[Fault]:
@@ -197,9 +244,19 @@ def figure(run: LoadGenRun, name: str, key: str) -> Iterator[Fault]:
     if value is not None and told is None:
         yield run.fault(SUMMARY, f"no '{name}'", f"{value:g}, as in the detail log")
     elif told is not None and value is None:
-        yield run.summary_fault(name, f"{name}: {told.text}", f"the same as {key} in the detail log, which has none")
-    elif told is not None and value is not None and not (told.text == str(run.value(key)) if key.endswith("_ns") else close(told.text, value)):
-        yield run.summary_fault(name, f"{name}: {told.text}", f"{value:g}, as {key} in the detail log")
+        yield run.summary_fault(
+            name, f"{name}: {told.text}", f"the same as {key} in the detail log, which has none"
+        )
+    elif (
+        told is not None
+        and value is not None
+        and not (
+            told.text == str(run.value(key)) if key.endswith("_ns") else close(told.text, value)
+        )
+    ):
+        yield run.summary_fault(
+            name, f"{name}: {told.text}", f"{value:g}, as {key} in the detail log"
+        )
 
 
 def close(text: str, value: float) -> bool:
@@ -212,17 +269,22 @@ def close(text: str, value: float) -> bool:
 def parameters(run: LoadGenRun) -> Iterator[Fault]:
     """The summary's test parameters are all effective settings of the detail log.
 
-    Source: mlcommons/inference, loadgen/test_settings_internal.cc: LogSummary and LogEffectiveSettings; no accepted entry differs.
+    Source: mlcommons/inference, loadgen/test_settings_internal.cc: LogSummary and
+    LogEffectiveSettings; no accepted entry differs.
     Advice: submit both of LoadGen's files from the same run, unmodified.
     """
-    for name in sorted(run.summary.parameters.keys() - (PARAMETERS.keys() if run.performance else set())):
+    for name in sorted(
+        run.summary.parameters.keys() - (PARAMETERS.keys() if run.performance else set())
+    ):
         yield run.summary_fault(name, f"parameter '{name}'", "the parameters that LoadGen writes")
     for name, key in PARAMETERS.items() if run.performance and run.detail else ():
         told, value = run.summary.parameters.get(name), run.value(key)
         if told is None:
             yield run.fault(SUMMARY, f"no parameter '{name}'", f"{value}, as in the detail log")
         elif value is not None and not agrees(told, value):
-            yield run.summary_fault(name, f"{name} {told.text}", f"{value}, as {key} in the detail log")
+            yield run.summary_fault(
+                name, f"{name} {told.text}", f"{value}, as {key} in the detail log"
+            )
 
 
 def agrees(told: Value, value: Any) -> bool:

@@ -1,4 +1,6 @@
-"""The record of a run's queries: it fits LoadGen's counts, its schedule and its latencies; a run counts without it, so all of it is a warning."""
+"""The record of a run's queries: it fits LoadGen's counts, its schedule and its latencies; a run
+counts without it, so all of it is a warning.
+"""
 
 import math
 from collections.abc import Iterator
@@ -17,11 +19,15 @@ from suite.loadgen.scenario import Scenario
 
 NS_PER_MS: Final = 1e6
 LATE_SHARE: Final = 0.25
-"""Of the way that arrivals drawn from another seed walk away from the schedule: the root of their number, in mean gaps."""
+"""Of the way that arrivals drawn from another seed walk away from the schedule: the root of their
+number, in mean gaps.
+"""
 LATE_NS: Final = 1e6
 """A host with other work wakes LoadGen's thread so late."""
 APART: Final = 0.1
-"""Relative: LoadGen's own stamps are taken some microseconds later, and on a crowded host a thread may be held up in between."""
+"""Relative: LoadGen's own stamps are taken some microseconds later, and on a crowded host a thread
+may be held up in between.
+"""
 APART_NS: Final = 2e6
 PERCENTILES: Final = (50.0, 90.0)
 """Compared with LoadGen's; higher ones hang on single queries."""
@@ -29,47 +35,69 @@ PERCENTILES: Final = (50.0, 90.0)
 
 @rule("queries.times", LoadGenRun, severity=Severity.WARNING)
 def times(run: LoadGenRun) -> Iterator[Fault]:
-    """In queries.npy no query is done before it was issued, and rows stand in the order of issue, Offline's in the order of completion.
+    """In queries.npy no query is done before it was issued, and rows stand in the order of issue,
+    Offline's in the order of completion.
 
-    Source: house rule; harness/serving/loadgen/query_times.py writes them so, by one monotonic clock.
-    Advice: restore the file as the run wrote it, or remove it: the run counts without it, and is compared without it.
+    Source: house rule; harness/serving/loadgen/query_times.py writes them so, by one monotonic
+    clock.
+    Advice: restore the file as the run wrote it, or remove it: the run counts without it, and is
+    compared without it.
     """
     if run.queries is None or not len(run.queries):
         return
     early = int((run.queries.done_ns < run.queries.issued_ns).sum())
     if early:
-        yield run.fault(QUERIES, f"{early} of {len(run.queries)} queries done before they were issued", "issued, then done")
+        yield run.fault(
+            QUERIES,
+            f"{early} of {len(run.queries)} queries done before they were issued",
+            "issued, then done",
+        )
     ordered = run.queries.done_ns if run.scenario is Scenario.OFFLINE else run.queries.issued_ns
     if bool((ordered[1:] < ordered[:-1]).any()):
-        yield run.fault(QUERIES, "rows out of order", "rows in the order of issue; of Offline, of completion")
+        yield run.fault(
+            QUERIES, "rows out of order", "rows in the order of issue; of Offline, of completion"
+        )
 
 
 @rule("queries.count", LoadGenRun, severity=Severity.WARNING)
 def count(run: LoadGenRun) -> Iterator[Fault]:
-    """queries.npy has a row for each query that LoadGen counted, with its samples, in as many batches as run.json says.
+    """queries.npy has a row for each query that LoadGen counted, with its samples, in as many
+    batches as run.json says.
 
-    Source: house rule; mlcommons/inference, loadgen/results.cc: result_query_count. A record ends after 8,388,608 rows.
-    Advice: restore the file as the run wrote it, or remove it: the run counts without it, and is compared without it.
+    Source: house rule; mlcommons/inference, loadgen/results.cc: result_query_count. A record ends
+    after 8,388,608 rows.
+    Advice: restore the file as the run wrote it, or remove it: the run counts without it, and is
+    compared without it.
     """
     queries, per_query = run.number("result_query_count"), run.number("generated_samples_per_query")
     if run.queries is None or queries is None or per_query is None or len(run.queries) >= MOST_ROWS:
         return
     samples = int(run.queries.samples.sum())
     if samples != queries * per_query:
-        yield run.fault(QUERIES, f"{samples} samples", f"{queries * per_query:.0f}, as LoadGen counted")
+        yield run.fault(
+            QUERIES, f"{samples} samples", f"{queries * per_query:.0f}, as LoadGen counted"
+        )
     if run.scenario is not Scenario.OFFLINE and len(run.queries) != queries:
-        yield run.fault(QUERIES, f"{len(run.queries)} rows", f"{queries:.0f}, as LoadGen counted queries")
+        yield run.fault(
+            QUERIES, f"{len(run.queries)} rows", f"{queries:.0f}, as LoadGen counted queries"
+        )
     batches = run.record.batches.get("count") if run.record else None
     if batches is not None and len(run.queries) and int(run.queries.batch.max()) >= batches:
-        yield run.fault(QUERIES, f"a batch number {int(run.queries.batch.max())}", f"below {batches:g}, the batches in run.json")
+        yield run.fault(
+            QUERIES,
+            f"a batch number {int(run.queries.batch.max())}",
+            f"below {batches:g}, the batches in run.json",
+        )
 
 
 @rule("queries.arrivals", LoadGenRun, severity=Severity.WARNING)
 def arrivals(run: LoadGenRun) -> Iterator[Fault]:
     """Server's queries arrive when LoadGen's seed lets them be due.
 
-    Source: mlcommons/inference, loadgen/loadgen.cc, GenerateQueries, done again from schedule_rng_seed and rate; seen with LoadGen 6.0.17 on Linux.
-    Advice: none is needed on a host too slow to issue queries in time; otherwise queries.npy is of another run.
+    Source: mlcommons/inference, loadgen/loadgen.cc, GenerateQueries, done again from
+    schedule_rng_seed and rate; seen with LoadGen 6.0.17 on Linux.
+    Advice: none is needed on a host too slow to issue queries in time; otherwise queries.npy is of
+    another run.
     """
     began = scheduled(run)
     if began is None or run.queries is None:
@@ -81,30 +109,62 @@ def arrivals(run: LoadGenRun) -> Iterator[Fault]:
     most = max(LATE_NS, LATE_SHARE * math.sqrt(len(began)) / plan_rate)
     if late > most:
         found = f"queries issued {late / NS_PER_MS:.3g} ms after they were due, in the median"
-        yield run.fault(QUERIES, found, f"at most {most / NS_PER_MS:.3g} ms, if the arrivals are those of the seed")
+        yield run.fault(
+            QUERIES,
+            found,
+            f"at most {most / NS_PER_MS:.3g} ms, if the arrivals are those of the seed",
+        )
 
 
 @rule("queries.latencies", LoadGenRun, severity=Severity.WARNING)
 def latencies(run: LoadGenRun) -> Iterator[Fault]:
-    """The latencies that queries.npy gives, Server's from when a query was due, are those that LoadGen measured.
+    """The latencies that queries.npy gives, Server's from when a query was due, are those that
+    LoadGen measured.
 
-    Source: mlcommons/inference, loadgen/results.cc: percentiles of the sorted latencies; house rule: within a tenth, or 2 ms.
-    Advice: restore the file as the run wrote it, or remove it: the run counts without it, and is compared without it.
+    Source: mlcommons/inference, loadgen/results.cc: percentiles of the sorted latencies; house
+    rule: within a tenth, or 2 ms.
+    Advice: restore the file as the run wrote it, or remove it: the run counts without it, and is
+    compared without it.
     """
-    began = scheduled(run) if run.scenario is Scenario.SERVER else run.queries.issued_ns if run.queries is not None else None
-    if run.queries is None or began is None or not len(began) or run.scenario is Scenario.OFFLINE or len(began) >= MOST_ROWS:
+    began = (
+        scheduled(run)
+        if run.scenario is Scenario.SERVER
+        else run.queries.issued_ns
+        if run.queries is not None
+        else None
+    )
+    if (
+        run.queries is None
+        or began is None
+        or not len(began)
+        or run.scenario is Scenario.OFFLINE
+        or len(began) >= MOST_ROWS
+    ):
         return
     per_query = "per_query_" if run.scenario is Scenario.MULTI_STREAM else ""
-    for percentile, found in zip(PERCENTILES, within_run.percentiles_ns(began, run.queries.done_ns, PERCENTILES), strict=True):
+    for percentile, found in zip(
+        PERCENTILES, within_run.percentiles_ns(began, run.queries.done_ns, PERCENTILES), strict=True
+    ):
         told = run.number(f"result_{percentile:.2f}_percentile_{per_query}latency_ns")
         if told is not None and abs(found - told) > max(APART_NS, APART * told):
-            yield run.fault(QUERIES, f"a {percentile:g}th percentile of {found / NS_PER_MS:.3f} ms", f"about {told / NS_PER_MS:.3f} ms, as LoadGen measured")
+            yield run.fault(
+                QUERIES,
+                f"a {percentile:g}th percentile of {found / NS_PER_MS:.3f} ms",
+                f"about {told / NS_PER_MS:.3f} ms, as LoadGen measured",
+            )
 
 
 def scheduled(run: LoadGenRun) -> Any:
-    """Give when each query of a Server run was due, by the monotonic clock; None where that cannot be drawn again."""
+    """Give when each query of a Server run was due, by the monotonic clock; None where that cannot
+    be drawn again.
+    """
     plan = plan_of(run) if run.scenario is Scenario.SERVER and run.performance else None
-    if plan is None or run.queries is None or not 0 < len(run.queries) <= min(REPLAYED, plan.queries) or not known(run):
+    if (
+        plan is None
+        or run.queries is None
+        or not 0 < len(run.queries) <= min(REPLAYED, plan.queries)
+        or not known(run)
+    ):
         return None
     return within_run.due_ns(run.queries, exact(run, plan))
 

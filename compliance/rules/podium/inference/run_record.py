@@ -66,16 +66,20 @@ ADVISED: Final = (QUERIES, *KNOBS.values())
 """What a run that is done once more may change: advice names it, and nobody chose it."""
 
 
-def record_fault(run: LoadGenRun, found: str, required: str, severity: Severity | None = None) -> Fault:
+def record_fault(
+    run: LoadGenRun, found: str, required: str, severity: Severity | None = None
+) -> Fault:
     """Say what does not hold in run.json."""
     return replace(run.fault(RUN_RECORD, found, required), severity=severity)
 
 
 @rule("entry.stamps", InferenceEntry)
 def stamps(entry: InferenceEntry) -> Iterator[Fault]:
-    """All records of an entry name the same round, profile, system, engine, precision, campaign and checkpoint.
+    """All records of an entry name the same round, profile, system, engine, precision, campaign and
+    checkpoint.
 
-    Source: house rule: stamps, so that nothing small passes for something big, and one checkpoint behind all runs.
+    Source: house rule: stamps, so that nothing small passes for something big, and one checkpoint
+    behind all runs.
     Advice: serve both modes of a scenario with one command.
     """
     first = entry.record
@@ -86,27 +90,44 @@ def stamps(entry: InferenceEntry) -> Iterator[Fault]:
     for run in entry.runs:
         for field in EQUAL if run.record else ():
             if getattr(run.record, field) != getattr(first, field):
-                yield record_fault(run, f"{field} {getattr(run.record, field)!r}", f"{getattr(first, field)!r}, as in {entry.runs[0].folder.name}")
+                yield record_fault(
+                    run,
+                    f"{field} {getattr(run.record, field)!r}",
+                    f"{getattr(first, field)!r}, as in {entry.runs[0].folder.name}",
+                )
         if run.record and run.record.mode != run.mode:
             yield record_fault(run, f"mode {run.record.mode}", run.mode)
 
 
 @rule("entry.command", InferenceEntry, severity=Severity.WARNING)
 def command(entry: InferenceEntry) -> Iterator[Fault]:
-    """The command line of a record names its workload and profile, and each setting that it changes has the value that is recorded.
+    """The command line of a record names its workload and profile, and each setting that it changes
+    has the value that is recorded.
 
-    Source: house rule: the command line is recorded so that a run can be repeated; without --profile it is smoke.
+    Source: house rule: the command line is recorded so that a run can be repeated; without
+    --profile it is smoke.
     Advice: submit run.json exactly as podium infer wrote it.
     """
     for run in entry.runs:
         record = run.record
-        told = command_line.contradictions(record.command, run.round.benchmarks, record.workload, record.profile, record.settings) if record else ()
+        told = (
+            command_line.contradictions(
+                record.command,
+                run.round.benchmarks,
+                record.workload,
+                record.profile,
+                record.settings,
+            )
+            if record
+            else ()
+        )
         yield from (record_fault(run, found, required) for found, required in told)
 
 
 @rule("entry.place", InferenceEntry)
 def place(entry: InferenceEntry) -> Iterator[Fault]:
-    """A record names its organisation and system, and these, its division, benchmark and scenario match its folders.
+    """A record names its organisation and system, and these, its division, benchmark and scenario
+    match its folders.
 
     Source: submission_rules.adoc, Directory structure; the row's inference_name and division.
     Advice: put the runs into the tree of the organisation and system that made them.
@@ -117,7 +138,9 @@ def place(entry: InferenceEntry) -> Iterator[Fault]:
     for field in ("org", "system"):
         if not getattr(record, field).strip():
             yield record_fault(entry.runs[0], f"{field} {getattr(record, field)!r}", "a name")
-    pairs: dict[str, tuple[str, str | None]] = {"scenario": (record.scenario, entry.scenario.label if entry.scenario else None)}
+    pairs: dict[str, tuple[str, str | None]] = {
+        "scenario": (record.scenario, entry.scenario.label if entry.scenario else None)
+    }
     if where:
         row = entry.round.benchmarks.get(record.workload)
         pairs |= {
@@ -128,13 +151,19 @@ def place(entry: InferenceEntry) -> Iterator[Fault]:
         }
     for field, (found, folder) in pairs.items():
         if folder and fold(found) != fold(folder):
-            yield record_fault(entry.runs[0], f"{field} {found!r} in the folder '{folder}'", f"the name {folder}")
+            yield record_fault(
+                entry.runs[0], f"{field} {found!r} in the folder '{folder}'", f"the name {folder}"
+            )
     if entry.inference and record.division not in divisions_of(entry):
-        yield record_fault(entry.runs[0], f"division {record.division}", " or ".join(divisions_of(entry)))
+        yield record_fault(
+            entry.runs[0], f"division {record.division}", " or ".join(divisions_of(entry))
+        )
 
 
 def divisions_of(entry: InferenceEntry) -> tuple[Division, ...]:
-    """Return the divisions that an entry may be in: the row's; of a closed row's system behind a network, network or open."""
+    """Return the divisions that an entry may be in: the row's; of a closed row's system behind a
+    network, network or open.
+    """
     if entry.inference is None:
         return ()
     if entry.inference.division is Division.CLOSED and entry.record and entry.record.network:
@@ -144,7 +173,8 @@ def divisions_of(entry: InferenceEntry) -> tuple[Division, ...]:
 
 @rule("entry.precision", InferenceEntry)
 def precision(entry: InferenceEntry) -> Iterator[Fault]:
-    """The precision is one that MLPerf knows and the one that the engine reports for each network; nonce and checkpoint are digests.
+    """The precision is one that MLPerf knows and the one that the engine reports for each network;
+    nonce and checkpoint are digests.
 
     Source: inference_rules.adoc v0.7, Numerics; house rule, the answers to trust.
     Advice: serve in one of podium's precisions.
@@ -155,29 +185,49 @@ def precision(entry: InferenceEntry) -> Iterator[Fault]:
         if run.record and not is_sha256(run.record.checkpoint_sha256):
             yield record_fault(run, f"checkpoint {run.record.checkpoint_sha256!r}", "a SHA-256")
     served = entry.record.precision if entry.record else None
-    for network, facts in entry.measurements.engine_description.items() if entry.measurements and served else ():
+    for network, facts in (
+        entry.measurements.engine_description.items() if entry.measurements and served else ()
+    ):
         if isinstance(facts, Mapping) and facts.get("precision", served) != served:
-            yield entry.fault(f"engine_description: network {network} in {facts['precision']}", f"{served}, as in run.json", entry.measurements_path)
+            yield entry.fault(
+                f"engine_description: network {network} in {facts['precision']}",
+                f"{served}, as in run.json",
+                entry.measurements_path,
+            )
 
 
 @rule("entry.value", InferenceEntry)
 def value(entry: InferenceEntry) -> Iterator[Fault]:
-    """Metric, value and verdict of a performance record are LoadGen's; an accuracy run has neither a verdict nor a harness ceiling.
+    """Metric, value and verdict of a performance record are LoadGen's; an accuracy run has neither
+    a verdict nor a harness ceiling.
 
-    Source: house rule: run.json repeats LoadGen's word; early-stopping latency in the streams, rates in Server and Offline.
+    Source: house rule: run.json repeats LoadGen's word; early-stopping latency in the streams,
+    rates in Server and Offline.
     Advice: do not edit run.json.
     """
     own = entry.accuracy.record if entry.accuracy else None
-    if entry.accuracy and own and (own.verdict, own.ceiling, own.above_ceiling_share) != (NO_VERDICT, None, False):
-        yield record_fault(entry.accuracy, f"verdict {own.verdict}, ceiling {own.ceiling}", f"{NO_VERDICT}, and no ceiling")
+    if (
+        entry.accuracy
+        and own
+        and (own.verdict, own.ceiling, own.above_ceiling_share) != (NO_VERDICT, None, False)
+    ):
+        yield record_fault(
+            entry.accuracy,
+            f"verdict {own.verdict}, ceiling {own.ceiling}",
+            f"{NO_VERDICT}, and no ceiling",
+        )
     for run in entry.performance:
         known = run.headline
         if run.record is None or known is None:
             continue
         if (run.record.metric, run.record.value) != (known.metric, known.value):
-            yield record_fault(run, f"{run.record.metric} {run.record.value}", f"{known.metric} {known.value:g}")
+            yield record_fault(
+                run, f"{run.record.metric} {run.record.value}", f"{known.metric} {known.value:g}"
+            )
         if run.record.verdict != run.value("result_validity"):
-            yield record_fault(run, f"verdict {run.record.verdict}", f"{run.value('result_validity')}, LoadGen's")
+            yield record_fault(
+                run, f"verdict {run.record.verdict}", f"{run.value('result_validity')}, LoadGen's"
+            )
 
 
 @rule("entry.settings", InferenceEntry)
@@ -188,34 +238,57 @@ def settings(entry: InferenceEntry) -> Iterator[Fault]:
     Advice: do not edit run.json.
     """
     for run in entry.runs:
-        for name in ("loadgen.min_duration_ms", QUERIES, *([KNOBS[run.scenario]] if run.scenario else [])):
+        for name in (
+            "loadgen.min_duration_ms",
+            QUERIES,
+            *([KNOBS[run.scenario]] if run.scenario else []),
+        ):
             key, units = TOLD[name]
             found, told = run.record.settings.get(name) if run.record else None, run.number(key)
             if run.record and told is not None and not echoed(name, found, told):
-                yield record_fault(run, f"{name} {found}", f"{told / units:g}, as {key} in the detail log")
+                yield record_fault(
+                    run, f"{name} {found}", f"{told / units:g}, as {key} in the detail log"
+                )
 
 
 @rule("entry.legality", InferenceEntry)
 def legality(entry: InferenceEntry) -> Iterator[Fault]:
-    """In the closed division a system is served with the row's settings, or with others that the row allows in training; batching, engine and
+    """In the closed division a system is served with the row's settings, or with others that the
+    row allows in training; batching, engine and
     LoadGen's rates are free. A setting that the record lacks is a warning, and counts as the row's.
 
-    Source: inference_rules.adoc v0.5, Model equivalence; the row's settings and constraints, and what is free by the round.
+    Source: inference_rules.adoc v0.5, Model equivalence; the row's settings and constraints, and
+    what is free by the round.
     Advice: serve again with the required value, or use a profile of the open division.
     """
     for run in entry.runs:
-        if run.record is None or run.inference is None or run.inference.division is not Division.CLOSED:
+        if (
+            run.record is None
+            or run.inference is None
+            or run.inference.division is not Division.CLOSED
+        ):
             continue
         values = settled(run)
-        for key, setting in catalogue(entry.round, entry.round.benchmark(run.record.workload)).items():
+        for key, setting in catalogue(
+            entry.round, entry.round.benchmark(run.record.workload)
+        ).items():
             if key in values and key not in run.record.settings and not setting.free:
-                yield record_fault(run, f"no {key} among the settings", f"{values[key]!r}, which is assumed", Severity.WARNING)
-        for breach in judge_served(entry.round, run.record.workload, Profile(run.record.profile), values):
+                yield record_fault(
+                    run,
+                    f"no {key} among the settings",
+                    f"{values[key]!r}, which is assumed",
+                    Severity.WARNING,
+                )
+        for breach in judge_served(
+            entry.round, run.record.workload, Profile(run.record.profile), values
+        ):
             yield record_fault(run, f"{breach.key} {breach.found}", breach.required)
 
 
 def settled(run: LoadGenRun) -> Mapping[str, Any]:
-    """Give the settings of a run's record; those that an older podium did not know, or that somebody left out, with the row's value or the default."""
+    """Give the settings of a run's record; those that an older podium did not know, or that
+    somebody left out, with the row's value or the default.
+    """
     told = {key: plain(value) for key, value in settings_of(run).items()}
     if run.record is None or run.inference is None:
         return told
@@ -223,7 +296,9 @@ def settled(run: LoadGenRun) -> Mapping[str, Any]:
 
 
 def echoed(name: str, found: Any, told: float) -> bool:
-    """Compare a setting with LoadGen's echo of it: counts exactly, rates as far as six digits go; whole microseconds are cut."""
+    """Compare a setting with LoadGen's echo of it: counts exactly, rates as far as six digits go;
+    whole microseconds are cut.
+    """
     if not finite(found):
         return False
     if name.startswith("loadgen."):
@@ -235,10 +310,12 @@ def echoed(name: str, found: Any, told: float) -> bool:
 
 @rule("entry.agreement", InferenceEntry)
 def agreement(entry: InferenceEntry) -> Iterator[Fault]:
-    """All runs of an entry and its measurements file have the same settings, except LoadGen's: accuracy runs do not use them, and a repeated
+    """All runs of an entry and its measurements file have the same settings, except LoadGen's:
+    accuracy runs do not use them, and a repeated
     performance run changes the one value that the advice names.
 
-    Source: inference_rules.adoc v0.5, System under test: the same in accuracy and performance mode; house rule: settings are told thrice.
+    Source: inference_rules.adoc v0.5, System under test: the same in accuracy and performance mode;
+    house rule: settings are told thrice.
     Advice: serve both modes of a scenario with one command, and do not edit its output.
     """
     recorded = [run for run in entry.runs if run.record]
@@ -246,7 +323,12 @@ def agreement(entry: InferenceEntry) -> Iterator[Fault]:
     for run in recorded[1:]:
         yield from apart(run, settings_of(recorded[0]), recorded[0].folder.name, fixed)
     for run in timed[1:]:
-        yield from apart(run, settings_of(timed[0]), timed[0].folder.name, lambda key: not fixed(key) and key not in ADVISED)
+        yield from apart(
+            run,
+            settings_of(timed[0]),
+            timed[0].folder.name,
+            lambda key: not fixed(key) and key not in ADVISED,
+        )
     if entry.measurements is None:
         return
     told = entry.measurements.settings
@@ -266,12 +348,20 @@ def fixed(key: str) -> bool:
     return not key.startswith(TIMED)
 
 
-def apart(run: LoadGenRun, other: Mapping[str, Any], name: str, chosen: Callable[[str], bool]) -> Iterator[Fault]:
-    """Yield the settings, of those that are chosen and matter to a run's scenario, that differ from others."""
+def apart(
+    run: LoadGenRun, other: Mapping[str, Any], name: str, chosen: Callable[[str], bool]
+) -> Iterator[Fault]:
+    """Yield the settings, of those that are chosen and matter to a run's scenario, that differ from
+    others.
+    """
     own, label = settings_of(run), run.record.scenario if run.record else ""
-    for key in sorted(key for key in {*own, *other} if chosen(key) and matters(key, label, Mode.PERFORMANCE)):
+    for key in sorted(
+        key for key in {*own, *other} if chosen(key) and matters(key, label, Mode.PERFORMANCE)
+    ):
         if not alike(own.get(key), other.get(key)):
-            yield record_fault(run, f"{key} {shown(own, key)}", f"{shown(other, key)}, as in {name}")
+            yield record_fault(
+                run, f"{key} {shown(own, key)}", f"{shown(other, key)}, as in {name}"
+            )
 
 
 def shown(settings: Mapping[str, Any], key: str) -> str:
@@ -281,18 +371,35 @@ def shown(settings: Mapping[str, Any], key: str) -> str:
 
 @rule("entry.batches", InferenceEntry)
 def batches(entry: InferenceEntry) -> Iterator[Fault]:
-    """The batches in a record contain the samples that LoadGen issued and are on average not larger than the maximum batch size.
+    """The batches in a record contain the samples that LoadGen issued and are on average not larger
+    than the maximum batch size.
 
-    Source: house rule: run.json tells how the system under test batched; the counts of the detail log; batching.max_batch.
+    Source: house rule: run.json tells how the system under test batched; the counts of the detail
+    log; batching.max_batch.
     Advice: do not edit run.json.
     """
     for run in entry.runs:
-        issued = run.numbers("result_query_count", "generated_samples_per_query") if run.performance else None
+        issued = (
+            run.numbers("result_query_count", "generated_samples_per_query")
+            if run.performance
+            else None
+        )
         samples = issued[0] * issued[1] if issued else float(len(run.answers.samples))
         counts = run.record.batches if run.record else {}
         held = counts.get("count", 0.0) * counts.get("mean_size", 0.0)
-        if run.record and (issued or not run.performance) and not math.isclose(held, samples, rel_tol=1e-9, abs_tol=0.5):
+        if (
+            run.record
+            and (issued or not run.performance)
+            and not math.isclose(held, samples, rel_tol=1e-9, abs_tol=0.5)
+        ):
             yield record_fault(run, f"batches of {held:g} samples", f"{samples:g}")
-        mean, most = counts.get("mean_size"), run.record.settings.get("batching.max_batch") if run.record else None
+        mean, most = (
+            counts.get("mean_size"),
+            (run.record.settings.get("batching.max_batch") if run.record else None),
+        )
         if mean is not None and finite(most) and mean > most * (1 + 1e-9):
-            yield record_fault(run, f"batches of {mean:g} on average", f"at most {most:g}, the setting batching.max_batch")
+            yield record_fault(
+                run,
+                f"batches of {mean:g} on average",
+                f"at most {most:g}, the setting batching.max_batch",
+            )

@@ -1,4 +1,6 @@
-"""What a search for Server's peak rate says of itself, beside the run that it left as the result."""
+"""What a search for Server's peak rate says of itself, beside the run that it left as the
+result.
+"""
 
 from collections.abc import Iterator
 
@@ -11,21 +13,35 @@ from suite.loadgen.scenario import Scenario
 
 @rule("loadgen.searched", LoadGenRun)
 def searched(run: LoadGenRun) -> Iterator[Fault]:
-    """A searched rate belongs to a VALID performance run of Server, and the lowest INVALID rate of the search is above it and came from a run.
+    """A searched rate belongs to a VALID performance run of Server, and the lowest INVALID rate of
+    the search is above it and came from a run.
 
-    Source: house rule: `podium compare` gives ratios between searched rates alone; harness/serving/adoption.py writes what the search proved.
+    Source: house rule: `podium compare` gives ratios between searched rates alone;
+    harness/serving/adoption.py writes what the search proved.
     Advice: search again with --peak; do not edit run.json.
     """
     found = run.record.searched if run.record else None
     if found is None:
         return
-    if not run.performance or run.scenario is not Scenario.SERVER or run.value("result_validity") != "VALID":
+    if (
+        not run.performance
+        or run.scenario is not Scenario.SERVER
+        or run.value("result_validity") != "VALID"
+    ):
         yield run.fault(RUN_RECORD, "a searched rate", "only in VALID performance runs of Server")
     rate = run.number("requested_server_target_qps")
     if found.invalid_qps is not None and rate is not None and not found.invalid_qps > rate:
-        yield run.fault(RUN_RECORD, f"a lowest INVALID rate of {found.invalid_qps:g} queries/s", f"above {rate:g}, the rate of this VALID run")
+        yield run.fault(
+            RUN_RECORD,
+            f"a lowest INVALID rate of {found.invalid_qps:g} queries/s",
+            f"above {rate:g}, the rate of this VALID run",
+        )
     least = 1 if found.invalid_qps is None else 2
     if found.runs < least or found.probes < 0:
-        yield run.fault(RUN_RECORD, f"{found.runs} full runs and {found.probes} probes", f"at least {least} full, for what the search says")
+        yield run.fault(
+            RUN_RECORD,
+            f"{found.runs} full runs and {found.probes} probes",
+            f"at least {least} full, for what the search says",
+        )
     if not 0 < found.tolerance < 1:
         yield run.fault(RUN_RECORD, f"a tolerance of {found.tolerance:g}", "above 0 and below 1")

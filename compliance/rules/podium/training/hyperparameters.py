@@ -22,7 +22,8 @@ OPTIMIZER: Final = "opt_name"
 def constancy(log: TrainingLog) -> Iterator[Fault]:
     """A hyperparameter or fact has one value, logged once.
 
-    Source: training_rules.adoc v0.7, Hyperparameters: constant in a run; no accepted run of two rounds logs two values.
+    Source: training_rules.adoc v0.7, Hyperparameters: constant in a run; no accepted run of two
+    rounds logs two values.
     Advice: log each value once, before the clock starts.
     """
     known = set(hyper_settings(log)) | {*HEADER, *SAMPLES}
@@ -30,39 +31,69 @@ def constancy(log: TrainingLog) -> Iterator[Fault]:
         values = log.all(key)
         for record in values[1:]:
             if record.value != values[0].value:
-                yield log.fault(f"{key} {values[0].value!r}, then {record.value!r}", "one value", record.line)
+                yield log.fault(
+                    f"{key} {values[0].value!r}, then {record.value!r}", "one value", record.line
+                )
             elif key not in HEADER:
                 yield log.fault(f"{key}: logged twice", "exactly 1 record", record.line)
 
 
 @rule("training.hyperparameters", TrainingLog)
 def hyperparameters(log: TrainingLog) -> Iterator[Fault]:
-    """The log contains every hyperparameter that the row requires, and those that the workload derives from the settings, with that value.
+    """The log contains every hyperparameter that the row requires, and those that the workload
+    derives from the settings, with that value.
 
-    One that is derived and that the row does not require is a warning where it is missing: an older workload did not log it.
-    Source: mlcommons/logging 0.7.0/closed_*.yaml, REQ; the row's `required`; Workload.hyperparameters.
-    Advice: submit the log exactly as the run wrote it; a run logs its hyperparameters before its clock starts.
+    One that is derived and that the row does not require is a warning where it is missing: an older
+    workload did not log it.
+    Source: mlcommons/logging 0.7.0/closed_*.yaml, REQ; the row's `required`;
+    Workload.hyperparameters.
+    Advice: submit the log exactly as the run wrote it; a run logs its hyperparameters before its
+    clock starts.
     """
     table, made = log.value(events.SETTINGS), made_of_settings(log)
     logged = {*log.index, *(table if isinstance(table, dict) else ())}
-    wanted = {key: value for key, value in made.items() if key in logged}  # other settings: training.settings
+    wanted = {
+        key: value for key, value in made.items() if key in logged
+    }  # other settings: training.settings
     required = log.training.required if log.training else ()
     for key in sorted({*wanted, *required, *(made.keys() - hyper_settings(log).keys())}):
         record = log.first(key)
         if record is None:
-            fault = log.fault(f"no {key}", "the hyperparameter, logged before init_stop", log.line(events.INIT_STOP))
-            yield fault if key in wanted or key in required else replace(fault, severity=Severity.WARNING)
+            fault = log.fault(
+                f"no {key}",
+                "the hyperparameter, logged before init_stop",
+                log.line(events.INIT_STOP),
+            )
+            yield (
+                fault
+                if key in wanted or key in required
+                else replace(fault, severity=Severity.WARNING)
+            )
         elif key in wanted and not same(plain(record.value), plain(wanted[key])):
-            yield log.fault(f"{key} {record.value!r}", f"{wanted[key]!r}, as the settings make it", record.line)
+            yield log.fault(
+                f"{key} {record.value!r}", f"{wanted[key]!r}, as the settings make it", record.line
+            )
 
 
 def made_of_settings(log: TrainingLog) -> Mapping[str, HyperValue]:
-    """Ask the workload what it logs with these settings; nothing where it is not installed or they make no sense."""
-    if log.workload is None or log.profile is None or not isinstance(log.value(events.SETTINGS), dict):
+    """Ask the workload what it logs with these settings; nothing where it is not installed or they
+    make no sense.
+    """
+    if (
+        log.workload is None
+        or log.profile is None
+        or not isinstance(log.value(events.SETTINGS), dict)
+    ):
         return {}
     try:
         return registry.workload(log.workload).hyperparameters(log.round, log.profile, log.settings)
-    except (PodiumError, LookupError, ValueError, TypeError, ArithmeticError):  # settings are anybody's
+    except (
+        PodiumError,
+        LookupError,
+        ValueError,
+        TypeError,
+        ArithmeticError,
+    ):  # settings are anybody's
         return {}
 
 
@@ -86,12 +117,20 @@ def types(log: TrainingLog) -> Iterator[Fault]:
     for key, setting in hyper_settings(log).items():
         for record in log.all(key):
             if not fits(setting, record.value):
-                yield log.fault(f"{key} {record.value!r}", f"{' or '.join(setting.choices) or setting.kind}", record.line)
+                yield log.fault(
+                    f"{key} {record.value!r}",
+                    f"{' or '.join(setting.choices) or setting.kind}",
+                    record.line,
+                )
 
 
 def hyper_settings(log: TrainingLog) -> Mapping[str, Setting]:
     """Name the settings of the workload that are logged."""
-    return {key: setting for key, setting in log.row.settings.items() if setting.log} if log.row else {}
+    return (
+        {key: setting for key, setting in log.row.settings.items() if setting.log}
+        if log.row
+        else {}
+    )
 
 
 def fits(setting: Setting, value: object) -> bool:
@@ -107,7 +146,8 @@ def fits(setting: Setting, value: object) -> bool:
 
 @rule("training.legality", TrainingLog)
 def legality(log: TrainingLog) -> Iterator[Fault]:
-    """In the closed division, hyperparameters and the settings fixed by the round have allowed values.
+    """In the closed division, hyperparameters and the settings fixed by the round have allowed
+    values.
 
     Source: training_rules.adoc v0.7, Hyperparameters, table; the row's constraints.
     Advice: choose an allowed value, or submit to the open division.
@@ -115,17 +155,26 @@ def legality(log: TrainingLog) -> Iterator[Fault]:
     row = log.training
     if row is None or row.division != "closed":
         return
-    values = {**log.settings, **{key: plain(value) for key in log.index if (value := log.value(key)) is not None}}
+    values = {
+        **log.settings,
+        **{key: plain(value) for key in log.index if (value := log.value(key)) is not None},
+    }
     for breach in judge(row.constraints, values):
-        yield log.fault(f"{breach.key} {breach.found}", breach.required, log.line(breach.key) or log.line(events.SETTINGS))
+        yield log.fault(
+            f"{breach.key} {breach.found}",
+            breach.required,
+            log.line(breach.key) or log.line(events.SETTINGS),
+        )
 
 
 @rule("training.settings", TrainingLog)
 def settings(log: TrainingLog) -> Iterator[Fault]:
     """A logged hyperparameter is among the settings with the same value, and no setting is missing.
 
-    A setting that the log has nowhere is a warning: an older podium did not know it. It counts as the row's value or else its default.
-    Source: house rule: a claim that its own log contradicts is an error; suite/rounds/settings.py, settle: the profile's settings and the user's.
+    A setting that the log has nowhere is a warning: an older podium did not know it. It counts as
+    the row's value or else its default.
+    Source: house rule: a claim that its own log contradicts is an error; suite/rounds/settings.py,
+    settle: the profile's settings and the user's.
     Advice: submit the log exactly as the run wrote it.
     """
     table = log.value(events.SETTINGS)
@@ -134,25 +183,45 @@ def settings(log: TrainingLog) -> Iterator[Fault]:
     logged = {key: record for key in hyper_settings(log) if (record := log.first(key))}
     for key, record in logged.items():
         if key in table and not same(record.value, table[key]):
-            yield log.fault(f"{key} {record.value!r}, settings say {table[key]!r}", "one value", record.line)
+            yield log.fault(
+                f"{key} {record.value!r}, settings say {table[key]!r}", "one value", record.line
+            )
     settings = log.settings
     for key in sorted({*wanted_settings(log), *logged} - table.keys()):
-        assumed = f"{settings[key]!r}, which is assumed" if key in settings else "the profile's value, or the user's"
+        assumed = (
+            f"{settings[key]!r}, which is assumed"
+            if key in settings
+            else "the profile's value, or the user's"
+        )
         fault = log.fault(f"no {key} among the settings", assumed, log.line(events.SETTINGS))
         yield fault if key in logged else replace(fault, severity=Severity.WARNING)
 
 
 def wanted_settings(log: TrainingLog) -> set[str]:
-    """Name the settings that a log has to tell: the profile's, and those that its constraints fix though they are no hyper-parameters."""
+    """Name the settings that a log has to tell: the profile's, and those that its constraints fix
+    though they are no hyper-parameters.
+    """
     if log.training is None:
         return set()
-    fixed = {constraint.key for constraint in log.training.constraints if constraint.key not in hyper_settings(log)}
-    made = made_of_settings(log).keys() & hyper_settings(log).keys()  # what a workload derives and nobody sets is no setting
-    return {*(key for key in log.training.settings if not key.startswith(other_optimizers(log))), *made, *fixed}
+    fixed = {
+        constraint.key
+        for constraint in log.training.constraints
+        if constraint.key not in hyper_settings(log)
+    }
+    made = (
+        made_of_settings(log).keys() & hyper_settings(log).keys()
+    )  # what a workload derives and nobody sets is no setting
+    return {
+        *(key for key in log.training.settings if not key.startswith(other_optimizers(log))),
+        *made,
+        *fixed,
+    }
 
 
 def other_optimizers(log: TrainingLog) -> tuple[str, ...]:
-    """Return how the hyperparameters of optimizers begin that did not train: `lars_opt_` in a run with SGD (mlcommons/logging, closed_resnet.yaml)."""
+    """Return how the hyperparameters of optimizers begin that did not train: `lars_opt_` in a run
+    with SGD (mlcommons/logging, closed_resnet.yaml).
+    """
     choices = hyper_settings(log)[OPTIMIZER].choices if OPTIMIZER in hyper_settings(log) else ()
     used = log.settings.get(OPTIMIZER)
     return tuple(f"{name}_opt_" for name in choices if name != used) if used in choices else ()
@@ -163,15 +232,24 @@ def samples(log: TrainingLog) -> Iterator[Fault]:
     """A run trains and evaluates on the row's numbers of samples.
 
     Source: the row's train_samples, earlier_train_samples, corpus_samples and eval_samples.
-    Advice: train on the whole dataset of the profile; for smoke that is the embedded data, without --data.
+    Advice: train on the whole dataset of the profile; for smoke that is the embedded data, without
+    --data.
     """
     if log.training is None:
         return
     for key, (fewest, most) in log.training.samples().items():
         value = log.value(key)
         earlier = key == events.TRAIN_SAMPLES and value in log.training.earlier_train_samples
-        if (log.all(key) or key in SOME_FACTS) and not earlier and not (is_count(value) and fewest <= value <= most):
-            yield log.fault(f"{key} {value!r}", f"{fewest}" if fewest == most else f"{fewest} to {most}", log.line(key))
+        if (
+            (log.all(key) or key in SOME_FACTS)
+            and not earlier
+            and not (is_count(value) and fewest <= value <= most)
+        ):
+            yield log.fault(
+                f"{key} {value!r}",
+                f"{fewest}" if fewest == most else f"{fewest} to {most}",
+                log.line(key),
+            )
 
 
 @rule("training.shuffled", TrainingLog, severity=Severity.WARNING)

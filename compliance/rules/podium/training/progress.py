@@ -31,7 +31,9 @@ MS_PER_S: Final = 1000
 BATCH: Final = "global_batch_size"
 """The hyper-parameter that says how many samples a step has."""
 OUTSTANDING: Final = 10
-"""On machines with other work, rates of epochs differ threefold; the first epoch may also hold what is compiled."""
+"""On machines with other work, rates of epochs differ threefold; the first epoch may also hold what
+is compiled.
+"""
 LOSS_SLACK: Final = 1e-3
 """What rounding may take from a loss that is almost 0."""
 FEWEST_LOSSES: Final = 3
@@ -42,7 +44,8 @@ THROUGHPUT_SLACK_MS: Final = 1000
 
 @rule("training.resumed", TrainingLog)
 def resumed(log: TrainingLog) -> Iterator[Fault]:
-    """A resumed run logs the epoch, step and log offset of its checkpoint; only events of that epoch and later become void.
+    """A resumed run logs the epoch, step and log offset of its checkpoint; only events of that
+    epoch and later become void.
 
     Source: house rule: a resumed run continues its one log, and the clock is never paused.
     Advice: submit the log exactly as the run wrote it.
@@ -51,10 +54,21 @@ def resumed(log: TrainingLog) -> Iterator[Fault]:
     for record in (record for record in (*log.void, *log.records) if record.key == events.RESUMED):
         metadata = record.event.metadata
         offset = metadata.get("log_offset")
-        if not all(is_count(metadata.get(name)) for name in (events.EPOCH_NUM, "step", "log_offset")):
-            yield log.fault(f"epoch_num {metadata.get(events.EPOCH_NUM)!r}, step {metadata.get('step')!r}, log_offset {offset!r}", "whole numbers", record.line)
+        if not all(
+            is_count(metadata.get(name)) for name in (events.EPOCH_NUM, "step", "log_offset")
+        ):
+            yield log.fault(
+                f"epoch_num {metadata.get(events.EPOCH_NUM)!r}, step {metadata.get('step')!r},"
+                f" log_offset {offset!r}",
+                "whole numbers",
+                record.line,
+            )
         elif offset not in starts:
-            yield log.fault(f"log_offset {offset}", f"the start of a record, at most {record.offset}", record.line)
+            yield log.fault(
+                f"log_offset {offset}",
+                f"the start of a record, at most {record.offset}",
+                record.line,
+            )
         elif not log.all(events.RUN_START) or log.all(events.RUN_START)[0].offset >= offset:
             yield log.fault(f"log_offset {offset}", "an offset after run_start", record.line)
     yield from voided(log)
@@ -62,15 +76,34 @@ def resumed(log: TrainingLog) -> Iterator[Fault]:
 
 def voided(log: TrainingLog) -> Iterator[Fault]:
     """Judge what became void: marks of the run, of the epoch of the checkpoint or later."""
-    resumes = sorted(record for record in (*log.void, *log.records) if record.key == events.RESUMED and is_count(record.event.metadata.get("log_offset")))
+    resumes = sorted(
+        record
+        for record in (*log.void, *log.records)
+        if record.key == events.RESUMED and is_count(record.event.metadata.get("log_offset"))
+    )
     for record in log.void:
-        maker = next((each for each in resumes if each.offset > record.offset and each.event.metadata["log_offset"] <= record.offset), None)
+        maker = next(
+            (
+                each
+                for each in resumes
+                if each.offset > record.offset
+                and each.event.metadata["log_offset"] <= record.offset
+            ),
+            None,
+        )
         if record.key not in VOID_EVENTS or maker is None:
             yield log.fault(f"{record.key} becomes void", "only events of the run", record.line)
             continue
-        number, first = record.event.metadata.get(events.EPOCH_NUM), maker.event.metadata.get(events.EPOCH_NUM)
+        number, first = (
+            record.event.metadata.get(events.EPOCH_NUM),
+            maker.event.metadata.get(events.EPOCH_NUM),
+        )
         if is_count(number) and is_count(first) and number < first:
-            yield log.fault(f"{record.key} of epoch {number} is made void by a checkpoint of epoch {first}", f"epoch {first} or later", record.line)
+            yield log.fault(
+                f"{record.key} of epoch {number} is made void by a checkpoint of epoch {first}",
+                f"epoch {first} or later",
+                record.line,
+            )
 
 
 @rule("training.repeated", TrainingLog, severity=Severity.WARNING)
@@ -84,14 +117,20 @@ def repeated(log: TrainingLog) -> Iterator[Fault]:
     for record in (record for record in log.void if record.key == events.EVAL_ACCURACY):
         other = again.get(epoch_of(record))
         if other is not None and other.value != record.value:
-            yield log.fault(f"epoch {epoch_of(record)} gave {record.value}, then {other.value}", "the same value", other.line)
+            yield log.fault(
+                f"epoch {epoch_of(record)} gave {record.value}, then {other.value}",
+                "the same value",
+                other.line,
+            )
 
 
 @rule("training.stats", TrainingLog)
 def stats(log: TrainingLog) -> Iterator[Fault]:
-    """Loss and throughput are finite, neither is below its least value, and each is logged once per epoch, right after it.
+    """Loss and throughput are finite, neither is below its least value, and each is logged once per
+    epoch, right after it.
 
-    Source: house rule: tracked_stats; a run whose loss is no number is aborted; the row's lowest_loss: a cross-entropy is never below 0.
+    Source: house rule: tracked_stats; a run whose loss is no number is aborted; the row's
+    lowest_loss: a cross-entropy is never below 0.
     Advice: a loss of NaN needs another learning rate or loss scaling.
     """
     lowest = log.row.lowest_loss if log.row else None
@@ -99,33 +138,68 @@ def stats(log: TrainingLog) -> Iterator[Fault]:
     for record in log.records:
         value = record.value if isinstance(record.value, dict) else {}
         if record.key == events.THROUGHPUT:
-            if log.succeeded and not (finite(value.get("loss")) and finite(value.get("throughput")) and value["throughput"] >= 0):
-                yield log.fault(f"{record.value!r}", "finite loss and throughput, throughput from 0", record.line)
-            elif lowest is not None and finite(value.get("loss")) and value["loss"] < lowest - LOSS_SLACK:
+            if log.succeeded and not (
+                finite(value.get("loss"))
+                and finite(value.get("throughput"))
+                and value["throughput"] >= 0
+            ):
+                yield log.fault(
+                    f"{record.value!r}",
+                    "finite loss and throughput, throughput from 0",
+                    record.line,
+                )
+            elif (
+                lowest is not None
+                and finite(value.get("loss"))
+                and value["loss"] < lowest - LOSS_SLACK
+            ):
                 yield log.fault(f"loss {value['loss']}", f"at least {lowest:g}", record.line)
-            if last is None or last.key != events.EPOCH_STOP or epoch_of(record) is None or epoch_of(last) != epoch_of(record):
-                yield log.fault(f"tracked_stats of epoch {epoch_of(record)}", "directly after that epoch's epoch_stop", record.line)
+            if (
+                last is None
+                or last.key != events.EPOCH_STOP
+                or epoch_of(record) is None
+                or epoch_of(last) != epoch_of(record)
+            ):
+                yield log.fault(
+                    f"tracked_stats of epoch {epoch_of(record)}",
+                    "directly after that epoch's epoch_stop",
+                    record.line,
+                )
         last = record
 
 
 @rule("training.losses", TrainingLog)
 def losses(log: TrainingLog) -> Iterator[Fault]:
-    """In a run that reached its target the mean loss is not the same in all epochs; two epochs with one loss, to the last digit, are a warning.
+    """In a run that reached its target the mean loss is not the same in all epochs; two epochs with
+    one loss, to the last digit, are a warning.
 
-    Source: house rule: tracked_stats; weights that learn change the loss, and no two means over thousands of samples are alike to the last digit.
+    Source: house rule: tracked_stats; weights that learn change the loss, and no two means over
+    thousands of samples are alike to the last digit.
     Advice: submit the log exactly as the run wrote it.
     """
-    told = [(record.value["loss"], record) for record in log.all(events.THROUGHPUT) if isinstance(record.value, dict) and finite(record.value.get("loss"))]
+    told = [
+        (record.value["loss"], record)
+        for record in log.all(events.THROUGHPUT)
+        if isinstance(record.value, dict) and finite(record.value.get("loss"))
+    ]
     if not log.succeeded or len(told) < FEWEST_LOSSES:
         return
     seen: dict[float, Record] = {}
     for loss, record in told:
         other = seen.setdefault(loss, record)
         if other is not record and len({each for each, _ in told}) > 1:
-            fault = log.fault(f"loss {loss} in epochs {epoch_of(other)} and {epoch_of(record)}", "another loss in each epoch", record.line)
+            fault = log.fault(
+                f"loss {loss} in epochs {epoch_of(other)} and {epoch_of(record)}",
+                "another loss in each epoch",
+                record.line,
+            )
             yield replace(fault, severity=Severity.WARNING)
     if len(seen) == 1:
-        yield log.fault(f"loss {told[0][0]} in all {len(told)} epochs", "a loss that changes while the model learns", told[-1][1].line)
+        yield log.fault(
+            f"loss {told[0][0]} in all {len(told)} epochs",
+            "a loss that changes while the model learns",
+            told[-1][1].line,
+        )
 
 
 def epoch_of(record: Record) -> int | None:
@@ -153,7 +227,9 @@ class Stretch:
 
 
 def stretches(log: TrainingLog) -> Iterator[Stretch]:
-    """Yield each epoch that stands, with the samples of it that were trained since the run began or went on."""
+    """Yield each epoch that stands, with the samples of it that were trained since the run began or
+    went on.
+    """
     samples, batch = log.value(events.TRAIN_SAMPLES), log.value(BATCH)
     begun: Record | None = None
     done = 0
@@ -164,11 +240,22 @@ def stretches(log: TrainingLog) -> Iterator[Stretch]:
             step = record.event.metadata.get("step")
             inside = epoch_of(record) == epoch_of(begun) and is_count(step)
             begun, done = record, done_before(step, batch) if inside else 0
-        elif record.key == events.THROUGHPUT and begun is not None and (epoch := epoch_of(record)) is not None:
+        elif (
+            record.key == events.THROUGHPUT
+            and begun is not None
+            and (epoch := epoch_of(record)) is not None
+        ):
             told = record.value.get("throughput") if isinstance(record.value, dict) else None
             left, taken = max(samples - done, 0), record.event.time_ms - begun.event.time_ms
             rate = told if finite(told) and told > 0 else None
-            yield Stretch(epoch=epoch, samples=left, taken_ms=taken, told=rate, whole=begun.key == events.EPOCH_START, line=record.line)
+            yield Stretch(
+                epoch=epoch,
+                samples=left,
+                taken_ms=taken,
+                told=rate,
+                whole=begun.key == events.EPOCH_START,
+                line=record.line,
+            )
             begun = None
 
 
@@ -179,25 +266,34 @@ def done_before(step: object, batch: object) -> int:
 
 @rule("training.throughput", TrainingLog, severity=Severity.WARNING)
 def throughput(log: TrainingLog) -> Iterator[Fault]:
-    """An epoch's logged throughput is consistent with the training set and the epoch's times; an epoch that is too short was edited.
+    """An epoch's logged throughput is consistent with the training set and the epoch's times; an
+    epoch that is too short was edited.
 
-    Source: house rule: a claim that its own log contradicts; within 15 %. An epoch that took longer is only odd.
+    Source: house rule: a claim that its own log contradicts; within 15 %. An epoch that took longer
+    is only odd.
     Advice: find out what the epoch's time was spent on; do not edit times.
     """
     for stretch in stretches(log):
         claimed_ms = 1000 * stretch.samples / stretch.told if stretch.told else stretch.taken_ms
         apart_ms, slack_ms = stretch.taken_ms - claimed_ms, 0.15 * claimed_ms + THROUGHPUT_SLACK_MS
         if apart_ms < -slack_ms or (stretch.whole and apart_ms > slack_ms):
-            required = f"about {1000 * stretch.samples / max(stretch.taken_ms, 1):.4g}: {stretch.samples:.0f} in {stretch.taken_ms:.0f} ms"
+            required = (
+                f"about {1000 * stretch.samples / max(stretch.taken_ms, 1):.4g}:"
+                f" {stretch.samples:.0f} in {stretch.taken_ms:.0f} ms"
+            )
             severity = Severity.ERROR if apart_ms < 0 else None
-            yield replace(log.fault(f"{stretch.told:g} samples/s", required, stretch.line), severity=severity)
+            yield replace(
+                log.fault(f"{stretch.told:g} samples/s", required, stretch.line), severity=severity
+            )
 
 
 @rule("training.pace", TrainingLog)
 def pace(log: TrainingLog) -> Iterator[Fault]:
-    """No optimizer step is faster than any device can be, and no epoch is ten times as fast as all others of its run.
+    """No optimizer step is faster than any device can be, and no epoch is ten times as fast as all
+    others of its run.
 
-    Source: house rule: the row's fastest_step_us; that an epoch stands out from the others, those made void among them, is a warning.
+    Source: house rule: the row's fastest_step_us; that an epoch stands out from the others, those
+    made void among them, is a warning.
     Advice: submit the log exactly as the run wrote it; edited times are detected.
     """
     found, batch = list(stretches(log)), log.value(BATCH)
@@ -205,20 +301,34 @@ def pace(log: TrainingLog) -> Iterator[Fault]:
     for stretch in found if fastest is not None and is_count(batch) and batch else ():
         steps = stretch.samples // batch
         if stretch.taken_ms * US_PER_MS < steps * (fastest or 0.0) - US_PER_MS:
-            yield log.fault(f"epoch {stretch.epoch}: {steps:.0f} steps in {stretch.taken_ms:.0f} ms", f"at least {fastest:g} us a step", stretch.line)
+            yield log.fault(
+                f"epoch {stretch.epoch}: {steps:.0f} steps in {stretch.taken_ms:.0f} ms",
+                f"at least {fastest:g} us a step",
+                stretch.line,
+            )
     yield from outstanding(log, found)
 
 
 def outstanding(log: TrainingLog, found: Sequence[Stretch]) -> Iterator[Fault]:
-    """Yield the epoch that is ten times as fast as all others, where these took more than a moment."""
-    ordered = sorted((stretch for stretch in found if stretch.samples), key=lambda stretch: stretch.rate)
+    """Yield the epoch that is ten times as fast as all others, where these took more than a
+    moment.
+    """
+    ordered = sorted(
+        (stretch for stretch in found if stretch.samples), key=lambda stretch: stretch.rate
+    )
     others = [*(stretch.rate for stretch in ordered[:-1]), *void_rates(log)]
     if not ordered or not others:
         return
     best, next_best = ordered[-1], max(others)
-    if best.rate > OUTSTANDING * next_best and best.samples / next_best > THROUGHPUT_SLACK_MS / MS_PER_S:
+    if (
+        best.rate > OUTSTANDING * next_best
+        and best.samples / next_best > THROUGHPUT_SLACK_MS / MS_PER_S
+    ):
         required = f"less than {OUTSTANDING} times the {next_best:.4g} of the next fastest"
-        yield replace(log.fault(f"epoch {best.epoch} trains {best.rate:.4g} samples/s", required, best.line), severity=Severity.WARNING)
+        yield replace(
+            log.fault(f"epoch {best.epoch} trains {best.rate:.4g} samples/s", required, best.line),
+            severity=Severity.WARNING,
+        )
 
 
 def void_rates(log: TrainingLog) -> Iterator[float]:

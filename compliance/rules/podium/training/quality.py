@@ -1,4 +1,6 @@
-"""Evaluations of a training run: schedule, accuracy, target, number of epochs, reference accuracy."""
+"""Evaluations of a training run: schedule, accuracy, target, number of epochs, reference
+accuracy.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,14 +25,18 @@ COUNTED: Final = 10_000_000
 GRAIN: Final = 1e-7
 """Share: what single precision rounds."""
 FALL_LIMIT: Final = 0.05
-"""Share of the last evaluation by which the reference accuracy may lie below it: bf16 against fp32, training's decoding against serving's."""
+"""Share of the last evaluation by which the reference accuracy may lie below it: bf16 against fp32,
+training's decoding against serving's.
+"""
 
 
 @rule("training.schedule", TrainingLog)
 def schedule(log: TrainingLog) -> Iterator[Fault]:
-    """The model is evaluated every k epochs, starting at one of the row's offsets, or after the epochs listed in the row.
+    """The model is evaluated every k epochs, starting at one of the row's offsets, or after the
+    epochs listed in the row.
 
-    Source: training_rules.adoc v0.7, Quality measurement: evaluation frequency; the row's evaluate_every_epochs or evaluation_epochs.
+    Source: training_rules.adoc v0.7, Quality measurement: evaluation frequency; the row's
+    evaluate_every_epochs or evaluation_epochs.
     Advice: leave the evaluation schedule to the workload's blocks.
     """
     row = log.training
@@ -40,24 +46,38 @@ def schedule(log: TrainingLog) -> Iterator[Fault]:
     for evaluation in log.evaluations():
         due = evaluations_due(row, last)
         if evaluation.epoch not in due and evaluation.epoch != row.max_epochs:
-            yield log.fault(f"an evaluation after epoch {evaluation.epoch}", f"after epoch {' or '.join(map(str, due)) or '?'}", evaluation.line)
+            yield log.fault(
+                f"an evaluation after epoch {evaluation.epoch}",
+                f"after epoch {' or '.join(map(str, due)) or '?'}",
+                evaluation.line,
+            )
         last = evaluation.epoch
 
 
 def evaluations_due(row: TrainingRow, last: object) -> list[int]:
-    """Name the epochs after which the next evaluation may come; `last` is that of the one before, None where there was none."""
+    """Name the epochs after which the next evaluation may come; `last` is that of the one before,
+    None where there was none.
+    """
     if last is None:
-        return list(row.evaluation_epochs[:1]) or [row.evaluate_every_epochs + offset for offset in row.evaluate_offset_epochs]
+        return list(row.evaluation_epochs[:1]) or [
+            row.evaluate_every_epochs + offset for offset in row.evaluate_offset_epochs
+        ]
     if not is_count(last):
         return []
-    return [epoch for epoch in row.evaluation_epochs if epoch > last][:1] if row.evaluation_epochs else [last + row.evaluate_every_epochs]
+    return (
+        [epoch for epoch in row.evaluation_epochs if epoch > last][:1]
+        if row.evaluation_epochs
+        else [last + row.evaluate_every_epochs]
+    )
 
 
 @rule("training.evaluated", TrainingLog)
 def evaluated(log: TrainingLog) -> Iterator[Fault]:
-    """Each evaluation logs one eval_accuracy, for the epoch trained last, and an evaluation follows each block.
+    """Each evaluation logs one eval_accuracy, for the epoch trained last, and an evaluation follows
+    each block.
 
-    Source: mlcommons/logging 0.7.0/common.yaml, eval_accuracy; training_rules.adoc v0.7, Quality measurement.
+    Source: mlcommons/logging 0.7.0/common.yaml, eval_accuracy; training_rules.adoc v0.7, Quality
+    measurement.
     Advice: submit the log exactly as the run wrote it; a missing evaluation was deleted.
     """
     epoch: object = None
@@ -67,33 +87,53 @@ def evaluated(log: TrainingLog) -> Iterator[Fault]:
         if record.key == events.EPOCH_STOP:
             epoch = record.event.metadata.get(events.EPOCH_NUM)
         elif record.key == events.BLOCK_START and pending is not None:
-            yield log.fault("a block that is not evaluated", "an evaluation after each block", pending.line)
+            yield log.fault(
+                "a block that is not evaluated", "an evaluation after each block", pending.line
+            )
         elif record.key in EVALUATION_EVENTS:
             inside.append(record)
-        pending = record if record.key == events.BLOCK_STOP else None if record.key == events.EVAL_START else pending
+        pending = (
+            record
+            if record.key == events.BLOCK_STOP
+            else None
+            if record.key == events.EVAL_START
+            else pending
+        )
         if record.key == events.EVAL_STOP:
             yield from one_evaluation(log, inside, epoch)
             inside = []
     if inside and any(record.key == events.EVAL_ACCURACY for record in inside) and log.succeeded:
-        yield log.fault("an eval_accuracy outside an evaluation", "between eval_start and eval_stop", inside[-1].line)
+        yield log.fault(
+            "an eval_accuracy outside an evaluation",
+            "between eval_start and eval_stop",
+            inside[-1].line,
+        )
 
 
 def one_evaluation(log: TrainingLog, inside: list[Record], epoch: object) -> Iterator[Fault]:
     """Judge the events from eval_start to eval_stop."""
     keys = tuple(record.key for record in inside)
     if keys != EVALUATION_EVENTS:
-        yield log.fault(f"an evaluation of {', '.join(keys)}", ", ".join(EVALUATION_EVENTS), inside[-1].line)
+        yield log.fault(
+            f"an evaluation of {', '.join(keys)}", ", ".join(EVALUATION_EVENTS), inside[-1].line
+        )
     for record in inside:
         number = record.event.metadata.get(events.EPOCH_NUM)
         if number != epoch:
-            yield log.fault(f"{record.key} of epoch {number} after epoch {epoch}", f"epoch_num {epoch}", record.line)
+            yield log.fault(
+                f"{record.key} of epoch {number} after epoch {epoch}",
+                f"epoch_num {epoch}",
+                record.line,
+            )
 
 
 @rule("training.accuracy", TrainingLog)
 def accuracy(log: TrainingLog) -> Iterator[Fault]:
-    """An accuracy is a finite number of at least 0 and below 1 for each metric of the row; null is allowed only in a run aborted at NaN.
+    """An accuracy is a finite number of at least 0 and below 1 for each metric of the row; null is
+    allowed only in a run aborted at NaN.
 
-    Source: mlcommons/logging 0.7.0/open_common.yaml and closed_*.yaml: eval_accuracy < 1; the row's metrics.
+    Source: mlcommons/logging 0.7.0/open_common.yaml and closed_*.yaml: eval_accuracy < 1; the row's
+    metrics.
     Advice: log the value of the evaluation on a scale from 0 to 1.
     """
     if log.row is None:
@@ -102,9 +142,19 @@ def accuracy(log: TrainingLog) -> Iterator[Fault]:
         for metric, score in evaluation.scores.items():
             unfinished = score is None and not log.succeeded and holds_null(record.value)
             if not unfinished and not (score is not None and 0 <= score < 1):
-                yield log.fault(f"{metric} is {record.value!r}", "a finite number, at least 0 and below 1", record.line)
-        if isinstance(record.value, dict) and (extra := record.value.keys() - set(log.row.metrics.values())):
-            yield log.fault(f"metrics {', '.join(sorted(extra))}", f"{', '.join(log.row.metrics.values())}", record.line)
+                yield log.fault(
+                    f"{metric} is {record.value!r}",
+                    "a finite number, at least 0 and below 1",
+                    record.line,
+                )
+        if isinstance(record.value, dict) and (
+            extra := record.value.keys() - set(log.row.metrics.values())
+        ):
+            yield log.fault(
+                f"metrics {', '.join(sorted(extra))}",
+                f"{', '.join(log.row.metrics.values())}",
+                record.line,
+            )
 
 
 def holds_null(value: object) -> bool:
@@ -116,7 +166,8 @@ def holds_null(value: object) -> bool:
 def target(log: TrainingLog) -> Iterator[Fault]:
     """A successful run reaches every target of the round in its last evaluation.
 
-    Source: training_rules.adoc v0.7, Benchmarks and Benchmark results: the quality target of the round, at the last evaluation.
+    Source: training_rules.adoc v0.7, Benchmarks and Benchmark results: the quality target of the
+    round, at the last evaluation.
     Advice: train until the target is reached; only the harness sets the status.
     """
     evaluations = list(log.evaluations())
@@ -127,20 +178,31 @@ def target(log: TrainingLog) -> Iterator[Fault]:
         yield log.fault("status success without an evaluation", goal, log.line(events.RUN_STOP))
         return
     scores = ", ".join(f"{metric} {value}" for metric, value in evaluations[-1].scores.items())
-    yield log.fault(f"status success, but the last evaluation has {scores}", goal, evaluations[-1].line)
+    yield log.fault(
+        f"status success, but the last evaluation has {scores}", goal, evaluations[-1].line
+    )
 
 
 @rule("training.converged", TrainingLog, weight=Verdict.NOT_CONVERGED)
 def converged(log: TrainingLog) -> Iterator[Fault]:
     """A run reaches its target; any status other than success means that it did not converge.
 
-    Source: training_rules.adoc v0.7, Benchmark results: a run that does not reach the target counts as the slowest, one per set.
+    Source: training_rules.adoc v0.7, Benchmark results: a run that does not reach the target counts
+    as the slowest, one per set.
     Advice: repeat the run with another seed, or train longer.
     """
     if log.all(events.RUN_STOP) and not log.succeeded:
         last = list(log.evaluations())[-1:]
-        scores = ", ".join(f"{metric} {value}" for metric, value in last[0].scores.items()) if last else "no evaluation"
-        yield log.fault(f"status {log.status}, last evaluation: {scores}", "status success", log.line(events.RUN_STOP))
+        scores = (
+            ", ".join(f"{metric} {value}" for metric, value in last[0].scores.items())
+            if last
+            else "no evaluation"
+        )
+        yield log.fault(
+            f"status {log.status}, last evaluation: {scores}",
+            "status success",
+            log.line(events.RUN_STOP),
+        )
 
 
 @rule("training.status", TrainingLog)
@@ -159,7 +221,8 @@ def status(log: TrainingLog) -> Iterator[Fault]:
 def stopped(log: TrainingLog) -> Iterator[Fault]:
     """A run stops at the first evaluation that reaches the target.
 
-    Source: house rule: the loop stops there, so that no later evaluation is chosen; training_rules.adoc v0.7, Timing.
+    Source: house rule: the loop stops there, so that no later evaluation is chosen;
+    training_rules.adoc v0.7, Timing.
     Advice: let the harness stop the run.
     """
     row = log.training
@@ -167,7 +230,11 @@ def stopped(log: TrainingLog) -> Iterator[Fault]:
         return
     for evaluation in list(log.evaluations())[:-1]:
         if reaches(evaluation.scores, row.target):
-            yield log.fault(f"the target was reached after epoch {evaluation.epoch}, and the run went on", "run_stop there", evaluation.line)
+            yield log.fault(
+                f"the target was reached after epoch {evaluation.epoch}, and the run went on",
+                "run_stop there",
+                evaluation.line,
+            )
 
 
 @rule("training.epoch_limit", TrainingLog)
@@ -179,63 +246,101 @@ def epoch_limit(log: TrainingLog) -> Iterator[Fault]:
     """
     count = len(log.all(events.EPOCH_START))
     if log.training and count > log.training.max_epochs:
-        yield log.fault(f"{count} epochs", f"at most {log.training.max_epochs}", log.all(events.EPOCH_START)[-1].line)
+        yield log.fault(
+            f"{count} epochs",
+            f"at most {log.training.max_epochs}",
+            log.all(events.EPOCH_START)[-1].line,
+        )
 
 
 @rule("training.fewest_epochs", TrainingLog)
 def fewest_epochs(log: TrainingLog) -> Iterator[Fault]:
-    """A run does not reach its target in fewer epochs than possible; deleted epochs, or epochs before run_start, would leave fewer.
+    """A run does not reach its target in fewer epochs than possible; deleted epochs, or epochs
+    before run_start, would leave fewer.
 
     In the open division, with settings other than the row's, this is a warning.
     Source: the row's fewest_epochs; as reference convergence points in MLPerf Training.
-    Advice: submit the log exactly as the run wrote it; in the open division, explain in the submission why it converges so early.
+    Advice: submit the log exactly as the run wrote it; in the open division, explain in the
+    submission why it converges so early.
     """
     count, row = len(log.all(events.EPOCH_START)), log.training
     if row and log.succeeded and count < row.fewest_epochs:
-        severity = Severity.WARNING if row.division is Division.OPEN and not is_usual(log, row) else None
-        yield replace(log.fault(f"the target after {count} epochs", f"at least {row.fewest_epochs}", log.line(events.RUN_STOP)), severity=severity)
+        severity = (
+            Severity.WARNING if row.division is Division.OPEN and not is_usual(log, row) else None
+        )
+        yield replace(
+            log.fault(
+                f"the target after {count} epochs",
+                f"at least {row.fewest_epochs}",
+                log.line(events.RUN_STOP),
+            ),
+            severity=severity,
+        )
 
 
 def is_usual(log: TrainingLog, row: TrainingRow) -> bool:
-    """Tell whether a run had the row's own settings; one that its log does not have counts as the row's."""
+    """Tell whether a run had the row's own settings; one that its log does not have counts as the
+    row's.
+    """
     settings = log.settings
     return all(alike(settings.get(key), value) for key, value in row.settings.items())
 
 
 @rule("training.reference", TrainingLog)
 def reference(log: TrainingLog) -> Iterator[Fault]:
-    """A successful run logs its checkpoint and, for the same checkpoint, a reference accuracy for each metric.
+    """A successful run logs its checkpoint and, for the same checkpoint, a reference accuracy for
+    each metric.
 
-    Source: house rule, the accuracy to hold: scored once after run_stop, fp32, with inference's own settings.
+    Source: house rule, the accuracy to hold: scored once after run_stop, fp32, with inference's own
+    settings.
     Advice: let the run finish; both events are written right after run_stop.
     """
     if not log.succeeded:
         return
     for key in (events.CHECKPOINT, events.REFERENCE_ACCURACY):
         if len(log.all(key)) != 1:
-            yield log.fault(f"{key}: {len(log.all(key))} records", "exactly 1 after a success", log.line(key))
+            yield log.fault(
+                f"{key}: {len(log.all(key))} records", "exactly 1 after a success", log.line(key)
+            )
     record = log.first(events.REFERENCE_ACCURACY)
     if record is None or log.row is None:
         return
     bound = record.event.metadata.get(events.CHECKPOINT)
     if log.checkpoint is None or bound != log.checkpoint or not is_sha256(log.checkpoint):
-        yield log.fault(f"reference_accuracy of {bound!r}, checkpoint {log.checkpoint!r}", "one SHA-256 of 64 lower-case hexadecimal digits", record.line)
-    if log.reference.keys() != set(log.row.scored) or not all(0 <= score < 1 for score in log.reference.values()):
-        yield log.fault(f"{record.value!r}", f"a number from 0 to below 1 for {', '.join(log.row.scored)}", record.line)
+        yield log.fault(
+            f"reference_accuracy of {bound!r}, checkpoint {log.checkpoint!r}",
+            "one SHA-256 of 64 lower-case hexadecimal digits",
+            record.line,
+        )
+    if log.reference.keys() != set(log.row.scored) or not all(
+        0 <= score < 1 for score in log.reference.values()
+    ):
+        yield log.fault(
+            f"{record.value!r}",
+            f"a number from 0 to below 1 for {', '.join(log.row.scored)}",
+            record.line,
+        )
 
 
 def is_sha256(text: object) -> bool:
     """Tell a SHA-256 from other text."""
-    return isinstance(text, str) and len(text) == 64 and all(letter in "0123456789abcdef" for letter in text)
+    return (
+        isinstance(text, str)
+        and len(text) == 64
+        and all(letter in "0123456789abcdef" for letter in text)
+    )
 
 
 @rule("training.reference_level", TrainingLog)
 def reference_level(log: TrainingLog) -> Iterator[Fault]:
-    """The reference accuracy is at most 5 % below the last evaluation and, if the row gives a tolerance, within it in both directions, so it can
+    """The reference accuracy is at most 5 % below the last evaluation and, if the row gives a
+    tolerance, within it in both directions, so it can
     neither lower the serving threshold nor fake the final score.
 
-    Source: house rule: both are scores of the same weights; the row's reference_within, three times that where training is not in fp32.
-    Advice: find out why the exported weights score differently from the trained ones; do not edit the log.
+    Source: house rule: both are scores of the same weights; the row's reference_within, three times
+    that where training is not in fp32.
+    Advice: find out why the exported weights score differently from the trained ones; do not edit
+    the log.
     """
     last = list(log.evaluations())[-1:]
     within = log.row.reference_within if log.row else {}
@@ -243,22 +348,41 @@ def reference_level(log: TrainingLog) -> Iterator[Fault]:
         held, apart = log.reference.get(metric), within.get(metric)
         if held is None or score is None:
             continue
-        slack = apart * (1 if log.value(events.PRECISION) in EXACT else COARSE) if apart is not None else None
+        slack = (
+            apart * (1 if log.value(events.PRECISION) in EXACT else COARSE)
+            if apart is not None
+            else None
+        )
         least = score - slack if slack is not None else score * (1 - FALL_LIMIT)
         if held < least or (slack is not None and held > score + slack):
-            required = f"at least {least:.6g}" + ("" if slack is None else f", at most {score + slack:.6g}")
-            yield log.fault(f"{metric} {held:g}", f"{required}, since the last evaluation has {score}", log.line(events.REFERENCE_ACCURACY))
+            required = f"at least {least:.6g}" + (
+                "" if slack is None else f", at most {score + slack:.6g}"
+            )
+            yield log.fault(
+                f"{metric} {held:g}",
+                f"{required}, since the last evaluation has {score}",
+                log.line(events.REFERENCE_ACCURACY),
+            )
 
 
 @rule("training.grain", TrainingLog)
 def grain(log: TrainingLog) -> Iterator[Fault]:
     """A fraction of samples is a whole number of them: accuracy times eval_samples is an integer.
 
-    Source: house rule: the metrics of the row's reference_within count samples that were answered right.
+    Source: house rule: the metrics of the row's reference_within count samples that were answered
+    right.
     Advice: submit the log exactly as the run wrote it: no count of samples gives this accuracy.
     """
     samples, counted = log.value(events.EVAL_SAMPLES), log.row.reference_within if log.row else {}
     for evaluation in log.evaluations() if is_count(samples) and 0 < samples <= COUNTED else ():
         for metric, score in evaluation.scores.items():
-            if metric in counted and score is not None and abs(score * samples - round(score * samples)) > GRAIN * samples:
-                yield log.fault(f"{metric} {score}: {score * samples:.4f} of {samples} samples", "a whole number of samples", evaluation.line)
+            if (
+                metric in counted
+                and score is not None
+                and abs(score * samples - round(score * samples)) > GRAIN * samples
+            ):
+                yield log.fault(
+                    f"{metric} {score}: {score * samples:.4f} of {samples} samples",
+                    "a whole number of samples",
+                    evaluation.line,
+                )

@@ -21,14 +21,19 @@ OWN: Final = frozenset({events.RUN_INDEX, events.SEED, events.COMMAND_LINE})
 def runs(group: TrainingSet) -> Iterator[Fault]:
     """A set has the row's number of runs: exactly in profile full, at least in the others.
 
-    Source: training_rules.adoc v0.7, Benchmark results: runs per benchmark; the row's `runs`; house rule for smoke and quick.
-    Advice: run the missing ones with podium train, or decide which runs to leave out before looking at their results.
+    Source: training_rules.adoc v0.7, Benchmark results: runs per benchmark; the row's `runs`; house
+    rule for smoke and quick.
+    Advice: run the missing ones with podium train, or decide which runs to leave out before looking
+    at their results.
     """
     if group.training is None:
         return
     full = group.logs[0].profile is Profile.FULL
     if len(group.logs) < group.training.runs or (full and len(group.logs) > group.training.runs):
-        yield group.fault(f"{len(group.logs)} runs", f"{group.training.runs}" if full else f"{group.training.runs} or more")
+        yield group.fault(
+            f"{len(group.logs)} runs",
+            f"{group.training.runs}" if full else f"{group.training.runs} or more",
+        )
 
 
 @rule("set.numbers", TrainingSet)
@@ -40,7 +45,9 @@ def numbers(group: TrainingSet) -> Iterator[Fault]:
     """
     found = [log.number for log in group.logs]
     if found != list(range(len(found))):
-        yield group.fault(f"result_{', result_'.join(map(str, found))}", f"result_0 to result_{len(found) - 1}")
+        yield group.fault(
+            f"result_{', result_'.join(map(str, found))}", f"result_0 to result_{len(found) - 1}"
+        )
 
 
 @rule("set.unfinished", TrainingSet, severity=Severity.WARNING)
@@ -58,7 +65,8 @@ def unfinished(group: TrainingSet) -> Iterator[Fault]:
 def strays(group: TrainingSet) -> Iterator[Fault]:
     """A set's folder contains only its logs.
 
-    Source: submission_rules.adoc, result_<i>.txt; house rule: what nobody judges is named, and in a bundle it is an error.
+    Source: submission_rules.adoc, result_<i>.txt; house rule: what nobody judges is named, and in a
+    bundle it is an error.
     Advice: keep notes and copies of logs outside the results folder.
     """
     for path in group.strays:
@@ -92,14 +100,20 @@ def print_of(log: TrainingLog) -> str:
 def seeds(group: TrainingSet) -> Iterator[Fault]:
     """Every run of a set has its own seed.
 
-    Source: training_rules.adoc v0.7, Random numbers; no accepted set of two rounds repeats a logged seed.
+    Source: training_rules.adoc v0.7, Random numbers; no accepted set of two rounds repeats a logged
+    seed.
     Advice: let podium train draw the seeds.
     """
     seen: dict[str, Path] = {}
     for log in group.logs:
         record = log.first(events.SEED)
         if record and (other := seen.setdefault(repr(record.value), log.path)) != log.path:
-            yield group.fault(f"seed {record.value}, as in {other.name}", "a different seed for each run", log.path, record.line)
+            yield group.fault(
+                f"seed {record.value}, as in {other.name}",
+                "a different seed for each run",
+                log.path,
+                record.line,
+            )
 
 
 @rule("set.hyperparameters", TrainingSet)
@@ -110,7 +124,12 @@ def hyperparameters(group: TrainingSet) -> Iterator[Fault]:
     Advice: repeat the runs with one configuration.
     """
     for log in group.logs[1:]:
-        keys = {*hyper_settings(log), *hyper_settings(group.logs[0]), events.QUALITY_TARGET, *SAMPLES}
+        keys = {
+            *hyper_settings(log),
+            *hyper_settings(group.logs[0]),
+            events.QUALITY_TARGET,
+            *SAMPLES,
+        }
         yield from differences(group, log, sorted(keys))
 
 
@@ -118,7 +137,8 @@ def hyperparameters(group: TrainingSet) -> Iterator[Fault]:
 def stamps(group: TrainingSet) -> Iterator[Fault]:
     """All runs of a set have the same identity, header, settings and nonce.
 
-    Source: submission_rules.adoc, Directory structure: a set is of one organisation, system and benchmark; house rule: of one campaign.
+    Source: submission_rules.adoc, Directory structure: a set is of one organisation, system and
+    benchmark; house rule: of one campaign.
     Advice: put runs of different campaigns into different results folders.
     """
     for log in group.logs[1:]:
@@ -130,33 +150,53 @@ def differences(group: TrainingSet, log: TrainingLog, keys: list[str]) -> Iterat
     first = group.logs[0]
     for key in keys:
         if log.value(key) != first.value(key):
-            yield group.fault(f"{key} {log.value(key)!r}", f"{first.value(key)!r}, as in {first.path.name}", log.path, log.line(key))
+            yield group.fault(
+                f"{key} {log.value(key)!r}",
+                f"{first.value(key)!r}, as in {first.path.name}",
+                log.path,
+                log.line(key),
+            )
 
 
 @rule("set.converged", TrainingSet, weight=Verdict.NOT_CONVERGED)
 def converged(group: TrainingSet) -> Iterator[Fault]:
-    """At most the round's number of runs of a set miss the target; a set that drops no slowest run allows none.
+    """At most the round's number of runs of a set miss the target; a set that drops no slowest run
+    allows none.
 
-    Source: training_rules.adoc v0.7, Benchmark results: one run may fail to converge and counts as the slowest, two make the set invalid.
+    Source: training_rules.adoc v0.7, Benchmark results: one run may fail to converge and counts as
+    the slowest, two make the set invalid.
     Advice: repeat the set with settings that converge.
     """
     missed = [log for log in group.logs if not log.succeeded]
     rules = group.logs[0].round.training if group.logs else None
-    allowed = rules.not_converged_allowed if rules and len(group.logs) >= rules.olympic_from_runs else 0
+    allowed = (
+        rules.not_converged_allowed if rules and len(group.logs) >= rules.olympic_from_runs else 0
+    )
     if len(missed) > allowed:
-        yield group.fault(f"{len(missed)} of {len(group.logs)} runs did not converge", f"at most {allowed}", missed[-1].path)
+        yield group.fault(
+            f"{len(missed)} of {len(group.logs)} runs did not converge",
+            f"at most {allowed}",
+            missed[-1].path,
+        )
 
 
 @rule("set.overlap", TrainingSet, severity=Severity.WARNING)
 def overlap(group: TrainingSet) -> Iterator[Fault]:
     """The runs of a set do not overlap in time; overlapping runs shared the system.
 
-    Source: house rule; about half of the accepted sets of two rounds overlap, on systems of many nodes.
+    Source: house rule; about half of the accepted sets of two rounds overlap, on systems of many
+    nodes.
     Advice: explain in the submission how the runs shared the system.
     """
-    spans = sorted((log.first(events.RUN_START).event.time_ms, log.first(events.RUN_STOP).event.time_ms, log.path) for log in group.logs if timed(log))  # type: ignore[union-attr]
-    for (_, stop, before), (start, _, path) in zip(spans, spans[1:], strict=False):
-        if start < stop:
+    spans = sorted(
+        (start.event.time_ms, stop.event.time_ms, log.path)
+        for log in group.logs
+        if timed(log)
+        and (start := log.first(events.RUN_START))
+        and (stop := log.first(events.RUN_STOP))
+    )
+    for (_, stop_ms, before), (start_ms, _, path) in zip(spans, spans[1:], strict=False):
+        if start_ms < stop_ms:
             yield group.fault(f"starts before {before.name} ends", "runs one after another", path)
 
 
@@ -173,5 +213,9 @@ def schema(group: TrainingSet) -> Iterator[Fault]:
     Advice: submit the log exactly as the run wrote it.
     """
     for log in group.logs:
-        for where, problem in problems(f"training.{log.round.name}.{log.workload}.json", training_document(log)):
-            yield group.fault(f"{where}: {problem[:160]}", "the shape required by the schema", log.path)
+        for where, problem in problems(
+            f"training.{log.round.name}.{log.workload}.json", training_document(log)
+        ):
+            yield group.fault(
+                f"{where}: {problem[:160]}", "the shape required by the schema", log.path
+            )

@@ -21,19 +21,41 @@ MS_PER_S: Final = 1000
 IDLE_MS: Final = 60_000
 """Between init_stop and run_start all ranks wait for one another ..."""
 ALONE_MS: Final = 10_000
-"""... and one process, which waits for nobody, was seen to take 3 ms; an epoch of smoke takes longer than this."""
+"""... and one process, which waits for nobody, was seen to take 3 ms; an epoch of smoke takes
+longer than this.
+"""
 FEWEST: Final = 5
 """Events of a run from which on whole seconds are no chance: one clock in 10^15."""
 NONCE_DIGITS: Final = (32, 64)
-TEXTS: Final = (events.FRAMEWORK, events.INPUT, events.DEVICE, events.VERSION, events.SUBMISSION_ORG, events.SUBMISSION_PLATFORM, events.METRIC_SIGNATURE)
-COUNTS: Final = (events.WORLD_SIZE, events.THREADS, events.TRAIN_SAMPLES, events.CORPUS_SAMPLES, events.EVAL_SAMPLES)
+TEXTS: Final = (
+    events.FRAMEWORK,
+    events.INPUT,
+    events.DEVICE,
+    events.VERSION,
+    events.SUBMISSION_ORG,
+    events.SUBMISSION_PLATFORM,
+    events.METRIC_SIGNATURE,
+)
+COUNTS: Final = (
+    events.WORLD_SIZE,
+    events.THREADS,
+    events.TRAIN_SAMPLES,
+    events.CORPUS_SAMPLES,
+    events.EVAL_SAMPLES,
+)
 ENVIRONMENT: Final[tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...]] = (
     (TEXTS, lambda value: isinstance(value, str) and bool(value.strip()), "text"),
     (COUNTS, lambda value: is_count(value) and value > 0, "a whole number above 0"),
     ((events.SEED, events.RUN_INDEX), lambda value: is_count(value), "a whole number from 0"),
     ((events.PRECISION,), lambda value: value in [*Precision], " or ".join(Precision)),
     ((events.SETTINGS,), lambda value: isinstance(value, dict), "a table of settings"),
-    ((events.COMMAND_LINE,), lambda value: isinstance(value, list) and bool(value) and all(isinstance(part, str) for part in value), "a list of words"),
+    (
+        (events.COMMAND_LINE,),
+        lambda value: (
+            isinstance(value, list) and bool(value) and all(isinstance(part, str) for part in value)
+        ),
+        "a list of words",
+    ),
 )
 """What the values of these events are: test and its name."""
 
@@ -45,16 +67,20 @@ def benchmark(name: str) -> str:
 
 @rule("training.stamps", TrainingLog)
 def stamps(log: TrainingLog) -> Iterator[Fault]:
-    """Round, profile and workload are known; benchmark, division and status match the workload's row.
+    """Round, profile and workload are known; benchmark, division and status match the workload's
+    row.
 
-    Source: house rule: a profile is stamped into every log, so that nothing small passes for something big; submission_rules.adoc, Divisions.
+    Source: house rule: a profile is stamped into every log, so that nothing small passes for
+    something big; submission_rules.adoc, Divisions.
     Advice: submit the log exactly as the run wrote it; check it by the round it was run for.
     """
     wanted: dict[str, tuple[object, ...]] = {
         events.ROUND: (log.round.name,),
         events.WORKLOAD: tuple(log.round.benchmarks),
         events.PROFILE: (*Profile,),
-        events.SUBMISSION_STATUS: ("onprem", "cloud", "preview") if log.profile is Profile.FULL else ("research",),
+        events.SUBMISSION_STATUS: (
+            ("onprem", "cloud", "preview") if log.profile is Profile.FULL else ("research",)
+        ),
     }
     if log.row:
         wanted[events.SUBMISSION_BENCHMARK] = (log.row.training_name,)
@@ -65,26 +91,39 @@ def stamps(log: TrainingLog) -> Iterator[Fault]:
         if record and record.value not in choices:
             yield log.fault(f"{key} {record.value!r}", " or ".join(map(str, choices)), record.line)
     if log.row and log.profile and not log.training:
-        yield log.fault(f"profile {log.profile}", f"one that the row of {log.workload} has", log.line(events.PROFILE))
+        yield log.fault(
+            f"profile {log.profile}",
+            f"one that the row of {log.workload} has",
+            log.line(events.PROFILE),
+        )
 
 
 @rule("training.nonce", TrainingLog)
 def nonce(log: TrainingLog) -> Iterator[Fault]:
     """The campaign's nonce has 32 hexadecimal digits, or 64 where it was made from a challenge.
 
-    Source: house rule, the answers to trust: the nonce binds every LoadGen run to this training set.
+    Source: house rule, the answers to trust: the nonce binds every LoadGen run to this training
+    set.
     Advice: submit the log exactly as the run wrote it.
     """
     record = log.first(events.NONCE)
-    if record and not (isinstance(record.value, str) and len(record.value) in NONCE_DIGITS and set(record.value) <= set("0123456789abcdef")):
-        yield log.fault(f"{record.value!r}", f"{NONCE_DIGITS[0]} lower-case hexadecimal digits", record.line)
+    if record and not (
+        isinstance(record.value, str)
+        and len(record.value) in NONCE_DIGITS
+        and set(record.value) <= set("0123456789abcdef")
+    ):
+        yield log.fault(
+            f"{record.value!r}", f"{NONCE_DIGITS[0]} lower-case hexadecimal digits", record.line
+        )
 
 
 @rule("training.environment", TrainingLog)
 def environment(log: TrainingLog) -> Iterator[Fault]:
-    """Seed, framework, input, device, precision, threads, world size, settings and command line have valid values.
+    """Seed, framework, input, device, precision, threads, world size, settings and command line
+    have valid values.
 
-    Source: suite/events.py; training_rules.adoc v0.7, Formats and Random numbers: the seed is logged.
+    Source: suite/events.py; training_rules.adoc v0.7, Formats and Random numbers: the seed is
+    logged.
     Advice: submit the log exactly as the run wrote it.
     """
     for keys, holds, required in ENVIRONMENT:
@@ -95,16 +134,20 @@ def environment(log: TrainingLog) -> Iterator[Fault]:
 
 @rule("training.command", TrainingLog, severity=Severity.WARNING)
 def command(log: TrainingLog) -> Iterator[Fault]:
-    """The command line names the log's workload and profile, and each setting that it changes has the value that is logged.
+    """The command line names the log's workload and profile, and each setting that it changes has
+    the value that is logged.
 
-    Source: house rule: the command line is logged so that a run can be repeated; without --profile it is smoke.
+    Source: house rule: the command line is logged so that a run can be repeated; without --profile
+    it is smoke.
     Advice: submit the log exactly as the run wrote it.
     """
     words, table = log.value(events.COMMAND_LINE), log.value(events.SETTINGS)
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         return
     settings = table if isinstance(table, dict) else {}
-    for found, required in command_line.contradictions(words, log.round.benchmarks, log.value(events.WORKLOAD), log.value(events.PROFILE), settings):
+    for found, required in command_line.contradictions(
+        words, log.round.benchmarks, log.value(events.WORKLOAD), log.value(events.PROFILE), settings
+    ):
         yield log.fault(found, required, log.line(events.COMMAND_LINE))
 
 
@@ -117,12 +160,17 @@ def run_index(log: TrainingLog) -> Iterator[Fault]:
     """
     index = log.value(events.RUN_INDEX)
     if is_count(index) and log.number is not None and log.number != index:
-        yield log.fault(f"run_index {index} in {log.path.name}", f"result_{index}.txt", log.line(events.RUN_INDEX))
+        yield log.fault(
+            f"run_index {index} in {log.path.name}",
+            f"result_{index}.txt",
+            log.line(events.RUN_INDEX),
+        )
 
 
 @rule("training.place", TrainingLog)
 def place(log: TrainingLog) -> Iterator[Fault]:
-    """Organisation, system, benchmark and division match the log's folders, ignoring case, spaces and punctuation.
+    """Organisation, system, benchmark and division match the log's folders, ignoring case, spaces
+    and punctuation.
 
     Source: submission_rules.adoc, Directory structure.
     Advice: put the log into the tree of the organisation and system that ran it.
@@ -138,36 +186,56 @@ def place(log: TrainingLog) -> Iterator[Fault]:
     for key, (folder, folded) in pairs.items():
         record = log.first(key)
         if record and folder and folded(str(record.value)) != folded(folder):
-            yield log.fault(f"{key} {record.value!r} in the folder '{folder}'", f"the name {folder}", record.line)
+            yield log.fault(
+                f"{key} {record.value!r} in the folder '{folder}'",
+                f"the name {folder}",
+                record.line,
+            )
 
 
 @rule("training.cache", TrainingLog)
 def cache(log: TrainingLog) -> Iterator[Fault]:
-    """The system's file cache is cleared before the run, or the log gives the reason why that was not required.
+    """The system's file cache is cleared before the run, or the log gives the reason why that was
+    not required.
 
-    Source: training_rules.adoc v0.7, Timing: caches are cleared or the system rebooted; judge by value: false is an error, null is not.
+    Source: training_rules.adoc v0.7, Timing: caches are cleared or the system rebooted; judge by
+    value: false is an error, null is not.
     Advice: run as a user who may drop the cache, or use a profile that does not require it.
     """
     for record in log.all(events.CACHE_CLEAR):
-        if record.value is not True and (record.value is not None or not record.event.metadata.get("reason")):
-            yield log.fault(f"cache_clear {record.value!r}", "true, or null with a reason", record.line)
+        if record.value is not True and (
+            record.value is not None or not record.event.metadata.get("reason")
+        ):
+            yield log.fault(
+                f"cache_clear {record.value!r}", "true, or null with a reason", record.line
+            )
 
 
 @rule("training.clock", TrainingLog)
 def clock(log: TrainingLog) -> Iterator[Fault]:
-    """Times are in whole milliseconds, from a clock that was set, never go backwards and are not after today; run_stop is later than run_start.
+    """Times are in whole milliseconds, from a clock that was set, never go backwards and are not
+    after today; run_stop is later than run_start.
 
-    Source: mlcommons/logging, mllog.py: time_ms; house rule: podium's log never goes back in time, even where the machine's clock is set back.
+    Source: mlcommons/logging, mllog.py: time_ms; house rule: podium's log never goes back in time,
+    even where the machine's clock is set back.
     Advice: submit the log exactly as the run wrote it; edited times are detected.
     """
     last = 0
     for record in log.records:
         time = record.event.time_ms
         if type(time) is not int or time < EPOCH_START_MS:
-            yield log.fault(f"time_ms {time}", "whole milliseconds since 1970, from a clock that was set", record.line)
+            yield log.fault(
+                f"time_ms {time}",
+                "whole milliseconds since 1970, from a clock that was set",
+                record.line,
+            )
             continue
         if time < last:
-            yield log.fault(f"{record.key} {last - time} ms before the event above it", "times that do not go backwards", record.line)
+            yield log.fault(
+                f"{record.key} {last - time} ms before the event above it",
+                "times that do not go backwards",
+                record.line,
+            )
         last = max(last, time)
     if wrong := misdated(last / MS_PER_S):
         yield log.fault(wrong.found, wrong.required, log.records[-1].line)
@@ -185,29 +253,44 @@ def rounded(log: TrainingLog) -> Iterator[Fault]:
     """
     times = [record.event.time_ms for record in log.records if record.key in events.RUN_EVENTS]
     if len(times) >= FEWEST and all(type(time) is int and time % MS_PER_S == 0 for time in times):
-        yield log.fault(f"all {len(times)} events of the run at whole seconds", "times in milliseconds", log.line(events.RUN_START))
+        yield log.fault(
+            f"all {len(times)} events of the run at whole seconds",
+            "times in milliseconds",
+            log.line(events.RUN_START),
+        )
 
 
 @rule("training.init", TrainingLog)
 def init(log: TrainingLog) -> Iterator[Fault]:
-    """Initialisation, from init_start to run_start, takes at most 20 minutes; more than one of them after init_stop is a warning, in a single process
+    """Initialisation, from init_start to run_start, takes at most 20 minutes; more than one of them
+    after init_stop is a warning, in a single process
     more than ten seconds.
 
-    Source: training_rules.adoc v0.7, Timing: 20 minutes of untimed initialisation; the round's init_limit_ms. House rule: podium starts the
+    Source: training_rules.adoc v0.7, Timing: 20 minutes of untimed initialisation; the round's
+    init_limit_ms. House rule: podium starts the
     clock as soon as it has logged init_stop, so epochs before the clock would show here.
-    Advice: start the clock earlier, or prepare data before the run; explain in the submission what the time was spent on.
+    Advice: start the clock earlier, or prepare data before the run; explain in the submission what
+    the time was spent on.
     """
     start = log.first(events.INIT_START)
     stop = log.first(events.RUN_START) or log.first(events.INIT_STOP)
     limit = log.round.training.init_limit_ms
     taken = stop.event.time_ms - start.event.time_ms if start and stop else 0
     if taken > limit:
-        yield log.fault(f"{taken / 60_000:.1f} minutes", f"at most {limit / 60_000:g}", stop.line if stop else None)
+        yield log.fault(
+            f"{taken / 60_000:.1f} minutes",
+            f"at most {limit / 60_000:g}",
+            stop.line if stop else None,
+        )
     ready, begun = log.first(events.INIT_STOP), log.first(events.RUN_START)
     idle_ms = begun.event.time_ms - ready.event.time_ms if ready and begun else 0
     most_ms = ALONE_MS if log.value(events.WORLD_SIZE) == 1 else IDLE_MS
     if begun and idle_ms > most_ms:
-        fault = log.fault(f"{idle_ms / MS_PER_S:.0f} s between init_stop and run_start", f"at most {most_ms / MS_PER_S:g}", begun.line)
+        fault = log.fault(
+            f"{idle_ms / MS_PER_S:.0f} s between init_stop and run_start",
+            f"at most {most_ms / MS_PER_S:g}",
+            begun.line,
+        )
         yield replace(fault, severity=Severity.WARNING)
 
 

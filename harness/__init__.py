@@ -1,1 +1,3 @@
-"""Times and drives workloads: the timed training loop and the LoadGen harness. Workloads and engines are entry points."""
+"""Times and drives workloads: the timed training loop and the LoadGen harness. Workloads and
+engines are entry points.
+"""

@@ -1,7 +1,10 @@
-"""The data set manifest, which stores the findings of a data survey in the cache: `<cache>/data/<workload>-<key>.json`.
+"""The data set manifest, which stores the findings of a data survey in the cache:
+`<cache>/data/<workload>-<key>.json`.
 
-The key is derived from the folder and the settings that affect the findings. The manifest stores one stamp per folder, over the names, sizes
-and times of its files, so that a changed data set is detected without opening its files; the manifest's own hash reveals edits.
+The key is derived from the folder and the settings that affect the findings. The manifest stores
+one stamp per folder, over the names, sizes
+and times of its files, so that a changed data set is detected without opening its files; the
+manifest's own hash reveals edits.
 """
 
 import hashlib
@@ -56,7 +59,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     @property
     def seal(self) -> str:
         """Compute the expected value of `sha256`."""
-        return hashlib.sha256(msgspec.json.encode(msgspec.structs.replace(self, sha256=""), order="deterministic")).hexdigest()
+        return hashlib.sha256(
+            msgspec.json.encode(msgspec.structs.replace(self, sha256=""), order="deterministic")
+        ).hexdigest()
 
 
 DECODER: Final = msgspec.json.Decoder(Manifest)
@@ -65,10 +70,16 @@ DECODER: Final = msgspec.json.Decoder(Manifest)
 def path_of(cache: Path, workload: str, data_set: DataSet) -> Path:
     """Return the path of a data set's manifest."""
     asked = json.dumps([str(data_set.root.resolve()), dict(data_set.settings)], sort_keys=True)
-    return cache / FOLDER / f"{workload}-{hashlib.sha256(asked.encode()).hexdigest()[:KEY_LETTERS]}.json"
+    return (
+        cache
+        / FOLDER
+        / f"{workload}-{hashlib.sha256(asked.encode()).hexdigest()[:KEY_LETTERS]}.json"
+    )
 
 
-def write(path: Path, workload: str, data_set: DataSet, survey: Survey, places: Mapping[str, Place]) -> Manifest:
+def write(
+    path: Path, workload: str, data_set: DataSet, survey: Survey, places: Mapping[str, Place]
+) -> Manifest:
     """Write a manifest atomically; RequestError if the cache is not writable."""
     made = Manifest(
         workload=workload,
@@ -80,11 +91,15 @@ def write(path: Path, workload: str, data_set: DataSet, survey: Survey, places: 
         found=dict(survey.found),
     )
     try:
-        made = DECODER.decode(msgspec.json.encode(made))  # as it will be read back: lists for tuples
+        made = DECODER.decode(
+            msgspec.json.encode(made)
+        )  # as it will be read back: lists for tuples
         made = msgspec.structs.replace(made, sha256=made.seal)
         write_json(path, msgspec.to_builtins(made))
     except OSError as error:
-        raise RequestError(f"{path}: {error.strerror}; set PODIUM_CACHE to a writable folder") from error
+        raise RequestError(
+            f"{path}: {error.strerror}; set PODIUM_CACHE to a writable folder"
+        ) from error
     return made
 
 
@@ -97,7 +112,9 @@ def parsed(content: bytes) -> Manifest:
 
 
 def find(path: Path, workload: str) -> Manifest | None:
-    """Read a manifest; None if there is none, StaleError if it is damaged, edited or another workload's."""
+    """Read a manifest; None if there is none, StaleError if it is damaged, edited or another
+    workload's.
+    """
     try:
         made = read(path, parsed, LIMIT)
     except UnreadableError as error:
@@ -110,15 +127,24 @@ def find(path: Path, workload: str) -> Manifest | None:
 
 
 def places(data_set: DataSet) -> dict[str, Place]:
-    """Stamp names, sizes and times of all files; opens only folders. Missing parts have no place."""
-    return {name: place for part in data_set.parts for name, place in places_of(data_set.root, data_set.root / part)}
+    """Stamp names, sizes and times of all files; opens only folders. Missing parts have no
+    place.
+    """
+    return {
+        name: place
+        for part in data_set.parts
+        for name, place in places_of(data_set.root, data_set.root / part)
+    }
 
 
 def places_of(root: Path, path: Path) -> Iterator[tuple[str, Place]]:
     """Yield a part's places: its own, and those of its subfolders."""
     if path.is_dir():
         entries = sorted(os.scandir(path), key=lambda entry: entry.name)
-        yield str(path.relative_to(root)), place_of((entry.name, stamped(entry)) for entry in entries if not entry.is_dir())
+        yield (
+            str(path.relative_to(root)),
+            place_of((entry.name, stamped(entry)) for entry in entries if not entry.is_dir()),
+        )
         for entry in entries:
             if entry.is_dir():
                 yield from places_of(root, Path(entry.path))
@@ -146,7 +172,11 @@ def place_of(files: Iterable[tuple[str, tuple[int, int]]]) -> Place:
 
 def changes(before: Mapping[str, Place], now: Mapping[str, Place]) -> str:
     """Describe what changed in a data set, or ""."""
-    found = [told(name, before.get(name), now.get(name)) for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)]
+    found = [
+        told(name, before.get(name), now.get(name))
+        for name in sorted(before.keys() | now.keys())
+        if before.get(name) != now.get(name)
+    ]
     more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
     return ", ".join(found[:NAMED]) + more
 

@@ -1,6 +1,8 @@
-"""`podium data`, and the same step before training and serving: surveys a data set once and passes the findings to runs.
+"""`podium data`, and the same step before training and serving: surveys a data set once and passes
+the findings to runs.
 
-MLPerf's clock starts before any part of the system touches the data set (training_rules.adoc v0.7, Run Results); what must be known
+MLPerf's clock starts before any part of the system touches the data set (training_rules.adoc v0.7,
+Run Results); what must be known
 before that, counts and names of classes, comes from the manifest that the survey writes.
 """
 
@@ -30,7 +32,9 @@ MIB: Final = 2**20
 
 
 def informed(request: Request, run: Run) -> Run:
-    """Add the data survey's findings to a run; survey the data now, with a message, if that was not done yet."""
+    """Add the data survey's findings to a run; survey the data now, with a message, if that was not
+    done yet.
+    """
     data_set = registry.data_set(request.workload, run)
     if data_set is None:
         return run
@@ -44,7 +48,9 @@ def informed(request: Request, run: Run) -> Run:
 
 
 def informed_ranks(request: Request, run: Run, ranks: Ranks) -> Run:
-    """Add the findings on each rank; the first rank of each machine surveys the data if needed, since each machine has its own cache."""
+    """Add the findings on each rank; the first rank of each machine surveys the data if needed,
+    since each machine has its own cache.
+    """
     first = ranks.local_rank == 0
     told = informed(request, run) if first else run
     ranks.wait()
@@ -52,7 +58,9 @@ def informed_ranks(request: Request, run: Run, ranks: Ranks) -> Run:
 
 
 def known(request: Request, data_set: DataSet, path: Path) -> Manifest | None:
-    """Read the findings of an earlier survey, or None; StaleError if the data set has changed since."""
+    """Read the findings of an earlier survey, or None; StaleError if the data set has changed
+    since.
+    """
     made = data_manifest.find(path, request.name)
     if made and (changed := data_manifest.changes(made.places, data_manifest.places(data_set))):
         raise StaleError(f"{data_set.root}: changed since it was surveyed: {changed}")
@@ -65,7 +73,9 @@ def looked_over(request: Request, data_set: DataSet, path: Path) -> Manifest:
     before = data_manifest.places(data_set)
     survey = data_set.survey()
     after = data_manifest.places(data_set)
-    made = {name: place for name, place in after.items() if name in before or name not in data_set.parts}  # except parts that the survey itself creates
+    made = {
+        name: place for name, place in after.items() if name in before or name not in data_set.parts
+    }  # except parts that the survey itself creates
     if changed := data_manifest.changes(before, made):
         raise RequestError(f"{data_set.root}: changed during the survey: {changed}")
     found = data_manifest.write(path, request.name, data_set, survey, after)
@@ -99,7 +109,9 @@ def command(request: Request) -> str:
 
 
 def look(workload: str, options: Options, form: str) -> None:
-    """Survey a data set, even if that was done before, and print the findings; RequestError if no run could use it."""
+    """Survey a data set, even if that was done before, and print the findings; RequestError if no
+    run could use it.
+    """
     request = prepare(options, workload)
     run = request.run(0, Precision.FP32)
     data_set = registry.data_set(request.workload, run)
@@ -115,8 +127,23 @@ def look(workload: str, options: Options, form: str) -> None:
 def report(made: Manifest, path: Path, profile: Profile, form: str) -> None:
     """Print the findings."""
     if form == "json":
-        counted = {"samples": made.samples, "files": files(made), "bytes": size(made), "sha256": made.hashes}
-        click.echo(json.dumps({"workload": made.workload, "profile": profile, "data": made.root, "manifest": str(path), **counted}))
+        counted = {
+            "samples": made.samples,
+            "files": files(made),
+            "bytes": size(made),
+            "sha256": made.hashes,
+        }
+        click.echo(
+            json.dumps(
+                {
+                    "workload": made.workload,
+                    "profile": profile,
+                    "data": made.root,
+                    "manifest": str(path),
+                    **counted,
+                }
+            )
+        )
         return
     for part, digest in made.hashes.items():
         click.echo(f"{digest}  {part}")

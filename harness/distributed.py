@@ -1,9 +1,13 @@
 """The ranks of a distributed run: this process alone, or those that torchrun started.
 
-The harness exchanges scores, stop decisions and barriers through the launcher's key-value store, not
-through the process group: they need no tensors and no device, and they end when another rank has failed. A rank that
-raises reports it in the store; ranks blocked in a collective are then ended after a grace time, so none hangs. A rank
-that disappears without a report (kill -9, a lost node) shows as a failed collective, or as a pulse that stops: then
+The harness exchanges scores, stop decisions and barriers through the launcher's key-value store,
+not
+through the process group: they need no tensors and no device, and they end when another rank has
+failed. A rank that
+raises reports it in the store; ranks blocked in a collective are then ended after a grace time, so
+none hangs. A rank
+that disappears without a report (kill -9, a lost node) shows as a failed collective, or as a pulse
+that stops: then
 the run itself is sound, and it can resume from its last checkpoint.
 """
 
@@ -27,21 +31,28 @@ T = TypeVar("T")
 POLL_S: Final = 0.001
 """First pause between two questions to the store ..."""
 LONGEST_POLL_S: Final = 0.01
-"""... which doubles up to this one: ranks that wait for a slow one leave the store alone, and lose no time that a clock would show."""
+"""... which doubles up to this one: ranks that wait for a slow one leave the store alone, and lose
+no time that a clock would show.
+"""
 WATCH_S: Final = 0.5
 GRACE_S: Final = 10.0
 """Grace time for a rank blocked in a collective after another rank has failed."""
 COLLECTIVE_LIMIT: Final = timedelta(minutes=30)
 """Timeout of a collective: an evaluation on one rank may keep the others waiting this long."""
 WORD_S: Final = 5.0
-"""After a collective failed, how long to wait for a rank's report; a rank that raised reports before its connections close."""
+"""After a collective failed, how long to wait for a rank's report; a rank that raised reports
+before its connections close.
+"""
 PULSE_S: Final = 600.0
-"""A rank whose watch thread was silent this long is lost: a stopped process, a machine without a network.
+"""A rank whose watch thread was silent this long is lost: a stopped process, a machine without a
+network.
 
 Scoring in C may block that thread for minutes."""
 FAILED: Final = "failed"
 BACKENDS: Final = ("gloo", "nccl")
-"""Found in the text of a RuntimeError from a collective; gloo's errors have no type of their own."""
+"""Found in the text of a RuntimeError from a collective; gloo's errors have no type of their
+own.
+"""
 
 
 class RankFailed(JudgedError):
@@ -72,7 +83,9 @@ class Ranks(Protocol):
     local_rank: int
     world_size: int
     restarts: int
-    """How often the launcher has started these ranks before, after one was lost (--max-restarts)."""
+    """How often the launcher has started these ranks before, after one was lost
+    (--max-restarts).
+    """
 
     @property
     def leads(self) -> bool:
@@ -124,11 +137,20 @@ class Alone:
 
 
 class Group:
-    """Several processes that share a store (a torch.distributed.Store; Any, since torch is imported late)."""
+    """Several processes that share a store (a torch.distributed.Store; Any, since torch is imported
+    late).
+    """
 
-    def __init__(self, store: Any, rank: int, local_rank: int, world_size: int, restarts: int = 0) -> None:
+    def __init__(
+        self, store: Any, rank: int, local_rank: int, world_size: int, restarts: int = 0
+    ) -> None:
         """Join the store as this rank."""
-        self.rank, self.local_rank, self.world_size, self.restarts = rank, local_rank, world_size, restarts
+        self.rank, self.local_rank, self.world_size, self.restarts = (
+            rank,
+            local_rank,
+            world_size,
+            restarts,
+        )
         self._store = store
         self._count = 0
 
@@ -158,29 +180,43 @@ class Group:
 
     def fail(self, sentence: str, *, lost: bool = False) -> None:
         """Report to the other ranks; the first failure is the one named."""
-        with suppress(Exception):  # the store was lost with the process that held it: there is nobody left to tell
+        with suppress(
+            Exception
+        ):  # the store was lost with the process that held it: there is nobody left to tell
             self._store.compare_set(FAILED, "", json.dumps([self.rank, sentence, lost]))
 
     def failure(self) -> Failure | None:
-        """Return which other rank failed, or was lost, and why; a store that does not answer was lost with a rank."""
+        """Return which other rank failed, or was lost, and why; a store that does not answer was
+        lost with a rank.
+        """
         try:
             if not self._store.check([FAILED]):
                 return None
             rank, sentence, lost = json.loads(self._store.get(FAILED))
-        except Exception as error:  # torch raises DistNetworkError, DistStoreError and plain RuntimeError
+        except (
+            Exception
+        ) as error:  # torch raises DistNetworkError, DistStoreError and plain RuntimeError
             return Failure(sentence=f"the launcher's store is gone ({error})", lost=True)
         if rank == self.rank and not lost:
             return None
         return Failure(sentence=sentence if lost else f"rank {rank}: {sentence}", lost=lost)
 
     def cause(self, error: BaseException) -> Failure | None:
-        """Wait for a report of the rank that raised; a collective that fails without a report means a lost rank."""
+        """Wait for a report of the rank that raised; a collective that fails without a report means
+        a lost rank.
+        """
         if not broke_collective(error):
             return self.failure()
         end = time.monotonic() + WORD_S
         while (failure := self.failure()) is None and time.monotonic() < end:
             time.sleep(POLL_S)
-        return failure or Failure(sentence=f"another rank is gone: a collective failed and no rank said why ({' '.join(str(error).split())})", lost=True)
+        return failure or Failure(
+            sentence=(
+                "another rank is gone: a collective failed and no rank said why"
+                f" ({' '.join(str(error).split())})"
+            ),
+            lost=True,
+        )
 
     def beat(self) -> None:
         """Send this rank's heartbeat."""
@@ -206,23 +242,32 @@ class Group:
         try:
             return done()
         except Exception as error:
-            raise (self.cause(error) or Failure(sentence=f"the launcher's store is gone ({error})", lost=True)).error() from error
+            raise (
+                self.cause(error)
+                or Failure(sentence=f"the launcher's store is gone ({error})", lost=True)
+            ).error() from error
 
 
 def broke_collective(error: BaseException) -> bool:
     """Check whether an exception is of a kind that a lost peer causes."""
     import torch.distributed  # already imported when there are several ranks
 
-    return isinstance(error, torch.distributed.DistError) or (isinstance(error, RuntimeError) and any(name in str(error).casefold() for name in BACKENDS))
+    return isinstance(error, torch.distributed.DistError) or (
+        isinstance(error, RuntimeError) and any(name in str(error).casefold() for name in BACKENDS)
+    )
 
 
 class Watch:
-    """A thread that sends this rank's heartbeat, and ends the process if another rank failed while this one is blocked in a collective."""
+    """A thread that sends this rank's heartbeat, and ends the process if another rank failed while
+    this one is blocked in a collective.
+    """
 
     def __init__(self, ranks: Group) -> None:
         """Start watching."""
         self.last_words: Callable[[Failure], None] = lambda _: None
-        """Called with the failure before the process ends: rank 0 finishes its log there if the run is over."""
+        """Called with the failure before the process ends: rank 0 finishes its log there if the run
+        is over.
+        """
         self._ranks, self._over = ranks, threading.Event()
         self._heard, self._heard_s = 0, time.monotonic()
         self._thread = threading.Thread(target=self._run, name="ranks", daemon=True)
@@ -246,7 +291,13 @@ class Watch:
                 self._heard, self._heard_s = heard, time.monotonic()
         if time.monotonic() - self._heard_s < PULSE_S:
             return None
-        failure = Failure(sentence=f"rank {(self._ranks.rank + 1) % self._ranks.world_size} is gone: not heard of for {PULSE_S:.0f} s", lost=True)
+        failure = Failure(
+            sentence=(
+                f"rank {(self._ranks.rank + 1) % self._ranks.world_size} is gone: not heard of for"
+                f" {PULSE_S:.0f} s"
+            ),
+            lost=True,
+        )
         self._ranks.fail(failure.sentence, lost=True)
         return failure
 
@@ -258,8 +309,13 @@ class Watch:
 
 @contextmanager
 def launched(device: str) -> Iterator[tuple[Ranks, Watch | None]]:
-    """Join the ranks that torchrun started; without torchrun, this process alone. RequestError if its variables are invalid."""
-    world_size, counted = from_environment("WORLD_SIZE", 1), from_environment("TORCHELASTIC_RESTART_COUNT", 0)
+    """Join the ranks that torchrun started; without torchrun, this process alone. RequestError if
+    its variables are invalid.
+    """
+    world_size, counted = (
+        from_environment("WORLD_SIZE", 1),
+        from_environment("TORCHELASTIC_RESTART_COUNT", 0),
+    )
     if world_size == 1:
         yield Alone(counted), None
         return
@@ -269,13 +325,27 @@ def launched(device: str) -> Iterator[tuple[Ranks, Watch | None]]:
 
     rank, local_rank = from_environment("RANK"), from_environment("LOCAL_RANK")
     shared, _, _ = next(iter(dist.rendezvous("env://", rank, world_size, timeout=COLLECTIVE_LIMIT)))
-    attempt = meet(dist.PrefixStore("podium", shared), rank, world_size, counted, COLLECTIVE_LIMIT.total_seconds())
-    store = dist.PrefixStore(attempt.name, shared)  # torchrun's store outlives its ranks: ignore what an earlier attempt wrote
+    attempt = meet(
+        dist.PrefixStore("podium", shared),
+        rank,
+        world_size,
+        counted,
+        COLLECTIVE_LIMIT.total_seconds(),
+    )
+    store = dist.PrefixStore(
+        attempt.name, shared
+    )  # torchrun's store outlives its ranks: ignore what an earlier attempt wrote
     own = resolve(device, local_rank)
     if own.startswith("cuda"):
         torch.cuda.set_device(own)  # NCCL uses the current device for its collectives
     backend = "nccl" if own.startswith("cuda") else "gloo"
-    dist.init_process_group(backend, store=dist.PrefixStore("collectives", store), rank=rank, world_size=world_size, timeout=COLLECTIVE_LIMIT)
+    dist.init_process_group(
+        backend,
+        store=dist.PrefixStore("collectives", store),
+        rank=rank,
+        world_size=world_size,
+        timeout=COLLECTIVE_LIMIT,
+    )
     ranks = Group(dist.PrefixStore("podium", store), rank, local_rank, world_size, attempt.restarts)
     watch = Watch(ranks)
     try:

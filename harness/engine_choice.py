@@ -1,4 +1,6 @@
-"""Selects the engine for a request, or reports why none fits: before training, before serving and in `podium doctor`."""
+"""Selects the engine for a request, or reports why none fits: before training, before serving and
+in `podium doctor`.
+"""
 
 from typing import Any, Final
 
@@ -14,20 +16,29 @@ OPTION: Final = "engine."
 
 
 def foresee(request: Request) -> None:
-    """Before training, refuse an engine that serving would refuse: one that the user names, with its formats and options."""
+    """Before training, refuse an engine that serving would refuse: one that the user names, with
+    its formats and options.
+    """
     row, options = request.row.inference.get(request.profile), request.options
     if row is not None and options.engine != options.framework:
         engine_of(request, row, Precision(options.precision or Precision.FP32))
 
 
 def engine_of(request: Request, row: InferenceRow, precision: Precision) -> Engine[Any]:
-    """Return the engine to serve with; RequestError for incompatible options, MissingError for what this machine or the round lacks."""
+    """Return the engine to serve with; RequestError for incompatible options, MissingError for what
+    this machine or the round lacks.
+    """
     options = request.options
     engine = registry.engine(options.engine)
     framework = served_framework(options.engine, options.framework, request.workload)
     if framework not in engine.accepts:
-        raise RequestError(f"engine {options.engine} does not accept {framework} networks, only {', '.join(sorted(engine.accepts))}")
-    lacking = next(filter(None, (engine.missing(device, precision) for device in request.devices)), None)
+        raise RequestError(
+            f"engine {options.engine} does not accept {framework} networks, only"
+            f" {', '.join(sorted(engine.accepts))}"
+        )
+    lacking = next(
+        filter(None, (engine.missing(device, precision) for device in request.devices)), None
+    )
     if lacking:
         raise MissingError(f"engine {options.engine}: {lacking}")
     if unused := not_taken(request, engine):
@@ -38,14 +49,28 @@ def engine_of(request: Request, row: InferenceRow, precision: Precision) -> Engi
 
 
 def not_taken(request: Request, engine: Engine[Any]) -> str:
-    """Describe user options that the engine would ignore, or "": the records would list them although they had no effect."""
+    """Describe user options that the engine would ignore, or "": the records would list them
+    although they had no effect.
+    """
     taken = registry.options(engine)
-    unused = [] if taken is None else sorted(key for key in request.chosen if key.startswith(OPTION) and key not in taken)
-    return f"--set {', '.join(unused)}: engine {engine.name} takes {', '.join(sorted(taken or ())) or 'no such options'}" if unused else ""
+    unused = (
+        []
+        if taken is None
+        else sorted(key for key in request.chosen if key.startswith(OPTION) and key not in taken)
+    )
+    return (
+        f"--set {', '.join(unused)}: engine {engine.name} takes"
+        f" {', '.join(sorted(taken or ())) or 'no such options'}"
+        if unused
+        else ""
+    )
 
 
 def not_offered(benchmark: Benchmark, row: InferenceRow, precision: Precision) -> str:
     """Return why the round has no calibration list, or ""."""
     if precision not in QUANTISED or row.calibration:
         return ""
-    return f"{precision} needs a calibration list, and the round has none of this workload{benchmark.not_quantised and ': '}{benchmark.not_quantised}"
+    return (
+        f"{precision} needs a calibration list, and the round has none of this"
+        f" workload{benchmark.not_quantised and ': '}{benchmark.not_quantised}"
+    )

@@ -8,7 +8,11 @@ from suite.errors import PodiumError
 
 def sentence(error: BaseException) -> str:
     """Describe an exception in one line."""
-    return str(error) if isinstance(error, PodiumError) else f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return (
+        str(error)
+        if isinstance(error, PodiumError)
+        else f"{type(error).__name__}: {' '.join(str(error).split())}"
+    )
 
 
 def noted(folder: Path, rank: int, error: BaseException) -> str:

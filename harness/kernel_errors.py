@@ -1,4 +1,6 @@
-"""Detects kernels that lack the requested precision from each framework's errors, and reports them to the user."""
+"""Detects kernels that lack the requested precision from each framework's errors, and reports them
+to the user.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,12 +11,24 @@ from suite.errors import MissingError, PodiumError
 from suite.terms import Precision
 
 SIGNS: Final = (
-    "could not create a primitive", "could not execute a primitive",
-    "not implemented for 'half'", "not implemented for 'bfloat16'", "not implemented for 'float8", "could not run 'aten::", "could not run 'torchvision::",
-    "no kernel image is available", "cublas_status_not_supported", "cublas_status_arch_mismatch", "cudnn_status_not_supported", "cudnn_status_arch_mismatch",
-    "not_implemented : could not find an implementation", "no opkernel was registered",
-)  # fmt: skip
-"""Messages of oneDNN (ideep's mkldnn errors), PyTorch (Dispatch.h, the dispatcher), CUDA, cuBLAS and cuDNN (status names), ONNX Runtime and TensorFlow."""
+    "could not create a primitive",
+    "could not execute a primitive",
+    "not implemented for 'half'",
+    "not implemented for 'bfloat16'",
+    "not implemented for 'float8",
+    "could not run 'aten::",
+    "could not run 'torchvision::",
+    "no kernel image is available",
+    "cublas_status_not_supported",
+    "cublas_status_arch_mismatch",
+    "cudnn_status_not_supported",
+    "cudnn_status_arch_mismatch",
+    "not_implemented : could not find an implementation",
+    "no opkernel was registered",
+)
+"""Messages of oneDNN (ideep's mkldnn errors), PyTorch (Dispatch.h, the dispatcher), CUDA, cuBLAS
+and cuDNN (status names), ONNX Runtime and TensorFlow.
+"""
 
 
 LONGEST: Final = 200
@@ -27,7 +41,9 @@ class KernelError(MissingError):
 
 def lacks(error: BaseException) -> bool:
     """Check whether an error means that a kernel is missing."""
-    return isinstance(error, KernelError) or any(sign in str(each).casefold() for each in chain(error) for sign in SIGNS)
+    return isinstance(error, KernelError) or any(
+        sign in str(each).casefold() for each in chain(error) for sign in SIGNS
+    )
 
 
 def chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -46,13 +62,20 @@ def brief(error: BaseException) -> str:
 
 
 def lacking(workload: str, precision: Precision, error: BaseException) -> str:
-    """Describe the precision that this machine's kernels do not support for a workload, and name an alternative."""
+    """Describe the precision that this machine's kernels do not support for a workload, and name an
+    alternative.
+    """
     instead = "" if precision is Precision.FP32 else "take --precision fp32; "
-    return f"{workload}: this machine's kernels do not run it in {precision} ({brief(error)}); {instead}`podium doctor {workload}` names what runs here"
+    return (
+        f"{workload}: this machine's kernels do not run it in {precision} ({brief(error)});"
+        f" {instead}`podium doctor {workload}` names what runs here"
+    )
 
 
 def explained(workload: str, precision: Precision, error: PodiumError, folder: Path) -> PodiumError:
-    """Add the traceback's path to a child's failure, and advice to a kernel error; other errors stay as they are."""
+    """Add the traceback's path to a child's failure, and advice to a kernel error; other errors
+    stay as they are.
+    """
     if not hasattr(error, "__notes__"):
         return error
     told = lacking(workload, precision, error) if lacks(error) else str(error)

@@ -1,4 +1,6 @@
-"""Progress output of a training or LoadGen run: a bar on a terminal, a line every 30 s elsewhere."""
+"""Progress output of a training or LoadGen run: a bar on a terminal, a line every 30 s
+elsewhere.
+"""
 
 import math
 import sys
@@ -20,10 +22,24 @@ class Progress(AbstractContextManager["Progress"]):
     """Counts samples, measures throughput and prints both; silent on all ranks but the first."""
 
     def __init__(
-        self, name: str, samples_per_epoch: int, loss: Callable[[], float], targets: Mapping[str, float], silent: bool = False, max_epochs: int = 0
+        self,
+        name: str,
+        samples_per_epoch: int,
+        loss: Callable[[], float],
+        targets: Mapping[str, float],
+        silent: bool = False,
+        max_epochs: int = 0,
     ) -> None:
-        """`loss` is called rarely; `samples_per_epoch` sizes the bar; `max_epochs` enables the estimate of the longest time left."""
-        self._name, self._total, self._loss, self._targets, self._silent = name, samples_per_epoch, loss, targets, silent
+        """`loss` is called rarely; `samples_per_epoch` sizes the bar; `max_epochs` enables the
+        estimate of the longest time left.
+        """
+        self._name, self._total, self._loss, self._targets, self._silent = (
+            name,
+            samples_per_epoch,
+            loss,
+            targets,
+            silent,
+        )
         self._max_epochs = max_epochs
         quiet = silent or screen().quiet
         self._bar = None if quiet or not sys.stdout.isatty() else Bar(samples_per_epoch)
@@ -35,7 +51,12 @@ class Progress(AbstractContextManager["Progress"]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self._bar:
             self._bar.close()
 
@@ -60,9 +81,16 @@ class Progress(AbstractContextManager["Progress"]):
     def _show(self, rate: float) -> None:
         loss = f", loss {self._last_loss:.4f}" if math.isfinite(self._last_loss) else ""
         if self._bar:
-            self._bar.show(self._title(), self._samples, f"{rate:,.1f} samples/s{loss}{self._goal()}, {self._times()}")
+            self._bar.show(
+                self._title(),
+                self._samples,
+                f"{rate:,.1f} samples/s{loss}{self._goal()}, {self._times()}",
+            )
         else:
-            self._say(f"{self._title()}, {self._samples:,}/{self._total:,} samples, {rate:,.1f} samples/s{loss}, {self._times()}")
+            self._say(
+                f"{self._title()}, {self._samples:,}/{self._total:,} samples, {rate:,.1f}"
+                f" samples/s{loss}, {self._times()}"
+            )
 
     def _title(self) -> str:
         return f"epoch {self._epoch}" + (f"/{self._max_epochs}" if self._max_epochs else "")
@@ -71,11 +99,15 @@ class Progress(AbstractContextManager["Progress"]):
         return "".join(f", {metric} to {target:g}" for metric, target in self._targets.items())
 
     def _times(self) -> str:
-        """Format elapsed time and the upper bound of time left: a run ends at its target. Evaluations count as measured time."""
+        """Format elapsed time and the upper bound of time left: a run ends at its target.
+        Evaluations count as measured time.
+        """
         gone_s = time.monotonic() - self._opened_s
         done = self._before + self._samples - self._earlier
         left = (self._max_epochs - self._epoch + 1) * self._total - self._samples
-        return f"{clock(gone_s)} elapsed" + (f", at most {clock(gone_s * left / done)} left" if done and self._max_epochs else "")
+        return f"{clock(gone_s)} elapsed" + (
+            f", at most {clock(gone_s * left / done)} left" if done and self._max_epochs else ""
+        )
 
     def end(self, loss: float) -> dict[str, float | None]:
         """End an epoch; return throughput in samples/s and the loss (null if not finite)."""
@@ -93,7 +125,11 @@ class Progress(AbstractContextManager["Progress"]):
 
     def evaluated(self, epoch: int, scores: Mapping[str, float]) -> None:
         """Show an evaluation's scores."""
-        found = ", ".join(f"{metric} {value:.4f} (target {self._targets[metric]:.4f})" for metric, value in scores.items() if metric in self._targets)
+        found = ", ".join(
+            f"{metric} {value:.4f} (target {self._targets[metric]:.4f})"
+            for metric, value in scores.items()
+            if metric in self._targets
+        )
         self._say(f"epoch {epoch}: {found}, {self._times()}")
 
     def _say(self, text: str) -> None:
@@ -104,12 +140,16 @@ class Progress(AbstractContextManager["Progress"]):
 
 
 class Waiting(AbstractContextManager["Waiting"]):
-    """A step without progress of its own: prints the expected duration first, then elapsed and remaining time."""
+    """A step without progress of its own: prints the expected duration first, then elapsed and
+    remaining time.
+    """
 
     def __init__(self, title: str, least_s: float, *, about: bool = False) -> None:
         """`least_s` is the minimum duration of the step, or an estimate with `about`."""
         self._title, self._least_s, self._word = title, least_s, "about" if about else "at least"
-        self._bar = Bar(max(round(least_s), 1)) if sys.stdout.isatty() and not screen().quiet else None
+        self._bar = (
+            Bar(max(round(least_s), 1)) if sys.stdout.isatty() and not screen().quiet else None
+        )
         self._began_s = self._shown_s = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -117,7 +157,12 @@ class Waiting(AbstractContextManager["Waiting"]):
         self._bar.say(text) if self._bar else note(text)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self._bar:
             self._bar.close()
 
@@ -128,9 +173,15 @@ class Waiting(AbstractContextManager["Waiting"]):
             return
         self._shown_s = now
         gone_s = now - self._began_s
-        left = f", {self._word} {clock(self._least_s - gone_s)} left" if gone_s < self._least_s else ""
+        left = (
+            f", {self._word} {clock(self._least_s - gone_s)} left" if gone_s < self._least_s else ""
+        )
         if self._bar:
-            self._bar.show(self._title, min(round(gone_s), round(self._least_s)), f"s, {clock(gone_s)} elapsed{left}")
+            self._bar.show(
+                self._title,
+                min(round(gone_s), round(self._least_s)),
+                f"s, {clock(gone_s)} elapsed{left}",
+            )
         else:
             note(f"{self._title}: {clock(gone_s)} elapsed{left}")
 
@@ -138,7 +189,9 @@ class Waiting(AbstractContextManager["Waiting"]):
 def clock(seconds: float) -> str:
     """Format a duration as m:ss or h:mm:ss."""
     minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
+    return (
+        f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
+    )
 
 
 def lasting(seconds: float) -> str:
@@ -154,7 +207,12 @@ class Bar:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
 
-        columns = TextColumn("{task.description}"), BarColumn(20), TextColumn("{task.completed}/{task.total}"), TextColumn("{task.fields[more]}")
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(20),
+            TextColumn("{task.completed}/{task.total}"),
+            TextColumn("{task.fields[more]}"),
+        )
         self._rich = Progress(*columns, console=Console(), auto_refresh=False, transient=True)
         self._task = self._rich.add_task("starting", total=total, more="")
         self._rich.start()

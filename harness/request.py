@@ -37,17 +37,36 @@ class Request:
     """The devices that serve; one to train."""
 
     def entry(self, division: Division, engine: str, precision: Precision) -> Entry:
-        """Return the place of results for this engine and precision; a `--system` of the user's gets no suffix."""
+        """Return the place of results for this engine and precision; a `--system` of the user's
+        gets no suffix.
+        """
         system = self.options.system or f"{host_name(name_of(self.devices))}-{engine}-{precision}"
-        return Entry(results=self.options.results.absolute(), division=division, org=self.options.org, system=slug(system))
+        return Entry(
+            results=self.options.results.absolute(),
+            division=division,
+            org=self.options.org,
+            system=slug(system),
+        )
 
     @property
     def described(self) -> Described:
         """Return what the system description holds besides the machine."""
         options = self.options
-        return Described(round=self.round.name, profile=self.profile, framework=options.framework, system_file=options.system_file)
+        return Described(
+            round=self.round.name,
+            profile=self.profile,
+            framework=options.framework,
+            system_file=options.system_file,
+        )
 
-    def run(self, seed: int, precision: Precision, rank: int = 0, local_rank: int = 0, world_size: int = 1) -> Run:
+    def run(
+        self,
+        seed: int,
+        precision: Precision,
+        rank: int = 0,
+        local_rank: int = 0,
+        world_size: int = 1,
+    ) -> Run:
         """Build the run record that workloads receive."""
         return Run(
             round=self.round,
@@ -57,7 +76,11 @@ class Request:
             cache=cache_folder(),
             framework=self.options.framework,
             input=self.options.input,
-            device=self.devices[0] if len(self.devices) > 1 else resolve(self.options.device, local_rank),
+            device=(
+                self.devices[0]
+                if len(self.devices) > 1
+                else resolve(self.options.device, local_rank)
+            ),
             precision=precision,
             threads=self.options.threads or len(os.sched_getaffinity(0)),
             settings=self.settings,
@@ -67,8 +90,12 @@ class Request:
         )
 
 
-def prepare(options: Options, name: str, round_name: str = registry.DEFAULT_ROUND, *, serving: bool = False) -> Request:
-    """Resolve a request to train or serve; RequestError for unknown names and keys and for unusable folders, MissingError for what is not installed."""
+def prepare(
+    options: Options, name: str, round_name: str = registry.DEFAULT_ROUND, *, serving: bool = False
+) -> Request:
+    """Resolve a request to train or serve; RequestError for unknown names and keys and for unusable
+    folders, MissingError for what is not installed.
+    """
     workload = registry.workload(name)
     round = registry.round(round_name)
     row = round.benchmark(name)
@@ -77,9 +104,13 @@ def prepare(options: Options, name: str, round_name: str = registry.DEFAULT_ROUN
     chosen = choose(catalogue(round, row), options.config, options.assignments)
     check_names(options)
     check_folders(options)
-    devices = devices_of(options.device) if serving else (resolve(options.device),)  # refused here, before anything is written
+    devices = (
+        devices_of(options.device) if serving else (resolve(options.device),)
+    )  # refused here, before anything is written
     if serving:
-        options = replace(options, framework=served_framework(options.engine, options.framework, workload))
+        options = replace(
+            options, framework=served_framework(options.engine, options.framework, workload)
+        )
     return Request(
         name=name,
         options=options,
@@ -93,7 +124,13 @@ def prepare(options: Options, name: str, round_name: str = registry.DEFAULT_ROUN
     )
 
 
-def reading(profile: Profile, data: Path | None, results: Path, config: Path | None = None, assignments: tuple[str, ...] = ()) -> Options:
+def reading(
+    profile: Profile,
+    data: Path | None,
+    results: Path,
+    config: Path | None = None,
+    assignments: tuple[str, ...] = (),
+) -> Options:
     """Build the options of a request that reads data and leaves no results."""
     return Options(
         profile=profile,
@@ -114,7 +151,9 @@ def reading(profile: Profile, data: Path | None, results: Path, config: Path | N
 
 def check_names(options: Options) -> None:
     """Refuse a framework, engine or input pipeline that no installed package provides."""
-    if options.framework not in (frameworks := set(known_frameworks())):  # before the engine: it defaults to the framework's own
+    if options.framework not in (
+        frameworks := set(known_frameworks())
+    ):  # before the engine: it defaults to the framework's own
         raise unknown("framework", options.framework, frameworks)
     engines = registry.points(registry.ENGINES)
     if options.engine not in engines:
@@ -124,14 +163,18 @@ def check_names(options: Options) -> None:
 
 
 def served_framework(engine: str, asked: str, workload: Workload) -> str:
-    """Return the framework whose networks an engine runs: the one requested, else one that both the engine and the workload support."""
+    """Return the framework whose networks an engine runs: the one requested, else one that both the
+    engine and the workload support.
+    """
     accepts = registry.engine(engine).accepts
     both = sorted(accepts & (registry.frameworks(workload) or frozenset()))
     return asked if asked in accepts or not both else both[0]
 
 
 def known_frameworks() -> Iterator[str]:
-    """Yield the frameworks that the engines accept; one that is not installed is reported when it is used."""
+    """Yield the frameworks that the engines accept; one that is not installed is reported when it
+    is used.
+    """
     for engine in registry.points(registry.ENGINES):
         with suppress(MissingError):
             yield from registry.engine(engine).accepts

@@ -14,17 +14,63 @@ from suite.loadgen.scenario import Scenario
 @click.command()
 @click.argument("workload", type=WORKLOAD, metavar="WORKLOAD")
 @common_options
-@click.option("--scenario", type=click.Choice(["server", "multi-stream"]), default="server", show_default=True, help="A rate, or samples per query.")
-@click.option("--within-ms", type=FiniteRange(min=0, min_open=True), help="Latency bound; without it, the round's.")
-@click.option("--percentile", type=FiniteRange(min=50, max=99.9), help="Share of queries within the bound, in %; without it, the round's.")
-@click.option("--budget-s", type=FiniteRange(min=1), default=600.0, show_default=True, help="Seconds for all probes and runs.")
-@click.option("--tolerance", type=FiniteRange(min=0.001, max=0.5), default=0.02, show_default=True, help="Of VALID and INVALID at the end.")
-@click.option("--checkpoint", type=PATH, help="Folder of exported weights; without it, the newest that reached the target.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format.")
-def peak(workload: str, options: Options, scenario: str, checkpoint: Path | None, form: str, **values: Any) -> None:
-    """Search the highest rate at which WORKLOAD keeps a latency bound, proven by VALID LoadGen runs.
+@click.option(
+    "--scenario",
+    type=click.Choice(["server", "multi-stream"]),
+    default="server",
+    show_default=True,
+    help="A rate, or samples per query.",
+)
+@click.option(
+    "--within-ms",
+    type=FiniteRange(min=0, min_open=True),
+    help="Latency bound; without it, the round's.",
+)
+@click.option(
+    "--percentile",
+    type=FiniteRange(min=50, max=99.9),
+    help="Share of queries within the bound, in %; without it, the round's.",
+)
+@click.option(
+    "--budget-s",
+    type=FiniteRange(min=1),
+    default=600.0,
+    show_default=True,
+    help="Seconds for all probes and runs.",
+)
+@click.option(
+    "--tolerance",
+    type=FiniteRange(min=0.001, max=0.5),
+    default=0.02,
+    show_default=True,
+    help="Of VALID and INVALID at the end.",
+)
+@click.option(
+    "--checkpoint",
+    type=PATH,
+    help="Folder of exported weights; without it, the newest that reached the target.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Output format.",
+)
+def peak(
+    workload: str,
+    options: Options,
+    scenario: str,
+    checkpoint: Path | None,
+    form: str,
+    **values: Any,
+) -> None:
+    """Search the highest rate at which WORKLOAD keeps a latency bound, proven by VALID LoadGen
+    runs.
 
-    Short probes find a bracket; full runs follow, and the best VALID one is the result. What was measured is kept: the same command goes on.
+    Short probes find a bracket; full runs follow, and the best VALID one is the result. What was
+    measured is kept: the same command goes on.
 
     Example: podium peak resnet50
     """
@@ -42,8 +88,10 @@ def peak(workload: str, options: Options, scenario: str, checkpoint: Path | None
 def import_command(workload: str, file: Path, options: Options) -> None:
     """Turn weights from elsewhere into a checkpoint of WORKLOAD, to be served without a training.
 
-    FILE is safetensors, or a state dict that torch.load(weights_only=True) reads: torchvision's ResNet-50, or the weights of MLPerf's references.
-    The checkpoint says where it comes from; it was never trained here, so nothing served from it is a result.
+    FILE is safetensors, or a state dict that torch.load(weights_only=True) reads: torchvision's
+    ResNet-50, or the weights of MLPerf's references.
+    The checkpoint says where it comes from; it was never trained here, so nothing served from it is
+    a result.
 
     Example: podium import resnet50 resnet50-11ad3fa6.pth --profile full --data /data/imagenet
     """

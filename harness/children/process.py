@@ -1,6 +1,8 @@
-"""Runs a task in a child process that never outlives its parent and never hangs: LoadGen cannot run twice in one process.
+"""Runs a task in a child process that never outlives its parent and never hangs: LoadGen cannot run
+twice in one process.
 
-A child is a new interpreter, or the fork of one that has loaded what all children need (`load_ahead`).
+A child is a new interpreter, or the fork of one that has loaded what all children need
+(`load_ahead`).
 """
 
 import multiprocessing
@@ -30,7 +32,9 @@ Abort: TypeAlias = Callable[[BaseException], NoReturn]
 TICK_S: Final = 1.0
 templates: Final[list[Template]] = []
 """This process's template, if there is one."""
-ERRORS: Final[dict[int, type[PodiumError]]] = {error.exit_code: error for error in (JudgedError, RequestError, MissingError)}
+ERRORS: Final[dict[int, type[PodiumError]]] = {
+    error.exit_code: error for error in (JudgedError, RequestError, MissingError)
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,28 +50,44 @@ class Failure:
 
     def error(self) -> PodiumError:
         """Build the error that the parent raises, with the traceback as its note."""
-        made = KernelError(self.sentence) if self.kernel else ERRORS.get(self.exit_code, JudgedError)(self.sentence)
+        made = (
+            KernelError(self.sentence)
+            if self.kernel
+            else ERRORS.get(self.exit_code, JudgedError)(self.sentence)
+        )
         if self.trace:
             made.add_note(self.trace)
         return made
 
 
 def load_ahead(modules: Iterable[str]) -> None:
-    """Name what the children of this process need, so that it is loaded once; without effect after the first time."""
+    """Name what the children of this process need, so that it is loaded once; without effect after
+    the first time.
+    """
     if not templates or templates[0].owner != os.getpid():
         templates[:] = [Template(tuple(modules))]
 
 
 def forked(jobs: Connection, sender: Connection, check: Callable[[], None]) -> Child | None:
     """Fork a child, if there is a template that can be asked."""
-    return templates[0].fork(child_main, jobs, sender, check) if templates and templates[0].free() else None
+    return (
+        templates[0].fork(child_main, jobs, sender, check)
+        if templates and templates[0].free()
+        else None
+    )
 
 
 def in_child(task: Callable[[J, Abort], T], job: J, tick: Callable[[], None] | None = None) -> T:
-    """Run a picklable task on a picklable job; PodiumError if there is no result. `tick` is called every second meanwhile."""
+    """Run a picklable task on a picklable job; PodiumError if there is no result. `tick` is called
+    every second meanwhile.
+    """
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    jobs, teller = context.Pipe(duplex=False)  # not an argument of Process: a job may exceed the pipe buffer, and a child dead at startup would block the write
+    jobs, teller = context.Pipe(
+        duplex=False
+        # not an argument of Process: a job may exceed the pipe buffer, and a child dead at startup
+        # would block the write
+    )
     fresh = context.Process(target=child_main, args=(jobs, sender))
     process: SpawnProcess | Child = fresh
     with raised() as signals, receiver, teller:
@@ -100,7 +120,9 @@ def end(process: SpawnProcess | Child) -> None:
         process.join()
 
 
-def receive(receiver: Connection, process: SpawnProcess | Child, tick: Callable[[], None] | None = None) -> object:
+def receive(
+    receiver: Connection, process: SpawnProcess | Child, tick: Callable[[], None] | None = None
+) -> object:
     """Wait for the child's result or exit."""
     while not wait([receiver, process.sentinel], TICK_S if tick else None):
         if tick:
@@ -111,7 +133,12 @@ def receive(receiver: Connection, process: SpawnProcess | Child, tick: Callable[
         process.join()
         sentence = f"the LoadGen process {ending(process.exitcode)}; nothing of that run counts"
         unknown_instruction = process.exitcode == -signal.SIGILL
-        return Failure(exit_code=1, sentence=sentence, kernel=unknown_instruction, trace=sentence if unknown_instruction else "")
+        return Failure(
+            exit_code=1,
+            sentence=sentence,
+            kernel=unknown_instruction,
+            trace=sentence if unknown_instruction else "",
+        )
     return answer
 
 
@@ -149,7 +176,9 @@ class Speaker:
             self.sender.send(answer)
 
     def abort(self, error: BaseException) -> NoReturn:
-        """Report the exception and end the process at once: LoadGen would wait for ever for missing responses."""
+        """Report the exception and end the process at once: LoadGen would wait for ever for missing
+        responses.
+        """
         with self.turn:  # the first failure wins, and is sent whole
             sys.stderr.flush()
             self.sender.send(failure(error))
@@ -162,5 +191,13 @@ def failure(error: BaseException) -> Failure:
         return Failure(exit_code=error.exit_code, sentence=str(error))
     trace = "".join(traceback.format_exception(error))
     if lacks(error):
-        return Failure(exit_code=MissingError.exit_code, sentence=brief(error), kernel=True, trace=trace)
-    return Failure(exit_code=1, sentence=f"the system under test failed: {type(error).__name__}: {' '.join(str(error).split())}", trace=trace)
+        return Failure(
+            exit_code=MissingError.exit_code, sentence=brief(error), kernel=True, trace=trace
+        )
+    return Failure(
+        exit_code=1,
+        sentence=(
+            f"the system under test failed: {type(error).__name__}: {' '.join(str(error).split())}"
+        ),
+        trace=trace,
+    )

@@ -1,6 +1,7 @@
 """How child processes start, and that none outlives its parent.
 
-Only the parent receives Ctrl-C (children start with SIGINT blocked); the parent then ends the child. The child watches a pipe that only the parent holds, so it
+Only the parent receives Ctrl-C (children start with SIGINT blocked); the parent then ends the
+child. The child watches a pipe that only the parent holds, so it
 ends with its parent, however that ended.
 """
 
@@ -17,7 +18,9 @@ from suite.process import main_module
 
 
 def start(process: SpawnProcess) -> None:
-    """Start the child with SIGINT blocked; the resource tracker first, since starting it would unblock SIGINT."""
+    """Start the child with SIGINT blocked; the resource tracker first, since starting it would
+    unblock SIGINT.
+    """
     resource_tracker.ensure_running()
     with interrupts_blocked(), main_module.kept_back():
         process.start()
@@ -34,7 +37,9 @@ def interrupts_blocked() -> Iterator[None]:
 
 
 def end_with_parent(sentinel: int | None = None, unless: Sequence[Connection] = ()) -> None:
-    """End this process when the parent is gone, which closes the sentinel; return if one of `unless` is ready first."""
+    """End this process when the parent is gone, which closes the sentinel; return if one of
+    `unless` is ready first.
+    """
     parent = multiprocessing.parent_process()
     assert parent is not None  # only called in a child
     ready = wait([parent.sentinel if sentinel is None else sentinel, *unless])

@@ -1,7 +1,10 @@
-"""A process that has loaded what a command's children have in common, and is forked for each of them: importing PyTorch takes seconds.
+"""A process that has loaded what a command's children have in common, and is forked for each of
+them: importing PyTorch takes seconds.
 
-The template is a new interpreter that only imports: it computes nothing, so no thread of its own is lost in a fork. It ends with its parent, and its child
-with it. It has one child at a time: who asks for a second one, or cannot have a template, gets a new interpreter (process.py).
+The template is a new interpreter that only imports: it computes nothing, so no thread of its own is
+lost in a fork. It ends with its parent, and its child
+with it. It has one child at a time: who asks for a second one, or cannot have a template, gets a
+new interpreter (process.py).
 """
 
 import multiprocessing
@@ -24,7 +27,12 @@ from harness.children.starting import end_with_parent, start
 from suite.process import garbage
 from suite.process.names import TEMPLATE
 
-COMMON: Final = ("harness.serving.loadgen.probe", "harness.serving.loadgen.session", "mlperf_loadgen", "numpy.random")
+COMMON: Final = (
+    "harness.serving.loadgen.probe",
+    "harness.serving.loadgen.session",
+    "mlperf_loadgen",
+    "numpy.random",
+)
 """What all children need: LoadGen's sessions, and this module's caller."""
 WATCH_S: Final = 0.1
 """Between two looks for signals while a template loads."""
@@ -33,7 +41,9 @@ DESCRIPTORS: Final = Path("/proc/self/fd")
 GPUS: Final = "/dev/nvidia"
 """Beginning of the names of device files that CUDA and NVML keep open."""
 Main: TypeAlias = Callable[[Connection, Connection, int], None]
-"""What a child is: it has a pipe for its jobs, one for its answer, and a descriptor that ends with its parent."""
+"""What a child is: it has a pipe for its jobs, one for its answer, and a descriptor that ends with
+its parent.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,17 +100,30 @@ class Template:
             context = multiprocessing.get_context("spawn")
             self.pipe, far = context.Pipe()
             self.process = context.Process(target=serve, args=(far, (*COMMON, *self.modules)))
-            Finalize(None, self.end, exitpriority=0)  # before multiprocessing waits for its children, in a child of its own too
+            Finalize(
+                None, self.end, exitpriority=0
+            )  # before multiprocessing waits for its children, in a child of its own too
             with far:
                 start(self.process)
         return self.process, self.pipe
 
-    def fork(self, main: Main, jobs: Connection, sender: Connection, check: Callable[[], None]) -> Child | None:
-        """Fork a child; nothing if the template cannot be had. `check` is called while it loads, and may raise."""
+    def fork(
+        self, main: Main, jobs: Connection, sender: Connection, check: Callable[[], None]
+    ) -> Child | None:
+        """Fork a child; nothing if the template cannot be had. `check` is called while it loads,
+        and may raise.
+        """
         self.busy = True
         try:
             process, pipe = self.begin()
-            pipe.send(Asked(main=main, environment=dict(os.environ), folder=str(Path.cwd()), cores=frozenset(os.sched_getaffinity(0))))
+            pipe.send(
+                Asked(
+                    main=main,
+                    environment=dict(os.environ),
+                    folder=str(Path.cwd()),
+                    cores=frozenset(os.sched_getaffinity(0)),
+                )
+            )
             for one in (jobs, sender):
                 send_handle(pipe, one.fileno(), process.pid)
             while not wait([pipe, process.sentinel], WATCH_S):
@@ -145,7 +168,8 @@ def serve(pipe: Connection, modules: Sequence[str]) -> None:
 def load(modules: Sequence[str]) -> None:
     """Import modules; end with the parent meanwhile, since an import may hang.
 
-    End too if one cannot be imported: an extension cannot be tried again in a fork, and a new interpreter says what is wrong with it. And end if a fork
+    End too if one cannot be imported: an extension cannot be tried again in a fork, and a new
+    interpreter says what is wrong with it. And end if a fork
     would not be as good as a new interpreter.
     """
     loading, loaded = multiprocessing.get_context("spawn").Pipe(duplex=False)
@@ -164,7 +188,9 @@ def load(modules: Sequence[str]) -> None:
 
 
 def forkable() -> bool:
-    """Tell whether a fork of this process can compute: it has no other thread, which the fork would lack, and has asked for no GPU, which it could not use."""
+    """Tell whether a fork of this process can compute: it has no other thread, which the fork would
+    lack, and has asked for no GPU, which it could not use.
+    """
     return threading.active_count() == 1 and not holds_gpu()
 
 
@@ -179,12 +205,17 @@ def holds_gpu(descriptors: Path = DESCRIPTORS) -> bool:
 
 def answer(pipe: Connection, asked: Asked) -> None:
     """Fork one child, and tell its number and its exit code."""
-    jobs, sender = Connection(recv_handle(pipe), writable=False), Connection(recv_handle(pipe), readable=False)
+    jobs, sender = (
+        Connection(recv_handle(pipe), writable=False),
+        Connection(recv_handle(pipe), readable=False),
+    )
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()  # or the child would write it again
     ours, theirs = multiprocessing.get_context("fork").Pipe(duplex=False)
-    child = multiprocessing.get_context("fork").Process(target=become, args=(asked, jobs, sender, ours, theirs))
+    child = multiprocessing.get_context("fork").Process(
+        target=become, args=(asked, jobs, sender, ours, theirs)
+    )
     child.start()
     for one in (jobs, sender, ours):
         one.close()
@@ -197,14 +228,20 @@ def answer(pipe: Connection, asked: Asked) -> None:
     pipe.send(child.exitcode)
 
 
-def become(asked: Asked, jobs: Connection, sender: Connection, parent: Connection, held: Connection) -> None:
-    """Be a child: as if it had been started by the process that asked. `parent` ends when the template does, which alone keeps `held`."""
+def become(
+    asked: Asked, jobs: Connection, sender: Connection, parent: Connection, held: Connection
+) -> None:
+    """Be a child: as if it had been started by the process that asked. `parent` ends when the
+    template does, which alone keeps `held`.
+    """
     held.close()
     with suppress(OSError):
         COMM.write_text(Path(sys.executable).name)
     os.environ.clear()
     os.environ.update(asked.environment)
-    multiprocessing.set_start_method("spawn", force=True)  # as in a new interpreter: what it starts later would be forks of many threads
+    multiprocessing.set_start_method(
+        "spawn", force=True
+    )  # as in a new interpreter: what it starts later would be forks of many threads
     os.chdir(asked.folder)
     os.sched_setaffinity(0, asked.cores)
     numpy: Any = sys.modules.get("numpy")

@@ -1,4 +1,6 @@
-"""Precision trials before a precision is reported as ready: tiny networks of the workload's kind, in child processes that may crash."""
+"""Precision trials before a precision is reported as ready: tiny networks of the workload's kind,
+in child processes that may crash.
+"""
 
 import multiprocessing
 import os
@@ -24,7 +26,9 @@ from suite.process import garbage
 from suite.terms import Precision
 
 START_S: Final = 600.0
-"""House rule: Python and a framework may take minutes to load from a network file system or beside other work; that decides nothing."""
+"""House rule: Python and a framework may take minutes to load from a network file system or beside
+other work; that decides nothing.
+"""
 LIMIT_S: Final = 60.0
 """House rule: a tiny network that takes longer counts as hung."""
 
@@ -67,8 +71,15 @@ class Result:
 
 
 def tried(attempts: Iterable[Attempt], device: str) -> dict[Attempt, Result]:
-    """Run the trials, one child process per engine, in parallel; after a crash another child runs the remaining ones."""
-    grouped = [list(group) for _, group in groupby(sorted(attempts, key=lambda each: each.engine), key=lambda each: each.engine)]
+    """Run the trials, one child process per engine, in parallel; after a crash another child runs
+    the remaining ones.
+    """
+    grouped = [
+        list(group)
+        for _, group in groupby(
+            sorted(attempts, key=lambda each: each.engine), key=lambda each: each.engine
+        )
+    ]
     running = [(group, *begun(group, device)) for group in grouped]
     found: dict[Attempt, Result] = {}
     try:
@@ -91,20 +102,29 @@ def begun(attempts: Sequence[Attempt], device: str) -> tuple[SpawnProcess, Conne
     return process, receiver
 
 
-def read(attempts: Sequence[Attempt], process: SpawnProcess, receiver: Connection) -> dict[Attempt, Result]:
-    """Read a child's results; if it dies or hangs in a trial, that trial failed, and later ones are left out."""
+def read(
+    attempts: Sequence[Attempt], process: SpawnProcess, receiver: Connection
+) -> dict[Attempt, Result]:
+    """Read a child's results; if it dies or hangs in a trial, that trial failed, and later ones are
+    left out.
+    """
     found: dict[Attempt, Result] = {}
     with receiver:
         for attempt, limit_s in ((attempts[0], START_S), *((each, LIMIT_S) for each in attempts)):
             try:
                 if not receiver.poll(limit_s):
-                    found[attempt] = Result(ending=Ending.FAILED, why=f"took longer than {limit_s:.0f} s")
+                    found[attempt] = Result(
+                        ending=Ending.FAILED, why=f"took longer than {limit_s:.0f} s"
+                    )
                     break
                 if told := receiver.recv():
                     found[attempt] = told
             except EOFError:
                 process.join()
-                found[attempt] = Result(ending=Ending.FAILED, why=f"the process that tried it {ending(process.exitcode)}")
+                found[attempt] = Result(
+                    ending=Ending.FAILED,
+                    why=f"the process that tried it {ending(process.exitcode)}",
+                )
                 break
     return found
 
@@ -132,7 +152,11 @@ def load(attempt: Attempt, device: str) -> None:
 def result(attempt: Attempt, device: str) -> Result:
     """Run one trial in this process."""
     try:
-        return Result(ending=Ending.RAN) if made(attempt, device) else Result(ending=Ending.UNTRIED, why="there is no trial network for it")
+        return (
+            Result(ending=Ending.RAN)
+            if made(attempt, device)
+            else Result(ending=Ending.UNTRIED, why="there is no trial network for it")
+        )
     except RequestError as error:
         return Result(ending=Ending.REFUSED, why=str(error))
     except Exception as error:  # each framework has its own exception types
@@ -140,7 +164,9 @@ def result(attempt: Attempt, device: str) -> Result:
 
 
 def made(attempt: Attempt, device: str) -> bool:
-    """Train a step, or serve: the engine's own trial if it has one, else the workload's networks; False if there is nothing to try."""
+    """Train a step, or serve: the engine's own trial if it has one, else the workload's networks;
+    False if there is nothing to try.
+    """
     engine = registry.engine(attempt.engine) if attempt.half is Half.INFERENCE else None
     own = registry.engine_trial(engine) if engine else None
     if own is not None:
@@ -161,25 +187,55 @@ def made(attempt: Attempt, device: str) -> bool:
 
 def serve(engine: Engine[Any], network: Network[Any], precision: Precision, device: str) -> None:
     """Compile a network, and run it once."""
-    plan: Plan[Any] = Plan(device=device, precision=precision, threads=1, max_batch=len(network.inputs[0]), cache=cache_folder() / "engines")
+    plan: Plan[Any] = Plan(
+        device=device,
+        precision=precision,
+        threads=1,
+        max_batch=len(network.inputs[0]),
+        cache=cache_folder() / "engines",
+    )
     engine.compile(network, plan).open()(*network.inputs)
 
 
 def check_training(request: Request, precision: Precision) -> None:
     """Refuse a precision that training does not support, or that this machine's kernels lack."""
-    check(Attempt(workload=request.name, half=Half.TRAINING, engine=request.options.framework, precision=precision), request.run(0, precision).device)
+    check(
+        Attempt(
+            workload=request.name,
+            half=Half.TRAINING,
+            engine=request.options.framework,
+            precision=precision,
+        ),
+        request.run(0, precision).device,
+    )
 
 
 def check(wanted: Attempt, device: str) -> None:
-    """Before any clock, refuse a precision that does not run, and name those that do; fp32 always runs and is not tried."""
+    """Before any clock, refuse a precision that does not run, and name those that do; fp32 always
+    runs and is not tried.
+    """
     if wanted.precision is Precision.FP32:
         return
     found = tried([wanted], device)[wanted]
     if found.ending in (Ending.RAN, Ending.UNTRIED):
         return
-    others = tried([replace(wanted, precision=other) for other in Precision if other is not wanted.precision], device)
-    able = ", ".join(attempt.precision for attempt, outcome in others.items() if outcome.ending is Ending.RAN) or "no other either"
+    others = tried(
+        [replace(wanted, precision=other) for other in Precision if other is not wanted.precision],
+        device,
+    )
+    able = (
+        ", ".join(
+            attempt.precision for attempt, outcome in others.items() if outcome.ending is Ending.RAN
+        )
+        or "no other either"
+    )
     verb = "train" if wanted.half is Half.TRAINING else "serve"
     if found.ending is Ending.REFUSED:
-        raise RequestError(f"{wanted.workload}: --precision {wanted.precision}: there is no code to {verb} it so; this machine can {verb} it in {able}")
-    raise MissingError(f"{wanted.workload}: --precision {wanted.precision}: {found.why}; this machine can {verb} it with {wanted.engine} in {able}")
+        raise RequestError(
+            f"{wanted.workload}: --precision {wanted.precision}: there is no code to {verb} it so;"
+            f" this machine can {verb} it in {able}"
+        )
+    raise MissingError(
+        f"{wanted.workload}: --precision {wanted.precision}: {found.why}; this machine can {verb}"
+        f" it with {wanted.engine} in {able}"
+    )

@@ -29,9 +29,14 @@ class Finding(Attempt):
 
 
 def proved(findings: Sequence[Finding], device: str) -> list[Finding]:
-    """Try the combinations that should be ready; drop precisions that a workload's training does not support."""
+    """Try the combinations that should be ready; drop precisions that a workload's training does
+    not support.
+    """
     results = tried([finding for finding in findings if finding.state is State.READY], device)
-    told = [told_by(finding, results[finding]) if finding in results else finding for finding in findings]
+    told = [
+        told_by(finding, results[finding]) if finding in results else finding
+        for finding in findings
+    ]
     return [finding for finding in told if finding is not None]
 
 

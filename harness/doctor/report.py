@@ -37,7 +37,8 @@ from suite.terms import Precision
 
 GIB: Final = 2**30
 MEMORY_NEEDED_GIB: Final = 4.0  # house rule: a smoke campaign stays below it
-DISK_NEEDED_GIB: Final = 3.0  # house rule: embedded data, compiled engines, two checkpoints of the largest smoke workload
+# house rule: embedded data, compiled engines, two checkpoints of the largest smoke workload
+DISK_NEEDED_GIB: Final = 3.0
 USUAL: Final = "torch"
 """Default training framework of a workload."""
 FOR_DEVELOPERS: Final = frozenset({"test", "dev"})
@@ -66,11 +67,15 @@ class Machine:
     cache: str
     disk_free_gib: float
     instances: tuple[str, ...]
-    """Cores of each instance where there is one for each NUMA node, at least two: `--set sut.instances`."""
+    """Cores of each instance where there is one for each NUMA node, at least two: `--set
+    sut.instances`.
+    """
     loadgen_core: int
     """The first core: the one to keep for LoadGen where it has to have one alone."""
     placement: Mapping[str, str]
-    """Device of each instance -> its cores, where there is one for each GPU; empty without GPUs, and where there are more of them than cores."""
+    """Device of each instance -> its cores, where there is one for each GPU; empty without GPUs,
+    and where there are more of them than cores.
+    """
     gpus: tuple[str, ...]
     device: str
     """Device that `--device auto` selects."""
@@ -80,20 +85,30 @@ class Machine:
 
 
 def report(workload: str | None, data: Path | None, form: str) -> None:
-    """Print what can run; MissingError if the named workload cannot, RequestError if its data is unusable."""
+    """Print what can run; MissingError if the named workload cannot, RequestError if its data is
+    unusable.
+    """
     if data is not None and workload is None:
-        raise RequestError("--data needs the WORKLOAD that is to read it: podium doctor WORKLOAD --data DIR")
+        raise RequestError(
+            "--data needs the WORKLOAD that is to read it: podium doctor WORKLOAD --data DIR"
+        )
     if workload is not None and workload not in registry.points(registry.WORKLOADS):
         raise unknown("workload", workload, registry.points(registry.WORKLOADS))
     here = machine()
     names = [workload] if workload else list(registry.points(registry.WORKLOADS))
-    findings = proved([finding for name in names for finding in examine(name, here.device)], here.device)
+    findings = proved(
+        [finding for name in names for finding in examine(name, here.device)], here.device
+    )
     inputs = list(examine_inputs(here.device))
     problem = data_problem(workload, data) if workload and data else None
     if form == "json":
-        looked = {"path": str(data), "usable": problem is None, "why": problem or ""} if data else None
+        looked = (
+            {"path": str(data), "usable": problem is None, "why": problem or ""} if data else None
+        )
         told = {"workloads": [asdict(f) for f in findings], "inputs": [asdict(f) for f in inputs]}
-        click.echo(json.dumps({"machine": asdict(here), "extras": lacking(), **told, "data": looked}))
+        click.echo(
+            json.dumps({"machine": asdict(here), "extras": lacking(), **told, "data": looked})
+        )
     else:
         from harness.doctor.screen import show
 
@@ -112,7 +127,10 @@ def machine() -> Machine:
     cache = cache_folder()
     disk_gib = shutil.disk_usage(nearest(cache)).free / GIB
     device = usual_device()
-    have = {"memory": (free_gib, MEMORY_NEEDED_GIB), f"disk at {cache}": (disk_gib, DISK_NEEDED_GIB)}
+    have = {
+        "memory": (free_gib, MEMORY_NEEDED_GIB),
+        f"disk at {cache}": (disk_gib, DISK_NEEDED_GIB),
+    }
     return Machine(
         processor=system_description.cpu_model(),
         cores=len(os.sched_getaffinity(0)),
@@ -126,7 +144,11 @@ def machine() -> Machine:
         gpus=tuple(gpu.name for gpu in gpus()),
         device=device,
         power=tuple(readable(power_root())),
-        short_of=tuple(f"{what}: {free:.1f} GiB free, smoke needs {need:.0f}" for what, (free, need) in have.items() if free is not None and free < need),
+        short_of=tuple(
+            f"{what}: {free:.1f} GiB free, smoke needs {need:.0f}"
+            for what, (free, need) in have.items()
+            if free is not None and free < need
+        ),
     )
 
 
@@ -151,7 +173,11 @@ def usual_device() -> str:
 def on_gpus(device: str) -> dict[str, str]:
     """Return the cores of each instance where there is one for each GPU."""
     devices = devices_of(f"{CUDA}:all") if device.startswith(CUDA) else ()
-    return {place.device: written(place.cores) for place in pinned(devices)} if 0 < len(devices) <= len(os.sched_getaffinity(0)) else {}
+    return (
+        {place.device: written(place.cores) for place in pinned(devices)}
+        if 0 < len(devices) <= len(os.sched_getaffinity(0))
+        else {}
+    )
 
 
 def lacking() -> dict[str, list[str]]:
@@ -191,16 +217,31 @@ def examine(name: str, device: str) -> Iterator[Finding]:
 
 
 def examine_training(name: str, framework: str, device: str, lack: str) -> Iterator[Finding]:
-    """Yield the precisions of training: all of them, each to be tried; a framework other than the default only if it is installed."""
-    why = lack or (engine_problem(framework, device, Precision.FP32) if framework in registry.points(registry.ENGINES) else "")
+    """Yield the precisions of training: all of them, each to be tried; a framework other than the
+    default only if it is installed.
+    """
+    why = lack or (
+        engine_problem(framework, device, Precision.FP32)
+        if framework in registry.points(registry.ENGINES)
+        else ""
+    )
     if why and framework != USUAL:
         return
     for precision in Precision:
-        yield Finding(workload=name, half=Half.TRAINING, engine=framework, precision=precision, state=state_of(why), why=why)
+        yield Finding(
+            workload=name,
+            half=Half.TRAINING,
+            engine=framework,
+            precision=precision,
+            state=state_of(why),
+            why=why,
+        )
 
 
 def takes(engine: str, frameworks: frozenset[str]) -> bool:
-    """Check whether an engine accepts networks of one of these frameworks; one that is not installed counts as accepting."""
+    """Check whether an engine accepts networks of one of these frameworks; one that is not
+    installed counts as accepting.
+    """
     try:
         return bool(registry.engine(engine).accepts & frameworks)
     except MissingError:
@@ -211,9 +252,21 @@ def examine_engine(name: str, engine: str, device: str, lack: str) -> Iterator[F
     """Yield one engine's finding for each precision."""
     row = registry.round().benchmarks.get(name)
     for precision in Precision:
-        unlisted = next((not_offered(row, each, precision) for each in row.inference.values()), "") if row else ""
+        unlisted = (
+            next((not_offered(row, each, precision) for each in row.inference.values()), "")
+            if row
+            else ""
+        )
         why = lack or engine_problem(engine, device, precision) or unlisted
-        yield Finding(workload=name, half=Half.INFERENCE, engine=engine, precision=precision, state=state_of(why), why=why, caution=caution_of(engine))
+        yield Finding(
+            workload=name,
+            half=Half.INFERENCE,
+            engine=engine,
+            precision=precision,
+            state=state_of(why),
+            why=why,
+            caution=caution_of(engine),
+        )
 
 
 def caution_of(engine: str) -> str:
@@ -254,10 +307,21 @@ def data_problem(workload: str, data: Path) -> str | None:
     """Open a data folder as a training run does, and return why it is unusable."""
     with TemporaryDirectory() as folder:
         row = registry.round().benchmark(workload)
-        profile = next((profile for profile in (Profile.QUICK, Profile.FULL, Profile.SMOKE) if profile in row.training), Profile.SMOKE)
+        profile = next(
+            (
+                profile
+                for profile in (Profile.QUICK, Profile.FULL, Profile.SMOKE)
+                if profile in row.training
+            ),
+            Profile.SMOKE,
+        )
         try:
             request = prepare(reading(profile, data, Path(folder)), workload)
             request.workload.training(request.run(0, Precision.FP32))
         except Exception as error:
-            return sentence(error).removeprefix(f"--data {data}: ") if isinstance(error, PodiumError) else sentence(error)
+            return (
+                sentence(error).removeprefix(f"--data {data}: ")
+                if isinstance(error, PodiumError)
+                else sentence(error)
+            )
     return None

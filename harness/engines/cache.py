@@ -8,7 +8,9 @@ from pathlib import Path
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Lock a cached file against other processes; the lock ends with its process, however that ends."""
+    """Lock a cached file against other processes; the lock ends with its process, however that
+    ends.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -81,7 +81,9 @@ class NullWorkload:
 
     name: ClassVar[str] = "null"
 
-    def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
+    def hyperparameters(
+        self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]
+    ) -> Mapping[str, HyperValue]:
         """Return no hyper-parameters."""
         return {}
 

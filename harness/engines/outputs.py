@@ -14,11 +14,20 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 FULL: Final = (
-    "out of memory", "outofmemory", "alloc_failed", "oom when allocating", "can't allocate memory",
-    "not enough memory", "failed to allocate memory", "bad allocation", "bad_alloc",
-)  # fmt: skip
-"""Out-of-memory messages of PyTorch's allocators (c10/core/impl/alloc_cpu.cpp, c10/cuda/CUDACachingAllocator.cpp), TensorFlow's operators
-(op_kernel.cc), ONNX Runtime (bfc_arena.cc), TensorRT (ErrorCode), cuBLAS and cuDNN (status names) and C++."""
+    "out of memory",
+    "outofmemory",
+    "alloc_failed",
+    "oom when allocating",
+    "can't allocate memory",
+    "not enough memory",
+    "failed to allocate memory",
+    "bad allocation",
+    "bad_alloc",
+)
+"""Out-of-memory messages of PyTorch's allocators (c10/core/impl/alloc_cpu.cpp,
+c10/cuda/CUDACachingAllocator.cpp), TensorFlow's operators
+(op_kernel.cc), ONNX Runtime (bfc_arena.cc), TensorRT (ErrorCode), cuBLAS and cuDNN (status names)
+and C++."""
 
 
 def as_tuple(result: Any) -> Tensors:
@@ -29,7 +38,9 @@ def as_tuple(result: Any) -> Tensors:
 
 
 def watched(engine: str, call: Callable[..., tuple[T, ...]]) -> Callable[..., tuple[T, ...]]:
-    """Wrap a call: on out of memory, MissingError names the batch, and the largest batch that succeeded before."""
+    """Wrap a call: on out of memory, MissingError names the batch, and the largest batch that
+    succeeded before.
+    """
     largest = 0
 
     def guarded(*inputs: T) -> tuple[T, ...]:
@@ -59,5 +70,9 @@ def is_full(error: BaseException) -> bool:
 
 def full(engine: str, batch: int, largest: int) -> str:
     """Describe an out-of-memory error, and a batch that would fit."""
-    hint = f"the largest that fitted is {largest}: --set batching.max_batch={largest}" if 0 < largest < batch else "no smaller one was tried"
+    hint = (
+        f"the largest that fitted is {largest}: --set batching.max_batch={largest}"
+        if 0 < largest < batch
+        else "no smaller one was tried"
+    )
     return f"engine {engine}: memory does not suffice for a batch of {batch}; {hint}"

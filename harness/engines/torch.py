@@ -1,4 +1,5 @@
-"""The PyTorch engine: fp32, bf16 and fp16, eager or compiled, channels-last where tensors have four dimensions.
+"""The PyTorch engine: fp32, bf16 and fp16, eager or compiled, channels-last where tensors have four
+dimensions.
 
 Imports torch only when a network is built, so that `missing` stays cheap.
 """
@@ -60,8 +61,15 @@ class TorchEngine:
             raise MissingError(f"engine {self.name}: {lacking}")
         if network.framework not in self.accepts:
             raise RequestError(f"engine {self.name} does not accept {network.framework} networks")
-        if plan.options.get(COMPILE) and not plan.device.startswith("cuda") and not any(map(shutil.which, COMPILERS)):
-            raise MissingError(f"engine.compile needs a C++ compiler ({', '.join(COMPILERS)}), and this machine has none")
+        if (
+            plan.options.get(COMPILE)
+            and not plan.device.startswith("cuda")
+            and not any(map(shutil.which, COMPILERS))
+        ):
+            raise MissingError(
+                f"engine.compile needs a C++ compiler ({', '.join(COMPILERS)}), and this machine"
+                " has none"
+            )
         return TorchExecutable(network, plan)
 
 
@@ -74,9 +82,13 @@ class TorchExecutable:
         from harness.engines import onednn_packing
 
         torch.set_num_threads(plan.threads)
-        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = plan.precision is Precision.TF32
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = (
+            plan.precision is Precision.TF32
+        )
         self.device = torch.device(plan.device)
-        self.lower: torch.dtype | None = getattr(torch, LOWER[plan.precision]) if plan.precision in LOWER else None
+        self.lower: torch.dtype | None = (
+            getattr(torch, LOWER[plan.precision]) if plan.precision in LOWER else None
+        )
         self.pictures = any(example.dim() == PICTURES for example in network.inputs)
         module = network.module.eval().to(self.device)
         if self.pictures:
@@ -85,11 +97,17 @@ class TorchExecutable:
             lower_weights(module, self.lower)
         self.compiled = bool(plan.options.get(COMPILE))
         packed = 0 if self.compiled else onednn_packing.pack(module)
-        if self.compiled:  # each LoadGen run is a new process, which finds there what an earlier one has built
+        if (
+            self.compiled
+        ):  # each LoadGen run is a new process, which finds there what an earlier one has built
             os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(plan.cache / "inductor")
         mode = str(plan.options.get(COMPILE_MODE, PLAIN))
         self.recorded = self.compiled and mode != PLAIN and self.device.type == "cuda"
-        self.run: Callable[..., Any] = torch.compile(module, dynamic=bool(network.dimensions), mode=mode) if self.compiled else module
+        self.run: Callable[..., Any] = (
+            torch.compile(module, dynamic=bool(network.dimensions), mode=mode)
+            if self.compiled
+            else module
+        )
         self.facts: dict[str, HyperValue] = {
             "torch": torch.__version__,
             "precision": plan.precision.value,
@@ -101,15 +119,22 @@ class TorchExecutable:
         }
 
     def open(self) -> Callable[..., Tensors]:
-        """Build one worker's call. It enters inference mode and autocast itself: both are per thread."""
+        """Build one worker's call. It enters inference mode and autocast itself: both are per
+        thread.
+        """
         import torch
 
         kind, lower, run = self.device.type, self.lower, self.run
 
         def call(*inputs: torch.Tensor) -> Tensors:
-            with torch.inference_mode(), torch.autocast(kind, dtype=lower, enabled=lower is not None):
+            with (
+                torch.inference_mode(),
+                torch.autocast(kind, dtype=lower, enabled=lower is not None),
+            ):
                 results = as_tuple(run(*map(self.place, inputs)))
-            return tuple(result.clone() for result in results) if self.recorded else results  # the graph's next replay overwrites them
+            return (
+                tuple(result.clone() for result in results) if self.recorded else results
+            )  # the graph's next replay overwrites them
 
         return watched(TorchEngine.name, call)
 
@@ -126,10 +151,11 @@ class TorchExecutable:
 
 
 def lower_weights(module: torch.nn.Module, lower: torch.dtype) -> None:
-    """Round the weights of convolutions and linear layers once, as autocast would at every call; batch-norm stays in fp32."""
+    """Round the weights of convolutions and linear layers once, as autocast would at every call;
+    batch-norm stays in fp32.
+    """
     from torch import nn
 
     for part in module.modules():
         if isinstance(part, (nn.modules.conv._ConvNd, nn.Linear)):
             part.to(lower)
-

@@ -1,6 +1,5 @@
 """`podium launch`: the command line; it prints a job file and runs nothing."""
 
-
 import click
 
 from suite.cli import PATH
@@ -12,7 +11,10 @@ from suite.terms import Profile
 def whole(_: click.Context, parameter: click.Parameter, text: str) -> int:
     """Read a number from 1; a range, as torchrun takes it, is refused."""
     if ":" in text:
-        why = "is fixed for a run, since its batches depend on it; a lost node is replaced, not left out"
+        why = (
+            "is fixed for a run, since its batches depend on it; a lost node is replaced, not"
+            " left out"
+        )
         raise click.BadParameter(f"{text!r}: the number of {parameter.name} {why}")
     if not (text.isascii() and text.isdigit() and 0 < int(text) < 1_000_000):
         raise click.BadParameter(f"{text!r} is not a number from 1")
@@ -22,7 +24,9 @@ def whole(_: click.Context, parameter: click.Parameter, text: str) -> int:
 def one_device(_: click.Context, __: click.Parameter, device: str) -> str:
     """Refuse a list of GPUs: --devices counts them."""
     if names_several(device):
-        raise click.BadParameter(f"{device}: each rank takes a GPU of its own: write cuda, and their number as --devices")
+        raise click.BadParameter(
+            f"{device}: each rank takes a GPU of its own: write cuda, and their number as --devices"
+        )
     return device
 
 
@@ -31,28 +35,76 @@ def one_device(_: click.Context, __: click.Parameter, device: str) -> str:
 @click.argument("workload", type=WORKLOAD, metavar="WORKLOAD")
 @click.argument("more", nargs=-1, type=click.UNPROCESSED, metavar="[-- OPTIONS OF podium train]")
 @click.option("--nodes", default="1", callback=whole, help="Machines.")
-@click.option("--devices", default="1", callback=whole, help="Devices of each machine; one rank for each.")
-@click.option("--results", type=PATH, required=True, help="Results folder, an absolute path that all nodes share.")
-@click.option("--data", type=PATH, help="Folder with the real data set, an absolute path on every node.")
-@click.option("--profile", type=click.Choice([profile.value for profile in Profile]), default="full", show_default=True, help="How much of the round is run.")
-@click.option("--device", default="cuda", show_default=True, callback=one_device, help="cpu or cuda.")
-@click.option("--container", metavar="IMAGE", help="Image: for pyxis (Slurm), for pods, or to build on (Apptainer).")
+@click.option(
+    "--devices", default="1", callback=whole, help="Devices of each machine; one rank for each."
+)
+@click.option(
+    "--results",
+    type=PATH,
+    required=True,
+    help="Results folder, an absolute path that all nodes share.",
+)
+@click.option(
+    "--data", type=PATH, help="Folder with the real data set, an absolute path on every node."
+)
+@click.option(
+    "--profile",
+    type=click.Choice([profile.value for profile in Profile]),
+    default="full",
+    show_default=True,
+    help="How much of the round is run.",
+)
+@click.option(
+    "--device", default="cuda", show_default=True, callback=one_device, help="cpu or cuda."
+)
+@click.option(
+    "--container",
+    metavar="IMAGE",
+    help="Image: for pyxis (Slurm), for pods, or to build on (Apptainer).",
+)
 @click.option("--partition", help="Slurm's partition.")
 @click.option("--time", "limit", help="Slurm's time limit, as in 04:00:00.")
-@click.option("--trainjob", is_flag=True, help="Kubernetes: a TrainJob of Kubeflow Trainer v2 instead of an Indexed Job.")
-@click.option("--shared", is_flag=True, help="All nodes see the results folder, although it looks like a disk of this machine.")
-def launch(scheduler: str, workload: str, nodes: int, devices: int, trainjob: bool, more: tuple[str, ...], **rest: object) -> None:
-    """Print the file that starts the training of WORKLOAD on a cluster: a batch script, manifests, or the recipe of a container.
+@click.option(
+    "--trainjob",
+    is_flag=True,
+    help="Kubernetes: a TrainJob of Kubeflow Trainer v2 instead of an Indexed Job.",
+)
+@click.option(
+    "--shared",
+    is_flag=True,
+    help="All nodes see the results folder, although it looks like a disk of this machine.",
+)
+def launch(
+    scheduler: str,
+    workload: str,
+    nodes: int,
+    devices: int,
+    trainjob: bool,
+    more: tuple[str, ...],
+    **rest: object,
+) -> None:
+    """Print the file that starts the training of WORKLOAD on a cluster: a batch script, manifests,
+    or the recipe of a container.
 
-    Nothing is run. Restarts after a lost rank are torchrun's; a job that is preempted goes on from its last checkpoint.
+    Nothing is run. Restarts after a lost rank are torchrun's; a job that is preempted goes on from
+    its last checkpoint.
 
-    Example: podium launch slurm resnet50 --nodes 4 --devices 8 --results /shared/results --data /shared/imagenet > job.sh
+    Example: podium launch slurm resnet50 --nodes 4 --devices 8 --results /shared/results --data
+    /shared/imagenet > job.sh
     """
     from harness.launch.job_file import Wanted, job_file, lacking
 
     kind = "trainjob" if trainjob and scheduler == "kubernetes" else scheduler
     if trainjob and scheduler != "kubernetes":
         raise click.UsageError("--trainjob belongs to kubernetes")
-    click.echo(job_file(Wanted(scheduler=kind, workload=workload, nodes=nodes, devices=devices, more=more, **rest)), nl=False)  # type: ignore[arg-type]
+    wanted = Wanted(
+        scheduler=kind,
+        workload=workload,
+        nodes=nodes,
+        devices=devices,
+        more=more,
+        **rest,  # type: ignore[arg-type]
+    )
+    click.echo(job_file(wanted), nl=False)
     if program := lacking(scheduler):
         click.echo(f"{program} is not on this machine: give the file to one that has it", err=True)

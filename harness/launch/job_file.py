@@ -24,16 +24,26 @@ TEMPLATES: Final = {
     "apptainer": "apptainer.def.j2",
 }
 UNFINISHED: Final = "*/*/results/*/{name}/result_*.txt.partial"
-"""Below a results folder: the log of a run that can go on; `name` is the row's training_name (suite/files/layout.py)."""
+"""Below a results folder: the log of a run that can go on; `name` is the row's training_name
+(suite/files/layout.py).
+"""
 RESTARTS: Final = 3
-"""Restarts by torchrun after a lost rank: house rule; what is lost more often is not mended by another try."""
+"""Restarts by torchrun after a lost rank: house rule; what is lost more often is not mended by
+another try.
+"""
 REQUEUES: Final = 10
-"""After so many restarts by Slurm a job that fails again is left to its user: house rule. Preemption counts too, so it is well above RESTARTS."""
+"""After so many restarts by Slurm a job that fails again is left to its user: house rule.
+Preemption counts too, so it is well above RESTARTS.
+"""
 WARNING_S: Final = 120
-"""Seconds between the signal to save and the end: house rule, more than twice what podium gives a save before it is ended (suite/process/signals.py)."""
+"""Seconds between the signal to save and the end: house rule, more than twice what podium gives a
+save before it is ended (suite/process/signals.py).
+"""
 PORT: Final = 29400
 """torchrun's own default, torch/distributed/run.py."""
-LOCAL: Final = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs", "overlay", "zfs", "f2fs", "ramfs"})
+LOCAL: Final = frozenset(
+    {"ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs", "overlay", "zfs", "f2fs", "ramfs"}
+)
 """File systems of one machine, as /proc/mounts names them."""
 IMAGES: Final = {"apptainer": "python:3.11-slim"}
 """Where an image may be left open."""
@@ -66,9 +76,13 @@ class Wanted:
 def job_file(wanted: Wanted) -> str:
     """Return the text of the job file; RequestError for a request that no cluster could run."""
     registry.workload(wanted.workload)
-    registry.round().benchmark(wanted.workload).check_data(wanted.workload, Profile(wanted.profile), wanted.data)
+    registry.round().benchmark(wanted.workload).check_data(
+        wanted.workload, Profile(wanted.profile), wanted.data
+    )
     check(wanted)
-    template = environment().from_string(files("harness.launch").joinpath(TEMPLATES[wanted.scheduler]).read_text("utf-8"))
+    template = environment().from_string(
+        files("harness.launch").joinpath(TEMPLATES[wanted.scheduler]).read_text("utf-8")
+    )
     return template.render(values(wanted)) + "\n"
 
 
@@ -77,16 +91,29 @@ def check(wanted: Wanted) -> None:
     if wanted.scheduler in ("kubernetes", "trainjob") and not wanted.container:
         raise RequestError("a pod needs an image: --container IMAGE")
     if not wanted.results.is_absolute():
-        raise RequestError(f"--results {wanted.results}: write an absolute path, since jobs start elsewhere")
+        raise RequestError(
+            f"--results {wanted.results}: write an absolute path, since jobs start elsewhere"
+        )
     if wanted.data and not wanted.data.is_absolute():
-        raise RequestError(f"--data {wanted.data}: write an absolute path, since jobs start elsewhere")
-    on = file_system(wanted.results) if wanted.nodes > 1 and wanted.scheduler in ("slurm", "apptainer") and not wanted.shared else ""
+        raise RequestError(
+            f"--data {wanted.data}: write an absolute path, since jobs start elsewhere"
+        )
+    on = (
+        file_system(wanted.results)
+        if wanted.nodes > 1 and wanted.scheduler in ("slurm", "apptainer") and not wanted.shared
+        else ""
+    )
     if on in LOCAL and wanted.results.exists():
-        raise RequestError(f"--results {wanted.results} lies on {on}, which other nodes do not see: take a folder that all share, or say --shared")
+        raise RequestError(
+            f"--results {wanted.results} lies on {on}, which other nodes do not see: take a folder"
+            " that all share, or say --shared"
+        )
 
 
 def file_system(path: Path, mounts: Path = Path("/proc/mounts")) -> str:
-    """Return the kind of file system of a path, or of its nearest folder that is there; empty if it is not known."""
+    """Return the kind of file system of a path, or of its nearest folder that is there; empty if it
+    is not known.
+    """
     try:
         rows = [line.split()[1:3] for line in mounts.read_text().splitlines()]
     except OSError:
@@ -97,7 +124,9 @@ def file_system(path: Path, mounts: Path = Path("/proc/mounts")) -> str:
 
 
 def environment() -> jinja2.Environment:
-    """Build the templates' environment: a name that is not given is an error, and text is quoted for shells and YAML."""
+    """Build the templates' environment: a name that is not given is an error, and text is quoted
+    for shells and YAML.
+    """
     made = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=False)  # noqa: S701 - no HTML
     made.filters |= {"quote": lambda value: shlex.quote(str(value)), "json": json.dumps}
     return made
@@ -116,7 +145,12 @@ def values(wanted: Wanted) -> Mapping[str, Any]:
         "devices": wanted.devices,
         "gpus": wanted.device != "cpu",
         "image": wanted.container or IMAGES.get(wanted.scheduler),
-        "container": f"--container-image={shlex.quote(wanted.container or '')} --container-mounts={shlex.quote(mounts)} " if pyxis else "",
+        "container": (
+            f"--container-image={shlex.quote(wanted.container or '')}"
+            f" --container-mounts={shlex.quote(mounts)} "
+            if pyxis
+            else ""
+        ),
         "partition": wanted.partition,
         "limit": wanted.limit,
         "results": wanted.results,
@@ -134,15 +168,28 @@ def values(wanted: Wanted) -> Mapping[str, Any]:
 
 
 def unfinished(wanted: Wanted) -> str:
-    """Spell bash's condition that a run of this workload can go on, in the results folder or beside a complete set that it is going to replace."""
+    """Spell bash's condition that a run of this workload can go on, in the results folder or beside
+    a complete set that it is going to replace.
+    """
     logs = UNFINISHED.format(name=registry.round().benchmark(wanted.workload).training_name)
     places = [wanted.results, staged_results(wanted.results, wanted.workload)]
-    return " || ".join(f"compgen -G {shlex.quote(str(place))}/{logs} > /dev/null" for place in places)
+    return " || ".join(
+        f"compgen -G {shlex.quote(str(place))}/{logs} > /dev/null" for place in places
+    )
 
 
 def train_words(wanted: Wanted) -> list[str]:
     """Spell the command that each rank runs."""
-    words = ["train", wanted.workload, "--profile", wanted.profile, "--results", str(wanted.results), "--device", wanted.device]
+    words = [
+        "train",
+        wanted.workload,
+        "--profile",
+        wanted.profile,
+        "--results",
+        str(wanted.results),
+        "--device",
+        wanted.device,
+    ]
     return [*words, *(["--data", str(wanted.data)] if wanted.data else []), *wanted.more]
 
 

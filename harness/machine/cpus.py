@@ -1,7 +1,10 @@
-"""Counts the available cores, their use by other programs, and the threads to start; before the clock, never inside it.
+"""Counts the available cores, their use by other programs, and the threads to start; before the
+clock, never inside it.
 
-Threads that share a kernel's work wait for one another at its end. A thread that shares its core with another program delays the others at
-every kernel: with the small kernels of a recurrent network, two threads on two busy cores are several times slower than one alone.
+Threads that share a kernel's work wait for one another at its end. A thread that shares its core
+with another program delays the others at
+every kernel: with the small kernels of a recurrent network, two threads on two busy cores are
+several times slower than one alone.
 """
 
 import os
@@ -10,7 +13,9 @@ from typing import Final
 LOOK_S: Final = 0.5
 """Length of one measurement of other programs' CPU use."""
 LOOKS: Final = 3
-"""A busy measurement is repeated: load that ends within a second, such as an installation's last writes, does not count."""
+"""A busy measurement is repeated: load that ends within a second, such as an installation's last
+writes, does not count.
+"""
 BUSY_SHARE: Final = 0.1
 """0-1: a host with more CPU use by other programs is too busy for reliable measurements."""
 
@@ -21,7 +26,9 @@ def available() -> int:
 
 
 def busy_share() -> float:
-    """Return the share of this process's cores that other programs use, 0-1: the least of several measurements if the first is above BUSY_SHARE."""
+    """Return the share of this process's cores that other programs use, 0-1: the least of several
+    measurements if the first is above BUSY_SHARE.
+    """
     share = look()
     for _ in range(LOOKS - 1):
         if share <= BUSY_SHARE:
@@ -35,16 +42,27 @@ def look() -> float:
     import psutil  # late, as everywhere in the harness
 
     shares: list[float] = psutil.cpu_percent(interval=LOOK_S, percpu=True)
-    own = [share for core, share in enumerate(shares) if core in os.sched_getaffinity(0)] or shares or [0.0]
+    own = (
+        [share for core, share in enumerate(shares) if core in os.sched_getaffinity(0)]
+        or shares
+        or [0.0]
+    )
     return sum(own) / len(own) / 100
 
 
 def left(share: float, *, large_kernels: bool = False) -> int:
-    """Return the cores to use: all if other programs use little or the kernels are large, else the free ones, but at least half.
+    """Return the cores to use: all if other programs use little or the kernels are large, else the
+    free ones, but at least half.
 
-    Large kernels gain more by a thread on a shared core than its barriers cost. Training beside two busy loops on two cores, one thread and two, in
-    parts of the quiet rate: SSD 0.35 to 0.38 and 0.46 to 0.47, Mask R-CNN 0.37 to 0.45 and 0.45; ResNet-50 0.46 and 0.41, GNMT 0.61 and 0.34.
+    Large kernels gain more by a thread on a shared core than its barriers cost. Training beside two
+    busy loops on two cores, one thread and two, in
+    parts of the quiet rate: SSD 0.35 to 0.38 and 0.46 to 0.47, Mask R-CNN 0.37 to 0.45 and 0.45;
+    ResNet-50 0.46 and 0.41, GNMT 0.61 and 0.34.
     Two threads beside two loops can have 0.5 at most.
     """
     cores = available()
-    return cores if share <= BUSY_SHARE or large_kernels else max((cores + 1) // 2, cores - round(share * cores))
+    return (
+        cores
+        if share <= BUSY_SHARE or large_kernels
+        else max((cores + 1) // 2, cores - round(share * cores))
+    )

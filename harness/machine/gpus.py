@@ -44,7 +44,9 @@ class Session:
     def read(self) -> tuple[Gpu, ...]:
         """Read all GPUs."""
         driver = text(self._library.nvmlSystemGetDriverVersion())
-        return tuple(self._one(index, driver) for index in range(self._library.nvmlDeviceGetCount()))
+        return tuple(
+            self._one(index, driver) for index in range(self._library.nvmlDeviceGetCount())
+        )
 
     def _one(self, index: int, driver: str) -> Gpu:
         handle = self._library.nvmlDeviceGetHandleByIndex(index)
@@ -55,7 +57,13 @@ class Session:
             major, minor = self._library.nvmlDeviceGetCudaComputeCapability(handle)
             capability = (int(major), int(minor))
         memory = int(self._library.nvmlDeviceGetMemoryInfo(handle).total)
-        return Gpu(name=text(self._library.nvmlDeviceGetName(handle)), memory_bytes=memory, driver=driver, clock_mhz=clock, capability=capability)
+        return Gpu(
+            name=text(self._library.nvmlDeviceGetName(handle)),
+            memory_bytes=memory,
+            driver=driver,
+            clock_mhz=clock,
+            capability=capability,
+        )
 
     def close(self) -> None:
         """Shut the library down."""

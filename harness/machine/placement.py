@@ -1,4 +1,6 @@
-"""Divides this machine's cores among instances: groups of equal size, near the instance's GPU, or else of one NUMA node where they fit."""
+"""Divides this machine's cores among instances: groups of equal size, near the instance's GPU, or
+else of one NUMA node where they fit.
+"""
 
 import os
 from collections import Counter
@@ -43,7 +45,8 @@ class Place:
 
 
 def instances_of(settings: Mapping[str, HyperValue], devices: Sequence[str] = ("cpu",)) -> int:
-    """Return the number of instances asked for, 0 for a system in LoadGen's own process; RequestError if this machine cannot hold them.
+    """Return the number of instances asked for, 0 for a system in LoadGen's own process;
+    RequestError if this machine cannot hold them.
 
     With several devices, the setting is the number on each, and at least one.
     """
@@ -58,12 +61,17 @@ def instances_of(settings: Mapping[str, HyperValue], devices: Sequence[str] = ("
         left = f" that {LOADGEN_CORES} leaves" if kept else ""
         raise RequestError(f"{asked}: {count} instances are too many for {cores} cores{left}")
     if not count and (alone := [key for key in (PIN, LOADGEN_CORES) if settings.get(key)]):
-        raise RequestError(f"setting {alone[0]}: the system under test is in LoadGen's own process; add --set {INSTANCES}=N or several devices")
+        raise RequestError(
+            f"setting {alone[0]}: the system under test is in LoadGen's own process; add --set"
+            f" {INSTANCES}=N or several devices"
+        )
     return count
 
 
 def loadgen_cores(settings: Mapping[str, HyperValue]) -> Cores:
-    """Return the cores that LoadGen's process has alone, in ascending order; RequestError for a malformed list or for cores that are not there."""
+    """Return the cores that LoadGen's process has alone, in ascending order; RequestError for a
+    malformed list or for cores that are not there.
+    """
     text = str(settings.get(LOADGEN_CORES) or "")
     if not text:
         return ()
@@ -71,12 +79,19 @@ def loadgen_cores(settings: Mapping[str, HyperValue]) -> Cores:
     if found is None:
         raise RequestError(f"setting {LOADGEN_CORES}: {text} is no list of cores such as 0-1,4")
     if absent := [core for core in found if core not in here]:
-        raise RequestError(f"setting {LOADGEN_CORES}: podium may not use core {absent[0]} here; it has {written(sorted(here))}")
+        raise RequestError(
+            f"setting {LOADGEN_CORES}: podium may not use core {absent[0]} here; it has"
+            f" {written(sorted(here))}"
+        )
     return found
 
 
-def place(devices: Sequence[str], instances: int, settings: Mapping[str, HyperValue] | None = None) -> tuple[Place, ...]:
-    """Place instances, as many on each device; unless told to, without cores where others use them, since a pinned process cannot avoid them."""
+def place(
+    devices: Sequence[str], instances: int, settings: Mapping[str, HyperValue] | None = None
+) -> tuple[Place, ...]:
+    """Place instances, as many on each device; unless told to, without cores where others use them,
+    since a pinned process cannot avoid them.
+    """
     homes = [device for device in devices for _ in range(instances // len(devices))]
     pin = Pin(str((settings or {}).get(PIN) or Pin.AUTO))
     if not homes or pin is Pin.OFF or (pin is Pin.AUTO and busy_share() > BUSY_SHARE):
@@ -85,12 +100,17 @@ def place(devices: Sequence[str], instances: int, settings: Mapping[str, HyperVa
 
 
 def pinned(homes: Sequence[str], kept: Cores = ()) -> tuple[Place, ...]:
-    """Give each instance cores near its device, but those `kept` for LoadGen; by NUMA node for processors, and where NVML does not tell."""
+    """Give each instance cores near its device, but those `kept` for LoadGen; by NUMA node for
+    processors, and where NVML does not tell.
+    """
     cores, numa = sorted(os.sched_getaffinity(0) - set(kept)), nodes(NODES)
     near = near_devices(homes, frozenset(cores)) or dict.fromkeys(homes, frozenset(cores))
     sharing = Counter(near[device] for device in homes)
     size = min(len(shared) // count for shared, count in sharing.items())
-    parts = {shared: iter(groups(by_node(sorted(shared), numa), count)) for shared, count in sharing.items()}
+    parts = {
+        shared: iter(groups(by_node(sorted(shared), numa), count))
+        for shared, count in sharing.items()
+    }
     return tuple(Place(device=device, cores=next(parts[near[device]])[:size]) for device in homes)
 
 
@@ -102,7 +122,9 @@ def pin_process(cores: Cores) -> None:
 
 
 def near_devices(homes: Sequence[str], cores: frozenset[int]) -> dict[str, frozenset[int]]:
-    """Return the cores near each GPU; nothing unless they are told of all, enough for all, and those of two GPUs either equal or apart."""
+    """Return the cores near each GPU; nothing unless they are told of all, enough for all, and
+    those of two GPUs either equal or apart.
+    """
     if not all(device.startswith(CUDA) for device in homes):
         return {}
     told = cores_near(sorted(set(map(ordinal, homes))))
@@ -113,14 +135,18 @@ def near_devices(homes: Sequence[str], cores: frozenset[int]) -> dict[str, froze
 
 
 def usual_groups() -> tuple[Cores, ...]:
-    """Return the cores of each instance where there is one for each NUMA node, or two on a machine with one node; one with a single core."""
+    """Return the cores of each instance where there is one for each NUMA node, or two on a machine
+    with one node; one with a single core.
+    """
     cores, numa = sorted(os.sched_getaffinity(0)), nodes(NODES)
     count = max(2, len({numa.get(core, 0) for core in cores}))
     return groups(by_node(cores, numa), min(count, len(cores)))
 
 
 def groups(cores: Sequence[int], instances: int) -> tuple[Cores, ...]:
-    """Cut the cores into groups of equal size, in their order; cores that are left over stay free for LoadGen."""
+    """Cut the cores into groups of equal size, in their order; cores that are left over stay free
+    for LoadGen.
+    """
     each = len(cores) // instances
     return tuple(tuple(cores[number * each : (number + 1) * each]) for number in range(instances))
 
@@ -132,9 +158,15 @@ def by_node(cores: Sequence[int], numa: Mapping[int, int]) -> list[int]:
 
 def nodes(folder: Path) -> dict[int, int]:
     """Return each core's NUMA node; empty where the kernel does not tell."""
-    return {core: int(path.parent.name[4:]) for path in folder.glob("node[0-9]*/cpulist") for core in listed(path.read_text("ascii"))}
+    return {
+        core: int(path.parent.name[4:])
+        for path in folder.glob("node[0-9]*/cpulist")
+        for core in listed(path.read_text("ascii"))
+    }
 
 
 def listed(text: str) -> Iterator[int]:
     """Yield the numbers of a kernel list such as `0-3,8`."""
-    yield from (number for low, high in spans(text.strip()) or () for number in range(low, high + 1))
+    yield from (
+        number for low, high in spans(text.strip()) or () for number in range(low, high + 1)
+    )

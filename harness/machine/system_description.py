@@ -1,7 +1,10 @@
-"""Writes the system description from what this machine reports; unknown fields are null, never invented.
+"""Writes the system description from what this machine reports; unknown fields are null, never
+invented.
 
-The fields are those of mlcommons/policies, submission_rules.adoc, System description; podium's own are in the block
-`podium`. The user may give what a machine does not report (say, the type of its accelerators' memory) with --system-file.
+The fields are those of mlcommons/policies, submission_rules.adoc, System description; podium's own
+are in the block
+`podium`. The user may give what a machine does not report (say, the type of its accelerators'
+memory) with --system-file.
 """
 
 import json
@@ -32,7 +35,10 @@ CPU_INFO: Final = Path("/proc/cpuinfo")
 GOVERNOR: Final = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 NONE_HERE: Final = "N/A"
 """MLCommons' value of accelerator fields on machines without accelerators."""
-DISTRIBUTIONS: Final = {"tensorflow": ("tensorflow", "tensorflow-cpu"), "tensorrt-cu12": ("tensorrt-cu12", "tensorrt-cu13", "tensorrt")}
+DISTRIBUTIONS: Final = {
+    "tensorflow": ("tensorflow", "tensorflow-cpu"),
+    "tensorrt-cu12": ("tensorrt-cu12", "tensorrt-cu13", "tensorrt"),
+}
 """Package -> the distributions that may provide it, if not only one of its own name."""
 NAME_LINE: Final = re.compile(r"^Name:[ \t]*(\S.*?)[ \t]*$", re.MULTILINE)
 VERSION_LINE: Final = re.compile(r"^Version:[ \t]*(\S.*?)[ \t]*$", re.MULTILINE)
@@ -42,14 +48,19 @@ NO_COMMIT: Final = "(initial)"
 
 
 def host_name(device: str) -> str:
-    """Name this machine after its device, and a Jetson after its power mode: `2c-intel-xeon-processor`, `1x-nvidia-h200`, `1x-cuda-device-maxn`."""
+    """Name this machine after its device, and a Jetson after its power mode:
+    `2c-intel-xeon-processor`, `1x-nvidia-h200`, `1x-cuda-device-maxn`.
+    """
     told = power_mode()
     mode = f"-{told}" if told else ""
     if device.startswith("cuda"):
         known = gpus()
         served = len(members(device) or ())
-        return slug(f"{served if served > 1 else os.environ.get('LOCAL_WORLD_SIZE', '1')}x-{known[0].name if known else 'cuda-device'}{mode}")
-    return slug(f"{len(os.sched_getaffinity(0))}c-{plain_model(cpu_model() or platform.machine())}{mode}")
+        count = served if served > 1 else os.environ.get("LOCAL_WORLD_SIZE", "1")
+        return slug(f"{count}x-{known[0].name if known else 'cuda-device'}{mode}")
+    return slug(
+        f"{len(os.sched_getaffinity(0))}c-{plain_model(cpu_model() or platform.machine())}{mode}"
+    )
 
 
 def plain_model(model: str) -> str:
@@ -64,23 +75,34 @@ def cpu_fields() -> list[dict[str, str]]:
     except OSError:
         return []
     blocks = (block.splitlines() for block in text.strip().split("\n\n"))
-    return [{key.strip(): value.strip() for key, _, value in (line.partition(":") for line in block)} for block in blocks]
+    return [
+        {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in block)}
+        for block in blocks
+    ]
 
 
 def multiplies_bf16() -> bool:
     """Return whether the processor has instructions for bf16; x86 and Arm name them differently."""
     fields = next(iter(cpu_fields()), {})
-    return not {"avx512_bf16", "amx_bf16", "bf16", "svebf16"}.isdisjoint(f"{fields.get('flags', '')} {fields.get('Features', '')}".split())
+    return not {"avx512_bf16", "amx_bf16", "bf16", "svebf16"}.isdisjoint(
+        f"{fields.get('flags', '')} {fields.get('Features', '')}".split()
+    )
 
 
 def cpu_model() -> str | None:
     """Return the processor's name for itself."""
-    return next((fields["model name"] for fields in cpu_fields() if fields.get("model name")), None) or platform.processor() or None
+    return (
+        next((fields["model name"] for fields in cpu_fields() if fields.get("model name")), None)
+        or platform.processor()
+        or None
+    )
 
 
 def sockets() -> int | None:
     """Count the processors of this machine."""
-    return len({fields["physical id"] for fields in cpu_fields() if "physical id" in fields}) or None
+    return (
+        len({fields["physical id"] for fields in cpu_fields() if "physical id" in fields}) or None
+    )
 
 
 def cores_per_processor() -> int | None:
@@ -93,7 +115,9 @@ def cores_per_processor() -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """Other content of the description: the round's rules, the framework, and the user's own fields."""
+    """Other content of the description: the round's rules, the framework, and the user's own
+    fields.
+    """
 
     round: str
     profile: Profile
@@ -102,7 +126,9 @@ class Described:
 
 
 def describe(entry: Entry, run: Described) -> dict[str, Any]:
-    """Describe the system that produces results; the user's --system-file completes or corrects it."""
+    """Describe the system that produces results; the user's --system-file completes or corrects
+    it.
+    """
     found: dict[str, Any] = {
         "submitter": entry.org,
         "division": entry.division.value,
@@ -135,7 +161,10 @@ def given(path: Path | None, fields: Mapping[str, Any]) -> dict[str, Any]:
     for key in COUNTED_FIELDS.keys() & table.keys():
         count = count_in(table[key])
         if count is None or count < COUNTED_FIELDS[key]:
-            raise RequestError(f"--system-file {path}: {key} {table[key]!r}: a whole number from {COUNTED_FIELDS[key]} on is required")
+            raise RequestError(
+                f"--system-file {path}: {key} {table[key]!r}: a whole number from"
+                f" {COUNTED_FIELDS[key]} on is required"
+            )
     return table
 
 
@@ -159,7 +188,9 @@ def host(folder: Path) -> dict[str, Any]:
 
 
 def storage_type(folder: Path) -> str | None:
-    """Return NVMe, SSD or HDD; a virtual disk reports nothing reliable about the storage below it."""
+    """Return NVMe, SSD or HDD; a virtual disk reports nothing reliable about the storage below
+    it.
+    """
     number = nearest(folder).stat().st_dev
     device = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve()
     disk = device.parent if (device / "partition").exists() else device
@@ -181,7 +212,9 @@ def accelerators() -> dict[str, Any]:
         "accelerators_per_node": len(found),
         "accelerator_model_name": first.name if first else NONE_HERE,
         "accelerator_memory_configuration": None if first else NONE_HERE,
-        "accelerator_memory_capacity": f"{first.memory_bytes / GIB:.0f} GiB" if first else NONE_HERE,
+        "accelerator_memory_capacity": (
+            f"{first.memory_bytes / GIB:.0f} GiB" if first else NONE_HERE
+        ),
     }
 
 
@@ -246,8 +279,19 @@ def name_and_version(item: Distribution) -> tuple[str, str]:
 
 
 def source() -> tuple[str | None, bool | None]:
-    """Return the commit of podium's own source, and whether its files were changed since; no result depends on tests, five times as many files."""
-    told = git("status", "--porcelain=v2", "--branch", "--no-ahead-behind", "--untracked-files=no", "--", ".", ":(exclude)tests")
+    """Return the commit of podium's own source, and whether its files were changed since; no result
+    depends on tests, five times as many files.
+    """
+    told = git(
+        "status",
+        "--porcelain=v2",
+        "--branch",
+        "--no-ahead-behind",
+        "--untracked-files=no",
+        "--",
+        ".",
+        ":(exclude)tests",
+    )
     if told is None:
         return git("rev-parse", "HEAD"), None  # an old git, or a status that took too long
     lines = told.splitlines()
@@ -261,8 +305,16 @@ def git(*words: str) -> str | None:
     if not (root / ".git").exists():
         return None
     try:
-        command = ["git", "--no-optional-locks", "-C", str(root), *words]  # killed with podium, a `status` that writes would leave its lock behind
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout.strip()
+        command = [
+            "git",
+            "--no-optional-locks",
+            "-C",
+            str(root),
+            *words,
+        ]  # killed with podium, a `status` that writes would leave its lock behind
+        return subprocess.run(
+            command, capture_output=True, text=True, check=True, timeout=20
+        ).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None
 

@@ -1,4 +1,6 @@
-"""The best run of a search for the peak becomes the Server scenario's result: nothing that was measured is thrown away."""
+"""The best run of a search for the peak becomes the Server scenario's result: nothing that was
+measured is thrown away.
+"""
 
 import shutil
 from dataclasses import replace
@@ -21,7 +23,9 @@ from suite.studies.rates import TRIAL
 
 
 def adopt(bench: Bench, found: Searched, schedule: Schedule) -> None:
-    """Copy a run of the search to its place in the results, with what the search proved; JudgedError if its record cannot be read."""
+    """Copy a run of the search to its place in the results, with what the search proved;
+    JudgedError if its record cannot be read.
+    """
     target = bench.entry.performance(bench.request.row.inference_name, schedule.scenario, 1)
     partial = target.with_name(target.name + PARTIAL)
     shutil.rmtree(partial, ignore_errors=True)
@@ -30,9 +34,20 @@ def adopt(bench: Bench, found: Searched, schedule: Schedule) -> None:
         record = record_in(partial)
         if record is None:
             raise JudgedError(f"{found.folder}: no readable {RUN_RECORD}")
-        ceiling = ceiling_of_host(cache_folder(), schedule.scenario, record.value, len(bench.system.placement))
-        above = ceiling is not None and record.value > bench.request.round.loadgen.ceiling_share * ceiling
-        write_record(partial / RUN_RECORD, replace(record, searched=found.search, ceiling=ceiling, above_ceiling_share=above))
+        ceiling = ceiling_of_host(
+            cache_folder(), schedule.scenario, record.value, len(bench.system.placement)
+        )
+        above = (
+            ceiling is not None
+            and record.value > bench.request.round.loadgen.ceiling_share * ceiling
+        )
+        write_record(
+            partial / RUN_RECORD,
+            replace(record, searched=found.search, ceiling=ceiling, above_ceiling_share=above),
+        )
         tried.served(partial, VALID)
         keep(partial, target)
-    click.echo(f"{schedule.scenario.label} performance: VALID, {record.value:,.1f} samples/s, the best run of the search")
+    click.echo(
+        f"{schedule.scenario.label} performance: VALID, {record.value:,.1f} samples/s, the best run"
+        " of the search"
+    )

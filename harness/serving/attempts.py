@@ -28,7 +28,14 @@ class Attempt:
 
     def note(self, step: StepKind, files: dict[str, str], verdict: str = "") -> None:
         """Record how it ended."""
-        self.bench.ledger.append(step, files, what=self.what, of=self.of, nonce=self.bench.checkpoint.record.nonce, verdict=verdict)
+        self.bench.ledger.append(
+            step,
+            files,
+            what=self.what,
+            of=self.of,
+            nonce=self.bench.checkpoint.record.nonce,
+            verdict=verdict,
+        )
         self.over = True
 
     def served(self, folder: Path, verdict: str) -> None:
@@ -38,9 +45,17 @@ class Attempt:
 
 @contextmanager
 def attempted(bench: Bench, what: What, folder: Path) -> Iterator[Attempt]:
-    """Record that a LoadGen run or a compliance test starts, and that it was aborted if the block fails; after a kill the next command records that."""
+    """Record that a LoadGen run or a compliance test starts, and that it was aborted if the block
+    fails; after a kill the next command records that.
+    """
     attempt = Attempt(bench=bench, what=what, folder=folder)
-    bench.ledger.begin(attempt.what, attempt.of, bench.checkpoint.record.nonce, options=asked(bench), system=json_sha256(bench.description))
+    bench.ledger.begin(
+        attempt.what,
+        attempt.of,
+        bench.checkpoint.record.nonce,
+        options=asked(bench),
+        system=json_sha256(bench.description),
+    )
     try:
         yield attempt
     except BaseException:
@@ -54,6 +69,21 @@ def asked(bench: Bench) -> dict[str, object]:
     """Return the request as JSON types."""
     request = bench.request
     options = request.options
-    chosen = {f"setting {key}": list(value) if isinstance(value, tuple) else value for key, value in sorted(request.chosen.items())}
-    named = {"engine": options.engine, "framework": options.framework, "input": options.input, "device": bench.device}
-    return {**named, "precision": bench.precision.value, "profile": request.profile.value, "system": bench.entry.system, "threads": bench.threads, **chosen}
+    chosen = {
+        f"setting {key}": list(value) if isinstance(value, tuple) else value
+        for key, value in sorted(request.chosen.items())
+    }
+    named = {
+        "engine": options.engine,
+        "framework": options.framework,
+        "input": options.input,
+        "device": bench.device,
+    }
+    return {
+        **named,
+        "precision": bench.precision.value,
+        "profile": request.profile.value,
+        "system": bench.entry.system,
+        "threads": bench.threads,
+        **chosen,
+    }

@@ -1,4 +1,6 @@
-"""Selects the checkpoint to serve: the newest that reached the target, or the one the user names, always validated against its record."""
+"""Selects the checkpoint to serve: the newest that reached the target, or the one the user names,
+always validated against its record.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,26 +27,40 @@ class Checkpoint:
 
 
 def choose_checkpoint(request: Request, named: Path | None) -> Checkpoint:
-    """Return the weights to serve; RequestError if there are none, or if they do not match their record."""
+    """Return the weights to serve; RequestError if there are none, or if they do not match their
+    record.
+    """
     chosen = read_checkpoint(named) if named else newest(request)
     record = chosen.record
     if record.workload != request.name:
-        raise RequestError(f"{chosen.folder} is a checkpoint of {record.workload}, not of {request.name}")
-    for kind, found, wanted in (("profile", record.profile, request.profile.value), ("round", record.round, request.round.name)):
+        raise RequestError(
+            f"{chosen.folder} is a checkpoint of {record.workload}, not of {request.name}"
+        )
+    for kind, found, wanted in (
+        ("profile", record.profile, request.profile.value),
+        ("round", record.round, request.round.name),
+    ):
         if found != wanted:
             raise RequestError(f"{chosen.folder} was trained in {kind} {found}, not {wanted}")
     if folder_sha256(chosen.folder) != record.sha256:
-        raise RequestError(f"{chosen.folder} does not match its record: the hash of its files differs")
+        raise RequestError(
+            f"{chosen.folder} does not match its record: the hash of its files differs"
+        )
     return chosen
 
 
 def newest(request: Request) -> Checkpoint:
     """Return the newest checkpoint of this workload and profile that reached its target."""
-    found = [entry for entry in kept(request.options.results.absolute() / CHECKPOINTS / request.name) if fits(entry.record, request)]
+    found = [
+        entry
+        for entry in kept(request.options.results.absolute() / CHECKPOINTS / request.name)
+        if fits(entry.record, request)
+    ]
     if not found:
         raise RequestError(
-            f"no checkpoint of {request.name} in {request.options.results} has reached its target in profile {request.profile}: "
-            f"run podium train {request.name}, or name one with --checkpoint"
+            f"no checkpoint of {request.name} in {request.options.results} has reached its target"
+            f" in profile {request.profile}: run podium train {request.name}, or name one with"
+            " --checkpoint"
         )
     return max(found, key=lambda entry: (entry.folder / CHECKPOINT_RECORD).stat().st_mtime_ns)
 
@@ -57,7 +73,11 @@ def kept(folder: Path) -> Iterator[Checkpoint]:
 
 def fits(record: CheckpointRecord, request: Request) -> bool:
     """Check whether a checkpoint may be selected without being named."""
-    return record.target_reached and record.profile == request.profile and record.round == request.round.name
+    return (
+        record.target_reached
+        and record.profile == request.profile
+        and record.round == request.round.name
+    )
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:

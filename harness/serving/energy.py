@@ -1,4 +1,6 @@
-"""Energy of a performance run, computed from LoadGen's window and the sampler's readings with the arithmetic that the judge repeats."""
+"""Energy of a performance run, computed from LoadGen's window and the sampler's readings with the
+arithmetic that the judge repeats.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,18 +31,27 @@ class Measured:
     """Energy of the idle machine before the run, if it was read."""
 
 
-def energy_of(folder: Path, scenario: Scenario, facts: Facts, lost: tuple[str, ...] = (), idle: bool = False) -> Measured:
+def energy_of(
+    folder: Path, scenario: Scenario, facts: Facts, lost: tuple[str, ...] = (), idle: bool = False
+) -> Measured:
     """Compute a run's energy; faulty readings void the energy, not the run.
 
-    `lost`: why there are no readings, if some were asked for. `idle`: the readings begin with the idle machine.
+    `lost`: why there are no readings, if some were asked for. `idle`: the readings begin with the
+    idle machine.
     """
     try:
         found = power_readings.read(folder / TELEMETRY)
     except UnreadableError as error:
-        return Measured(reasons=lost) if error.missing else Measured(reasons=(f"{TELEMETRY}: {error.reason}",))
+        return (
+            Measured(reasons=lost)
+            if error.missing
+            else Measured(reasons=(f"{TELEMETRY}: {error.reason}",))
+        )
     if not (found.tracks or found.absent):
         return Measured()
-    begin_ns, end_ns = (power_window.utc_ns(facts.values.get(key)) for key in ("power_begin", "power_end"))
+    begin_ns, end_ns = (
+        power_window.utc_ns(facts.values.get(key)) for key in ("power_begin", "power_end")
+    )
     if begin_ns is None or end_ns is None:
         return Measured(reasons=("LoadGen's detail log has no power_begin and power_end",))
     queries = int(facts.number("result_query_count"))
@@ -48,14 +59,21 @@ def energy_of(folder: Path, scenario: Scenario, facts: Facts, lost: tuple[str, .
     work = Work(samples=queries * per_query, queries=queries if scenario in STREAMS else None)
     energy, reasons = power_readings.records(found, begin_ns, end_ns, work)
     before = power_readings.before_the_run(found) if idle else None
-    return Measured(energy=energy, reasons=reasons, idle=power_readings.records(found, *before, Work(samples=0))[0] if before else ())
+    return Measured(
+        energy=energy,
+        reasons=reasons,
+        idle=power_readings.records(found, *before, Work(samples=0))[0] if before else (),
+    )
 
 
 def sentences(measured: Measured) -> Iterator[str]:
     """Yield what was measured, and what was not and why."""
     for each in measured.energy:
         rate = f", {each.samples_per_s_per_w:,.3g} samples/s/W" if each.samples_per_s_per_w else ""
-        yield f"energy: {each.joules:,.1f} J, {each.average_w:,.2f} W{rate} ({each.name}, {each.graded}, scope {' + '.join(each.scope)}){each.about}"
+        yield (
+            f"energy: {each.joules:,.1f} J, {each.average_w:,.2f} W{rate} ({each.name},"
+            f" {each.graded}, scope {' + '.join(each.scope)}){each.about}"
+        )
     for idle in widest(measured.idle)[:1]:
         yield f"idle: {idle.average_w:,.2f} W ({idle.name}, {idle.graded}), not subtracted"
     yield from (f"no energy: {reason}" for reason in measured.reasons)

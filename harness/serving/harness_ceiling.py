@@ -1,7 +1,10 @@
-"""Measures this host's harness ceiling with a system under test that does nothing, once, and caches it.
+"""Measures this host's harness ceiling with a system under test that does nothing, once, and caches
+it.
 
-A result above a fifth of the ceiling measures the harness too, and is flagged. The ceiling is measured again if it cannot be right:
-other programs used the cores when it was measured and they are free now, or a run exceeded it. The higher figure counts:
+A result above a fifth of the ceiling measures the harness too, and is flagged. The ceiling is
+measured again if it cannot be right:
+other programs used the cores when it was measured and they are free now, or a run exceeded it. The
+higher figure counts:
 load only ever lowers it.
 """
 
@@ -62,18 +65,30 @@ class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
         """Return the higher figure of each scenario."""
         if earlier is None:
             return self
-        pairs = {name: (value, earlier.samples_per_second.get(name)) for name, value in self.samples_per_second.items()}
-        best = {name: max((value for value in pair if value is not None), default=None) for name, pair in pairs.items()}
-        return Ceiling(measured=self.measured, busy=min(self.busy, earlier.busy), samples_per_second=best)
+        pairs = {
+            name: (value, earlier.samples_per_second.get(name))
+            for name, value in self.samples_per_second.items()
+        }
+        best = {
+            name: max((value for value in pair if value is not None), default=None)
+            for name, pair in pairs.items()
+        }
+        return Ceiling(
+            measured=self.measured, busy=min(self.busy, earlier.busy), samples_per_second=best
+        )
 
 
 DECODER: Final = msgspec.json.Decoder(Ceiling)
 
 
-def ceiling_of_host(cache: Path, scenario: Scenario, seen: float = 0.0, instances: int = 0) -> float | None:
-    """Return the harness ceiling in samples/s; None if this host holds not even the lowest rate tried.
+def ceiling_of_host(
+    cache: Path, scenario: Scenario, seen: float = 0.0, instances: int = 0
+) -> float | None:
+    """Return the harness ceiling in samples/s; None if this host holds not even the lowest rate
+    tried.
 
-    `seen` is the rate that a run reached: a ceiling below it is measured again. `instances`: processes that serve, 0 for LoadGen's own.
+    `seen` is the rate that a run reached: a ceiling below it is measured again. `instances`:
+    processes that serve, 0 for LoadGen's own.
     """
     path = cache / f"harness-ceiling-{host_key(instances)}.json"
     kept = read(path)
@@ -82,10 +97,15 @@ def ceiling_of_host(cache: Path, scenario: Scenario, seen: float = 0.0, instance
         click.echo(f"measuring the harness ceiling of this host, {why}")
         busy = busy_share()
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        kept = Ceiling(measured=now, busy=busy, samples_per_second=dict(measure(cache, instances))).joined(kept)
+        kept = Ceiling(
+            measured=now, busy=busy, samples_per_second=dict(measure(cache, instances))
+        ).joined(kept)
         write_json(path, msgspec.to_builtins(kept))
         if busy > BUSY_SHARE:
-            click.echo(f"  others use {busy:.0%} of the cores: it will be measured again when they are idle")
+            click.echo(
+                f"  others use {busy:.0%} of the cores: it will be measured again when they are"
+                " idle"
+            )
     return kept.samples_per_second.get(scenario.value)
 
 
@@ -113,7 +133,11 @@ def host_key(instances: int = 0) -> str:
         loadgen = version("mlcommons-loadgen")
     except PackageNotFoundError:
         loadgen = "none"
-    return slug(f"{platform.node()}-{available()}c-loadgen-{loadgen}-python-{platform.python_version()}{f'-{instances}-instances' if instances else ''}")
+    served = f"-{instances}-instances" if instances else ""
+    return slug(
+        f"{platform.node()}-{available()}c-loadgen-{loadgen}"
+        f"-python-{platform.python_version()}{served}"
+    )
 
 
 def measure(cache: Path, instances: int = 0) -> Iterator[tuple[str, float | None]]:
@@ -122,13 +146,18 @@ def measure(cache: Path, instances: int = 0) -> Iterator[tuple[str, float | None
         if scenario is Scenario.SERVER:
             yield scenario.value, server_ceiling(cache, instances)
         else:
-            yield scenario.value, rate(scenario, null_run(null_schedule(scenario), cache, instances=instances))
+            yield (
+                scenario.value,
+                rate(scenario, null_run(null_schedule(scenario), cache, instances=instances)),
+            )
 
 
 def server_ceiling(cache: Path, instances: int = 0) -> float | None:
     """Return the highest rate tried that meets the latency bound."""
     for target in SERVER_RATES:
-        facts = null_run(replace(null_schedule(Scenario.SERVER), rate=target), cache, instances=instances)
+        facts = null_run(
+            replace(null_schedule(Scenario.SERVER), rate=target), cache, instances=instances
+        )
         if facts.values.get("result_validity") == "VALID":
             return rate(Scenario.SERVER, facts)
     return None
@@ -148,7 +177,14 @@ def rate(scenario: Scenario, facts: Facts) -> float:
 def null_run(schedule: Schedule, cache: Path, batch: int = BATCH, instances: int = 0) -> Facts:
     """Run LoadGen over the null system."""
     with TemporaryDirectory(prefix="podium-ceiling-") as folder:
-        in_child(run_loadgen, Job(system=several(null_system(cache, batch), instances), schedule=schedule, folder=Path(folder)))
+        in_child(
+            run_loadgen,
+            Job(
+                system=several(null_system(cache, batch), instances),
+                schedule=schedule,
+                folder=Path(folder),
+            ),
+        )
         return read_facts(Path(folder))
 
 
@@ -173,7 +209,13 @@ def null_system(cache: Path, batch: int) -> System:
         threads=1,
         settings=settings,
     )
-    return System(workload=NullWorkload(), engine=NullEngine(), run=run, checkpoint=cache, batching=Batching(workers=1, max_batch=batch, window_us=0))
+    return System(
+        workload=NullWorkload(),
+        engine=NullEngine(),
+        run=run,
+        checkpoint=cache,
+        batching=Batching(workers=1, max_batch=batch, window_us=0),
+    )
 
 
 def null_schedule(scenario: Scenario) -> Schedule:

@@ -1,4 +1,6 @@
-"""`podium infer`: a probe of the system under test, then a LoadGen run for each scenario and mode."""
+"""`podium infer`: a probe of the system under test, then a LoadGen run for each scenario and
+mode.
+"""
 
 import shlex
 import shutil
@@ -26,9 +28,30 @@ from harness.serving.loadgen.result_files import read_facts
 from harness.serving.loadgen.session import Job, held
 from harness.serving.loadgen.test_settings import Probe, Schedule, lasts_s, least_s, plan
 from harness.serving.network.setup import Asked, describe_remote, set_up_remote
-from harness.serving.run_record import Result, Verdict, judge, score, shortfalls, words, write_run_record
+from harness.serving.run_record import (
+    Result,
+    Verdict,
+    judge,
+    score,
+    shortfalls,
+    words,
+    write_run_record,
+)
 from harness.serving.setup import Bench, Searched, set_up
-from harness.serving.staging import NO_VERDICT, VALID, beside, clear, counts, in_the_way, place_truth, recover, set_aside, stale, take_place, threads_kept
+from harness.serving.staging import (
+    NO_VERDICT,
+    VALID,
+    beside,
+    clear,
+    counts,
+    in_the_way,
+    place_truth,
+    recover,
+    set_aside,
+    stale,
+    take_place,
+    threads_kept,
+)
 from harness.thread_count import beside_others
 from suite.cli import Options
 from suite.console.screen import as_given, note, screen
@@ -46,7 +69,9 @@ from suite.rounds import HyperValue, ScenarioRow
 from suite.workload import Mode
 
 RETRIES: Final = 4
-"""House rule: a probe may be optimistic, and a shared machine slow for a while; after five failures the user decides."""
+"""House rule: a probe may be optimistic, and a shared machine slow for a while; after five failures
+the user decides.
+"""
 
 
 def serve(
@@ -60,26 +85,51 @@ def serve(
     search: Callable[[Bench, Look], Searched] | None = None,
     asked: Asked | None = None,
 ) -> None:
-    """Serve a checkpoint under LoadGen; after all runs, JudgedError if one is INVALID or less accurate than the reference.
+    """Serve a checkpoint under LoadGen; after all runs, JudgedError if one is INVALID or less
+    accurate than the reference.
 
-    `runs`: performance runs per scenario, at least the round's. `search`: finds Server's rate. `asked`: servers behind a network.
+    `runs`: performance runs per scenario, at least the round's. `search`: finds Server's rate.
+    `asked`: servers behind a network.
     """
-    bench = replace(set_up_remote(workload, options, checkpoint, asked) if asked else set_up(workload, options, checkpoint), runs=runs)
+    bench = replace(
+        (
+            set_up_remote(workload, options, checkpoint, asked)
+            if asked
+            else set_up(workload, options, checkpoint)
+        ),
+        runs=runs,
+    )
     if not asked:
-        check(Attempt(workload=workload, half=Half.INFERENCE, engine=options.engine, precision=bench.precision), bench.system.run.device)
+        check(
+            Attempt(
+                workload=workload,
+                half=Half.INFERENCE,
+                engine=options.engine,
+                precision=bench.precision,
+            ),
+            bench.system.run.device,
+        )
     for scenario in scenarios:
         bench.runs_of(scenario)
     try:
         with raised(), exclusive(bench.entry.results):
-            problems = list(serve_on(bench, scenarios, tuple(Mode) if mode == "all" else (Mode(mode),), search))
+            problems = list(
+                serve_on(bench, scenarios, tuple(Mode) if mode == "all" else (Mode(mode),), search)
+            )
     except Interrupted as error:
-        kept = f"runs that ended are kept until the same command runs them again: {shlex.join(('podium', *sys.argv[1:]))}"
+        kept = (
+            "runs that ended are kept until the same command runs them again:"
+            f" {shlex.join(('podium', *sys.argv[1:]))}"
+        )
         raise type(error)(f"{workload}: {error}; {kept}") from error
     except PodiumError as error:
         raise explained(workload, bench.precision, error, bench.entry.results / STATE) from error
     except OSError as error:
-        raise JudgedError(f"{error.filename or options.results}: {error.strerror}; finished results are kept") from error
-    note(f"{workload}: logs in {as_given(bench.entry.accuracy(bench.request.row.inference_name, scenarios[0]).parent.parent, options.results)}")
+        raise JudgedError(
+            f"{error.filename or options.results}: {error.strerror}; finished results are kept"
+        ) from error
+    accuracy_run = bench.entry.accuracy(bench.request.row.inference_name, scenarios[0])
+    note(f"{workload}: logs in {as_given(accuracy_run.parent.parent, options.results)}")
     if problems:
         raise JudgedError("; ".join(problems))
     if not screen().inner:
@@ -87,12 +137,21 @@ def serve(
 
 
 def serve_on(
-    bench: Bench, scenarios: Sequence[Scenario], modes: Sequence[Mode], search: Callable[[Bench, Look], Searched] | None = None
+    bench: Bench,
+    scenarios: Sequence[Scenario],
+    modes: Sequence[Mode],
+    search: Callable[[Bench, Look], Searched] | None = None,
 ) -> Iterator[str]:
-    """Run all requested scenarios and modes; yield what is wrong with them. OSError if the disk is full."""
-    description = describe_remote(bench) if bench.served else describe(bench.entry, bench.request.described)  # an error in --system-file is told now
+    """Run all requested scenarios and modes; yield what is wrong with them. OSError if the disk is
+    full.
+    """
+    description = (
+        describe_remote(bench) if bench.served else describe(bench.entry, bench.request.described)
+    )  # an error in --system-file is told now
     first = scenarios[0] if Mode.PERFORMANCE in modes and readable(bench.power) else None
-    threads = beside_others(bench.request.options.threads, Alone(), threads_kept(bench, scenarios, modes))
+    threads = beside_others(
+        bench.request.options.threads, Alone(), threads_kept(bench, scenarios, modes)
+    )
     bench = replace(bench, description=description, first=first).on(threads)
     staging = beside(bench)
     recover(bench, staging)
@@ -107,8 +166,12 @@ def serve_on(
         clear(staging)
 
 
-def serve_scenario(bench: Bench, staging: Entry, scenario: Scenario, modes: Sequence[Mode], seen: Look) -> Iterator[str]:
-    """Run one scenario, in place or in a staging folder; earlier results stay until all new runs are complete."""
+def serve_scenario(
+    bench: Bench, staging: Entry, scenario: Scenario, modes: Sequence[Mode], seen: Look
+) -> Iterator[str]:
+    """Run one scenario, in place or in a staging folder; earlier results stay until all new runs
+    are complete.
+    """
     standing = in_the_way(bench, scenario, modes)
     if not standing:
         place_truth(staging.truth(bench.request.name), bench.entry.truth(bench.request.name))
@@ -117,7 +180,10 @@ def serve_scenario(bench: Bench, staging: Entry, scenario: Scenario, modes: Sequ
     problems = list(runs_of(replace(bench, entry=staging), scenario, modes, seen))
     if problems and all(map(counts, standing)):
         kept = set_aside(bench, staging)
-        click.echo(f"{scenario.label}: the earlier result has VALID runs and stays in place; this one is stored in {kept}")
+        click.echo(
+            f"{scenario.label}: the earlier result has VALID runs and stays in place; this one is"
+            f" stored in {kept}"
+        )
     else:
         take_place(bench, staging, [*standing, *stale(bench, standing)])
     bench.ledger.settle()
@@ -141,9 +207,15 @@ def look_at(bench: Bench, scenarios: Sequence[Scenario], truth: Path) -> Look:
     seen = in_child(look, LookJob(system=bench.system, query_samples=queries, truth=truth))
     wanted = bench.row.truth_sha256
     if wanted and folder_sha256(truth) != wanted:
-        click.echo(f"this is not the embedded data, the only data that the judge accepts in profile {bench.request.profile}; see --profile quick")
+        click.echo(
+            "this is not the embedded data, the only data that the judge accepts in profile"
+            f" {bench.request.profile}; see --profile quick"
+        )
     probe = seen.probe
-    click.echo(f"probe: {probe.samples_per_second:,.1f} samples/s, {probe.latency_ns / 1e6:.2f} ms for one sample")
+    click.echo(
+        f"probe: {probe.samples_per_second:,.1f} samples/s, {probe.latency_ns / 1e6:.2f} ms for one"
+        " sample"
+    )
     return seen
 
 
@@ -155,7 +227,11 @@ def write_measurements(bench: Bench, scenario: Scenario, seen: Look) -> None:
         "retraining": "no",
         "starting_weights_filename": f"checkpoints/{request.name}/{record.sha256}",
         "weight_data_types": bench.precision.value,
-        "weight_transformations": "none" if bench.precision == "fp32" else f"{bench.precision} where the engine computes in it",
+        "weight_transformations": (
+            "none"
+            if bench.precision == "fp32"
+            else f"{bench.precision} where the engine computes in it"
+        ),
     }
     own: dict[str, object] = {
         "workload": request.name,
@@ -186,58 +262,98 @@ def run(bench: Bench, scenario: Scenario, mode: Mode, seen: Look) -> Iterator[st
         yield from performance(bench, scenario, number, seen)
 
 
-def schedule_of(bench: Bench, scenario: Scenario, mode: Mode, seen: Look, changed: Mapping[str, HyperValue]) -> Schedule:
+def schedule_of(
+    bench: Bench, scenario: Scenario, mode: Mode, seen: Look, changed: Mapping[str, HyperValue]
+) -> Schedule:
     """Build the schedule of one LoadGen run."""
     request = bench.request
-    return plan(request.round, bench.rules(scenario), scenario, mode, {**request.settings, **changed}, seen.probe, bench.log_seed)
+    return plan(
+        request.round,
+        bench.rules(scenario),
+        scenario,
+        mode,
+        {**request.settings, **changed},
+        seen.probe,
+        bench.log_seed,
+    )
 
 
 def accuracy(bench: Bench, schedule: Schedule, seen: Look) -> Iterator[str]:
     """Run and score an accuracy run."""
     name = bench.request.row.inference_name
-    job = Job(system=bench.system, schedule=schedule, folder=bench.entry.accuracy(name, schedule.scenario))
+    job = Job(
+        system=bench.system, schedule=schedule, folder=bench.entry.accuracy(name, schedule.scenario)
+    )
     title = f"{schedule.scenario.label} accuracy, {seen.sample_count:,} samples"
     waiting = Waiting(title, lasts_s(schedule, seen.sample_count, seen.probe), about=True)
-    with waiting as shown, attempted(bench, What.ACCURACY, job.folder) as tried, held(job, shown.tick) as (folder, outcome):
+    with (
+        waiting as shown,
+        attempted(bench, What.ACCURACY, job.folder) as tried,
+        held(job, shown.tick) as (folder, outcome),
+    ):
         scores = score(bench, folder)
         metric, value = next(iter(scores.items()))
-        write_run_record(bench, schedule, outcome, Result(verdict=NO_VERDICT, metric=metric, value=value), folder)
+        write_run_record(
+            bench, schedule, outcome, Result(verdict=NO_VERDICT, metric=metric, value=value), folder
+        )
         errors = read_facts(folder).errors
         tried.served(folder, NO_VERDICT)
     short = shortfalls(bench, scores)
-    click.echo(f"{schedule.scenario.label} accuracy: {', '.join(f'{key} {value:.4f}' for key, value in scores.items())}{'' if not short else ', too low'}")
-    yield from (f"{schedule.scenario.label} accuracy: {sentence}" for sentence in (*short, *(f"void; LoadGen: {error}" for error in errors)))
+    reached = ", ".join(f"{key} {value:.4f}" for key, value in scores.items())
+    click.echo(f"{schedule.scenario.label} accuracy: {reached}{', too low' if short else ''}")
+    yield from (
+        f"{schedule.scenario.label} accuracy: {sentence}"
+        for sentence in (*short, *(f"void; LoadGen: {error}" for error in errors))
+    )
 
 
 def performance(bench: Bench, scenario: Scenario, number: int, seen: Look) -> Iterator[str]:
-    """Run a performance run; repeat an INVALID one a few times with the advised settings, except settings that the user chose.
+    """Run a performance run; repeat an INVALID one a few times with the advised settings, except
+    settings that the user chose.
 
-    A run that is void only because of the machine is repeated unchanged. The best run of a search stands for the first.
+    A run that is void only because of the machine is repeated unchanged. The best run of a search
+    stands for the first.
     """
     changed: dict[str, float] = {}
     if bench.searched and scenario is Scenario.SERVER:
         changed = {RATE_KNOB: bench.searched.rate}
         if number == 1:
-            adopt(bench, bench.searched, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, changed))
+            adopt(
+                bench, bench.searched, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, changed)
+            )
             return
-    verdict = attempt(bench, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, changed), number, seen.probe)
+    verdict = attempt(
+        bench, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, changed), number, seen.probe
+    )
     for _ in range(RETRIES):
         advice = advised(bench, verdict.hints)
         if verdict.valid or not (advice or verdict.passing):
             break
         changed |= gentler(advice, changed, verdict.hints)
         settings = ", ".join(f"{key}={plain(value)}" for key, value in changed.items())
-        click.echo(f"{scenario.label} performance: repeating with {settings or 'the same settings'}")
-        supersede(bench.request.options.results.absolute(), [bench.entry.performance(bench.request.row.inference_name, scenario, number)], bench.entry.results)
+        click.echo(
+            f"{scenario.label} performance: repeating with {settings or 'the same settings'}"
+        )
+        supersede(
+            bench.request.options.results.absolute(),
+            [bench.entry.performance(bench.request.row.inference_name, scenario, number)],
+            bench.entry.results,
+        )
         bench.ledger.settle()
-        verdict = attempt(bench, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, changed), number, seen.probe)
+        verdict = attempt(
+            bench, schedule_of(bench, scenario, Mode.PERFORMANCE, seen, changed), number, seen.probe
+        )
     if not verdict.valid:
         reason = "".join(f"; LoadGen: {error}" for error in verdict.errors)
         yield f"{scenario.label} performance run {number} is INVALID{reason}"
 
 
-def gentler(advice: Mapping[str, float], changed: Mapping[str, float], hints: Sequence[Hint]) -> dict[str, float]:
-    """Halve a rate that was already lowered and still missed: on a busy machine, one run predicts little about the next."""
+def gentler(
+    advice: Mapping[str, float], changed: Mapping[str, float], hints: Sequence[Hint]
+) -> dict[str, float]:
+    """Halve a rate that was already lowered and still missed: on a busy machine, one run predicts
+    little about the next.
+    """
     missed = any(hint.knob == RATE_KNOB and hint.rule in (BOUND, EARLY_STOPPING) for hint in hints)
     if not (missed and RATE_KNOB in advice and RATE_KNOB in changed):
         return dict(advice)
@@ -250,26 +366,58 @@ def below_the_rules(schedule: Schedule, row: ScenarioRow) -> bool:
 
 
 def advised(bench: Bench, hints: Sequence[Hint]) -> dict[str, float]:
-    """Return the settings that the hints name, except the user's own; the most pressing hint wins."""
-    return {hint.knob: hint.value for hint in reversed(hints) if hint.value is not None and hint.knob not in bench.request.chosen}
+    """Return the settings that the hints name, except the user's own; the most pressing hint
+    wins.
+    """
+    return {
+        hint.knob: hint.value
+        for hint in reversed(hints)
+        if hint.value is not None and hint.knob not in bench.request.chosen
+    }
 
 
 def attempt(bench: Bench, schedule: Schedule, number: int, probe: Probe) -> Verdict:
     """Run one performance run, report its verdict, and keep it."""
     name = bench.request.row.inference_name
-    place, idle_s = bench.entry.performance(name, schedule.scenario, number), bench.idle_s(schedule.scenario, number)
-    job = Job(system=bench.system, schedule=schedule, folder=place, power=bench.power, idle_s=idle_s)
-    ceiling = ceiling_of_host(cache_folder(), schedule.scenario, instances=len(bench.system.placement))
+    place, idle_s = (
+        bench.entry.performance(name, schedule.scenario, number),
+        bench.idle_s(schedule.scenario, number),
+    )
+    job = Job(
+        system=bench.system, schedule=schedule, folder=place, power=bench.power, idle_s=idle_s
+    )
+    ceiling = ceiling_of_host(
+        cache_folder(), schedule.scenario, instances=len(bench.system.placement)
+    )
     title, what = f"{schedule.scenario.label} performance", What.PERFORMANCE
-    with Waiting(title, idle_s + least_s(schedule, probe)) as shown, attempted(bench, what, job.folder) as tried, held(job, shown.tick) as (folder, outcome):
+    with (
+        Waiting(title, idle_s + least_s(schedule, probe)) as shown,
+        attempted(bench, what, job.folder) as tried,
+        held(job, shown.tick) as (folder, outcome),
+    ):
         facts = read_facts(folder)
         verdict = judge(bench, schedule, facts)
-        measured = energy_of(folder, schedule.scenario, facts, outcome.lost * bench.power.asked, idle=idle_s > 0)
+        measured = energy_of(
+            folder, schedule.scenario, facts, outcome.lost * bench.power.asked, idle=idle_s > 0
+        )
         if ceiling is not None and verdict.valid and verdict.rate > ceiling:
-            ceiling = ceiling_of_host(cache_folder(), schedule.scenario, verdict.rate, len(bench.system.placement))
-        above = ceiling is not None and verdict.rate > bench.request.round.loadgen.ceiling_share * ceiling
+            ceiling = ceiling_of_host(
+                cache_folder(), schedule.scenario, verdict.rate, len(bench.system.placement)
+            )
+        above = (
+            ceiling is not None
+            and verdict.rate > bench.request.round.loadgen.ceiling_share * ceiling
+        )
         word = VALID if verdict.valid else "INVALID"
-        result = Result(verdict=word, metric=verdict.metric, value=verdict.value, ceiling=ceiling, above=above, hints=verdict.hints, measured=measured)
+        result = Result(
+            verdict=word,
+            metric=verdict.metric,
+            value=verdict.value,
+            ceiling=ceiling,
+            above=above,
+            hints=verdict.hints,
+            measured=measured,
+        )
         write_run_record(bench, schedule, outcome, result, folder)
         tried.served(folder, word)
     click.echo(words(schedule, verdict, ceiling))
@@ -279,6 +427,10 @@ def attempt(bench: Bench, schedule: Schedule, number: int, probe: Probe) -> Verd
         click.echo("  shorter than the round requires: this run does not count")
     if above and verdict.valid:
         click.echo("  above a fifth of the harness ceiling: the measurement includes the harness")
-    for sentence in (*outcome.lost, *(f"LoadGen: {error}" for error in verdict.errors), *(hint.sentence for hint in verdict.hints)):
+    for sentence in (
+        *outcome.lost,
+        *(f"LoadGen: {error}" for error in verdict.errors),
+        *(hint.sentence for hint in verdict.hints),
+    ):
         click.echo(f"  {sentence}")
     return verdict

@@ -1,7 +1,9 @@
 """`podium precision`: accuracy and speed of every engine and precision.
 
-Every row is served as `podium infer` serves it (Offline and SingleStream, both modes), into the same results folder, so
-the judge checks the runs that the table shows. Existing runs of the same checkpoint and settings are reused.
+Every row is served as `podium infer` serves it (Offline and SingleStream, both modes), into the
+same results folder, so
+the judge checks the runs that the table shows. Existing runs of the same checkpoint and settings
+are reused.
 """
 
 import json
@@ -50,7 +52,9 @@ class Row:
     system: str
     scores: Mapping[str, float]
     difference: Mapping[str, float]
-    """Score minus the checkpoint's fp32 reference accuracy; for a metric without one, minus the score of the first fp32 row."""
+    """Score minus the checkpoint's fp32 reference accuracy; for a metric without one, minus the
+    score of the first fp32 row.
+    """
     samples_per_second: float | None
     """Offline."""
     latency_ns: Mapping[str, float]
@@ -62,19 +66,31 @@ class Row:
     """Why the row is not compliant."""
 
 
-def compare(workload: str, options: Options, *, engine: str | None, checkpoint: Path | None, form: str) -> None:
-    """Measure every combination that this machine can run, print and save the table; JudgedError if a row is not compliant."""
+def compare(
+    workload: str, options: Options, *, engine: str | None, checkpoint: Path | None, form: str
+) -> None:
+    """Measure every combination that this machine can run, print and save the table; JudgedError if
+    a row is not compliant.
+    """
     request = telling(prepare(options, workload))
     threads = options.threads or cpus.left(cpus.busy_share())  # the same for all rows
     request = replace(request, options=replace(request.options, threads=threads))
     chosen = choose_checkpoint(request, checkpoint)
     wanted = running(request, list(combinations(request, engine)))
     if not wanted:
-        raise MissingError(f"{workload}: no engine on this machine supports the request; podium doctor {workload} says why")
+        raise MissingError(
+            f"{workload}: no engine on this machine supports the request; podium doctor {workload}"
+            " says why"
+        )
     with redirect_stdout(sys.stderr if form == "json" else sys.stdout):
         rows = beside_fp32([measured(request, chosen, *pair) for pair in wanted])
     path = options.results / f"precision-{workload}.json"
-    document = {"workload": workload, "profile": request.profile.value, "checkpoint_sha256": chosen.record.sha256, "rows": [asdict(row) for row in rows]}
+    document = {
+        "workload": workload,
+        "profile": request.profile.value,
+        "checkpoint_sha256": chosen.record.sha256,
+        "rows": [asdict(row) for row in rows],
+    }
     write_json(path, document)
     show(rows, document, path, form)
     if bad := [f"{row.engine} {row.precision}: {row.why}" for row in rows if not row.compliant]:
@@ -84,42 +100,72 @@ def compare(workload: str, options: Options, *, engine: str | None, checkpoint: 
 def telling(request: Request) -> Request:
     """Add the row's settings for this table; the user's own take precedence."""
     added = tuple(f"{key}={value}" for key, value in request.row.precision_settings.items())
-    return prepare(replace(request.options, assignments=(*added, *request.options.assignments)), request.name) if added else request
+    return (
+        prepare(
+            replace(request.options, assignments=(*added, *request.options.assignments)),
+            request.name,
+        )
+        if added
+        else request
+    )
 
 
 def combinations(request: Request, engine: str | None) -> Iterator[tuple[str, Precision]]:
-    """Yield the combinations that this machine can run, the framework's own engine and fp32 first; quantised ones if the round has a calibration list."""
+    """Yield the combinations that this machine can run, the framework's own engine and fp32 first;
+    quantised ones if the round has a calibration list.
+    """
     options, row = request.options, request.row.inference.get(request.profile)
-    names = [engine] if engine else sorted(registry.points(registry.ENGINES), key=lambda name: (name != options.framework, name))
+    names = (
+        [engine]
+        if engine
+        else sorted(
+            registry.points(registry.ENGINES), key=lambda name: (name != options.framework, name)
+        )
+    )
     device = request.run(0, Precision.FP32).device
     for name in names:
         for precision in [options.precision] if options.precision else Precision:
-            listed = row is not None and (precision is options.precision or not not_offered(request.row, row, precision))
+            listed = row is not None and (
+                precision is options.precision or not not_offered(request.row, row, precision)
+            )
             if listed and able(name, request, device, precision):
                 yield name, precision
 
 
-def running(request: Request, pairs: Sequence[tuple[str, Precision]]) -> list[tuple[str, Precision]]:
-    """Drop combinations whose trial shows that this machine's kernels cannot run them; one that the user names stays, so that its refusal explains why."""
+def running(
+    request: Request, pairs: Sequence[tuple[str, Precision]]
+) -> list[tuple[str, Precision]]:
+    """Drop combinations whose trial shows that this machine's kernels cannot run them; one that the
+    user names stays, so that its refusal explains why.
+    """
     if request.options.precision:
         return list(pairs)
-    attempts = {pair: Attempt(workload=request.name, half=Half.INFERENCE, engine=pair[0], precision=pair[1]) for pair in pairs}
+    attempts = {
+        pair: Attempt(workload=request.name, half=Half.INFERENCE, engine=pair[0], precision=pair[1])
+        for pair in pairs
+    }
     results = tried(attempts.values(), request.run(0, Precision.FP32).device)
     return [pair for pair in pairs if results[attempts[pair]].ending is not Ending.FAILED]
 
 
 def able(name: str, request: Request, device: str, precision: Precision) -> bool:
-    """Check whether an engine is installed and accepts the workload's networks, the user's options and the precision."""
+    """Check whether an engine is installed and accepts the workload's networks, the user's options
+    and the precision.
+    """
     try:
         found = registry.engine(name)
     except MissingError:
         return False
-    takes = served_framework(name, request.options.framework, request.workload) in found.accepts and not not_taken(request, found)
+    takes = served_framework(
+        name, request.options.framework, request.workload
+    ) in found.accepts and not not_taken(request, found)
     return takes and found.missing(device, precision) is None
 
 
 def measured(request: Request, checkpoint: Checkpoint, engine: str, precision: Precision) -> Row:
-    """Serve one combination, unless its runs exist, and read the results; a refusal becomes a row too."""
+    """Serve one combination, unless its runs exist, and read the results; a refusal becomes a row
+    too.
+    """
     own = request.options.system
     system = f"{own}-{engine}-{precision}" if own else None
     options = replace(request.options, engine=engine, precision=precision, system=system)
@@ -129,10 +175,16 @@ def measured(request: Request, checkpoint: Checkpoint, engine: str, precision: P
         bench = set_up(request.name, options, checkpoint.folder)
         missing = tuple(scenario for scenario in SCENARIOS if not kept(bench, scenario))
         if missing:
-            serve(request.name, options, scenarios=missing, mode="all", checkpoint=checkpoint.folder)
+            serve(
+                request.name, options, scenarios=missing, mode="all", checkpoint=checkpoint.folder
+            )
         return read(bench, "")
     except JudgedError as error:
-        return read(bench, str(error)) if bench and all(kept(bench, scenario) for scenario in SCENARIOS) else nothing(engine, precision, str(error))
+        return (
+            read(bench, str(error))
+            if bench and all(kept(bench, scenario) for scenario in SCENARIOS)
+            else nothing(engine, precision, str(error))
+        )
     except (RequestError, MissingError) as error:
         return nothing(engine, precision, str(error))
 
@@ -154,53 +206,106 @@ def nothing(engine: str, precision: Precision, why: str) -> Row:
 
 
 def kept(bench: Bench, scenario: Scenario) -> bool:
-    """Check whether both runs of a scenario exist, with this checkpoint, campaign and system under test, and are as long as requested."""
+    """Check whether both runs of a scenario exist, with this checkpoint, campaign and system under
+    test, and are as long as requested.
+    """
     name, rules = bench.request.row.inference_name, bench.rules(scenario)
-    accuracy, performance = (record_in(folder) for folder in (bench.entry.accuracy(name, scenario), bench.entry.performance(name, scenario)))
-    asked = {limit: bench.request.settings.get(limit, least) for limit, least in limits(rules).items()}
+    accuracy, performance = (
+        record_in(folder)
+        for folder in (
+            bench.entry.accuracy(name, scenario),
+            bench.entry.performance(name, scenario),
+        )
+    )
+    asked = {
+        limit: bench.request.settings.get(limit, least) for limit, least in limits(rules).items()
+    }
     return same(bench, accuracy) and same(bench, performance) and not below(performance, asked)
 
 
 def same(bench: Bench, run: RunRecord | None) -> bool:
     """Check whether a record matches what would be served now, including podium's version."""
     record, served = bench.checkpoint.record, bench.system.run
-    now = (record.sha256, record.nonce, bench.threads, served.profile, served.device, served.framework, __version__, plain(bench.request.settings))
+    now = (
+        record.sha256,
+        record.nonce,
+        bench.threads,
+        served.profile,
+        served.device,
+        served.framework,
+        __version__,
+        plain(bench.request.settings),
+    )
     return run is not None and now == (
-        *(run.checkpoint_sha256, run.nonce, run.threads, run.profile, run.device, run.framework, run.version),
+        *(
+            run.checkpoint_sha256,
+            run.nonce,
+            run.threads,
+            run.profile,
+            run.device,
+            run.framework,
+            run.version,
+        ),
         plain(run.settings),
     )
 
 
 def limits(rules: ScenarioRow) -> dict[str, HyperValue]:
     """Return the minimum length of a performance run."""
-    return {"loadgen.min_duration_ms": rules.min_duration_ms, "loadgen.min_queries": rules.min_queries}
+    return {
+        "loadgen.min_duration_ms": rules.min_duration_ms,
+        "loadgen.min_queries": rules.min_queries,
+    }
 
 
 def below(run: RunRecord | None, least: Mapping[str, HyperValue]) -> bool:
     """Check whether LoadGen was given lower limits."""
-    return run is None or any(not isinstance(found := run.settings.get(name), int | float) or found < float(str(value)) for name, value in least.items())
+    return run is None or any(
+        not isinstance(found := run.settings.get(name), int | float) or found < float(str(value))
+        for name, value in least.items()
+    )
 
 
 def plain(settings: Mapping[str, object]) -> dict[str, object]:
     """Return the settings that affect the system under test, as JSON types."""
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in settings.items() if not key.startswith(TIMED)}
+    return {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in settings.items()
+        if not key.startswith(TIMED)
+    }
 
 
 def read(bench: Bench, why: str) -> Row:
     """Read scores, rate and latencies from LoadGen's files."""
     name, reference = bench.request.row.inference_name, bench.checkpoint.record.reference_accuracy
     scores = scored(bench, Scenario.OFFLINE)
-    offline, single = (read_facts(bench.entry.performance(name, scenario)) for scenario in SCENARIOS)
+    offline, single = (
+        read_facts(bench.entry.performance(name, scenario)) for scenario in SCENARIOS
+    )
     other = scored(bench, Scenario.SINGLE_STREAM)
-    reasons = [why] if why else [*lacks(bench, Scenario.OFFLINE, scores, offline), *lacks(bench, Scenario.SINGLE_STREAM, other, single)]
+    reasons = (
+        [why]
+        if why
+        else [
+            *lacks(bench, Scenario.OFFLINE, scores, offline),
+            *lacks(bench, Scenario.SINGLE_STREAM, other, single),
+        ]
+    )
     return Row(
         engine=bench.request.options.engine,
         precision=bench.precision.value,
         system=bench.entry.system,
         scores=dict(scores),
-        difference={metric: value - reference[metric] for metric, value in scores.items() if metric in reference},
+        difference={
+            metric: value - reference[metric]
+            for metric, value in scores.items()
+            if metric in reference
+        },
         samples_per_second=offline.number(RATE),
-        latency_ns={f"p{share}": single.number(f"result_{share}.00_percentile_latency_ns") for share in PERCENTILES},
+        latency_ns={
+            f"p{share}": single.number(f"result_{share}.00_percentile_latency_ns")
+            for share in PERCENTILES
+        },
         speed_up=None,
         compliant=not reasons,
         why="; ".join(reasons),
@@ -218,21 +323,34 @@ def lacks(bench: Bench, scenario: Scenario, scores: Scores, facts: Facts) -> Ite
     yield from (f"{scenario.label} accuracy: {sentence}" for sentence in shortfalls(bench, scores))
     if facts.values.get("result_validity") != "VALID":
         yield f"{scenario.label} performance is INVALID"
-    if below(record_in(bench.entry.performance(bench.request.row.inference_name, scenario)), limits(bench.rules(scenario))):
+    if below(
+        record_in(bench.entry.performance(bench.request.row.inference_name, scenario)),
+        limits(bench.rules(scenario)),
+    ):
         yield f"{scenario.label} performance is shorter than the round requires"
 
 
 def beside_fp32(rows: Sequence[Row]) -> list[Row]:
     """Compare every rate, and the scores without a reference, with the first fp32 row."""
-    base = next((row for row in rows if row.precision == Precision.FP32 and row.samples_per_second), None)
+    base = next(
+        (row for row in rows if row.precision == Precision.FP32 and row.samples_per_second), None
+    )
     return [held(row, base) for row in rows] if base else list(rows)
 
 
 def held(row: Row, base: Row) -> Row:
     """Compare one row with another."""
-    beside = {metric: value - base.scores[metric] for metric, value in row.scores.items() if metric in base.scores}
+    beside = {
+        metric: value - base.scores[metric]
+        for metric, value in row.scores.items()
+        if metric in base.scores
+    }
     rates = row.samples_per_second, base.samples_per_second
-    return replace(row, difference=beside | dict(row.difference), speed_up=rates[0] / rates[1] if rates[0] and rates[1] else None)
+    return replace(
+        row,
+        difference=beside | dict(row.difference),
+        speed_up=rates[0] / rates[1] if rates[0] and rates[1] else None,
+    )
 
 
 def show(rows: Sequence[Row], document: Mapping[str, object], path: Path, form: str) -> None:
@@ -243,14 +361,31 @@ def show(rows: Sequence[Row], document: Mapping[str, object], path: Path, form: 
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("engine", "precision", "score", "to fp32", "samples/s", "p50 ms", "p90 ms", "p99 ms", "speed-up", "compliant")
+    table = Table(
+        "engine",
+        "precision",
+        "score",
+        "to fp32",
+        "samples/s",
+        "p50 ms",
+        "p90 ms",
+        "p99 ms",
+        "speed-up",
+        "compliant",
+    )
     for row in rows:
-        latencies = [f"{value / NS_PER_MS:.2f}" for value in row.latency_ns.values()] or ["-"] * len(PERCENTILES)
+        latencies = [f"{value / NS_PER_MS:.2f}" for value in row.latency_ns.values()] or [
+            "-"
+        ] * len(PERCENTILES)
         table.add_row(
             row.engine,
             row.precision,
             "\n".join(f"{metric} {value:.4f}" for metric, value in row.scores.items()) or "-",
-            "\n".join(f"{row.difference[metric]:+.4f}" if metric in row.difference else "-" for metric in row.scores) or "-",
+            "\n".join(
+                f"{row.difference[metric]:+.4f}" if metric in row.difference else "-"
+                for metric in row.scores
+            )
+            or "-",
             f"{row.samples_per_second:,.1f}" if row.samples_per_second else "-",
             *latencies,
             f"{row.speed_up:.2f}" if row.speed_up else "-",

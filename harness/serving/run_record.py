@@ -1,4 +1,6 @@
-"""Writes the records of a finished LoadGen run: LoadGen's verdict, its metric, podium's run.json, accuracy.txt."""
+"""Writes the records of a finished LoadGen run: LoadGen's verdict, its metric, podium's run.json,
+accuracy.txt.
+"""
 
 import math
 import sys
@@ -31,7 +33,10 @@ NS_PER_MS: Final = 1e6
 RECORD: Final = msgspec.json.Decoder(RunRecord)
 STREAM_LATENCIES: Final = {
     Scenario.SINGLE_STREAM: ("result_mean_latency_ns", "result_50.00_percentile_latency_ns"),
-    Scenario.MULTI_STREAM: ("result_mean_query_latency_ns", "result_50.00_percentile_per_query_latency_ns"),
+    Scenario.MULTI_STREAM: (
+        "result_mean_query_latency_ns",
+        "result_50.00_percentile_per_query_latency_ns",
+    ),
 }
 """LoadGen's names of a query's mean and median latency."""
 
@@ -53,7 +58,11 @@ class Verdict:
     @property
     def passing(self) -> bool:
         """Check whether the same run could be VALID if repeated: only the machine was at fault."""
-        return bool(self.errors) and not self.hints and all(map(loadgen_errors.is_passing, self.errors))
+        return (
+            bool(self.errors)
+            and not self.hints
+            and all(map(loadgen_errors.is_passing, self.errors))
+        )
 
 
 def judge(bench: Bench, schedule: Schedule, facts: Facts) -> Verdict:
@@ -63,13 +72,29 @@ def judge(bench: Bench, schedule: Schedule, facts: Facts) -> Verdict:
     value = facts.number(key)
     rate = schedule.samples_per_query * NS_PER_S / max(value, 1.0) if metric == LATENCY else value
     valid = facts.values.get("result_validity") == "VALID"
-    hints = () if valid else advice.advise(scenario, effective(row, schedule), advice_facts(scenario, facts))
-    return Verdict(valid=valid and not facts.errors, metric=metric, value=value, rate=rate, hints=hints, errors=facts.errors)
+    hints = (
+        ()
+        if valid
+        else advice.advise(scenario, effective(row, schedule), advice_facts(scenario, facts))
+    )
+    return Verdict(
+        valid=valid and not facts.errors,
+        metric=metric,
+        value=value,
+        rate=rate,
+        hints=hints,
+        errors=facts.errors,
+    )
 
 
 def effective(row: ScenarioRow, schedule: Schedule) -> ScenarioRow:
     """Return the row with the limits that LoadGen was given: the user may request a longer run."""
-    return replace(row, percentile=schedule.percentile, min_duration_ms=schedule.min_duration_ms, min_queries=schedule.min_queries)
+    return replace(
+        row,
+        percentile=schedule.percentile,
+        min_duration_ms=schedule.min_duration_ms,
+        min_queries=schedule.min_queries,
+    )
 
 
 def advice_facts(scenario: Scenario, facts: Facts) -> advice.Facts:
@@ -82,20 +107,33 @@ def advice_facts(scenario: Scenario, facts: Facts) -> advice.Facts:
         early_stopping_met=facts.flag("early_stopping_met"),
         bound_met=facts.flag("result_perf_constraints_met"),
         queries=int(facts.number("result_query_count")),
-        over_bound=int(facts.number("result_overlatency_query_count")) if scenario is Scenario.SERVER else 0,
+        over_bound=(
+            int(facts.number("result_overlatency_query_count"))
+            if scenario is Scenario.SERVER
+            else 0
+        ),
         latency_ns=facts.number(latency_key),
         median_ns=facts.number(median_key) if median_key else 0.0,
-        rate=facts.number(METRICS[scenario][1]) if scenario in (Scenario.SERVER, Scenario.OFFLINE) else 0.0,
+        rate=(
+            facts.number(METRICS[scenario][1])
+            if scenario in (Scenario.SERVER, Scenario.OFFLINE)
+            else 0.0
+        ),
     )
 
 
 def target_key(facts: Facts) -> str:
-    """Return the percentile that LoadGen compared with the latency bound; it prints 50, 90, 95, 97, 99 and 99.9."""
-    return f"result_{100 * facts.number('effective_target_latency_percentile'):.2f}_percentile_latency_ns"
+    """Return the percentile that LoadGen compared with the latency bound; it prints 50, 90, 95, 97,
+    99 and 99.9.
+    """
+    percentile = 100 * facts.number("effective_target_latency_percentile")
+    return f"result_{percentile:.2f}_percentile_latency_ns"
 
 
 def score(bench: Bench, folder: Path) -> Scores:
-    """Score an accuracy run with the workload's scorer against the packed truth; JudgedError if that fails."""
+    """Score an accuracy run with the workload's scorer against the packed truth; JudgedError if
+    that fails.
+    """
     answers = dict(read_answers(folder))
     scores = registry.scorer(bench.request.name)(answers, bench.entry.truth(bench.request.name))
     for metric, value in scores.items():
@@ -108,13 +146,22 @@ def score(bench: Bench, folder: Path) -> Scores:
 
 
 def shortfalls(bench: Bench, scores: Scores) -> list[str]:
-    """List the scores that miss the required share of the reference accuracy, or the round's own threshold."""
+    """List the scores that miss the required share of the reference accuracy, or the round's own
+    threshold.
+    """
     share = bench.request.round.loadgen.accuracy_share
     record = bench.checkpoint.record
-    needed = [(metric, share * value, f"{share:.0%} of the reference {value:.4f}") for metric, value in record.reference_accuracy.items()]
-    needed += [(metric, value, "the round's threshold") for metric, value in bench.row.threshold.items()]
+    needed = [
+        (metric, share * value, f"{share:.0%} of the reference {value:.4f}")
+        for metric, value in record.reference_accuracy.items()
+    ]
+    needed += [
+        (metric, value, "the round's threshold") for metric, value in bench.row.threshold.items()
+    ]
     return [
-        f"{metric} is {scores.get(metric, 0.0):.4f}, below {value:.4f} ({why})" for metric, value, why in needed if scores.get(metric, 0.0) < value
+        f"{metric} is {scores.get(metric, 0.0):.4f}, below {value:.4f} ({why})"
+        for metric, value, why in needed
+        if scores.get(metric, 0.0) < value
     ]
 
 
@@ -131,7 +178,9 @@ class Result:
     measured: Measured = Measured()
 
 
-def write_run_record(bench: Bench, schedule: Schedule, outcome: Outcome, result: Result, folder: Path) -> None:
+def write_run_record(
+    bench: Bench, schedule: Schedule, outcome: Outcome, result: Result, folder: Path
+) -> None:
     """Write run.json into a run's folder."""
     request, record = bench.request, bench.checkpoint.record
     write_record(
@@ -154,7 +203,10 @@ def write_run_record(bench: Bench, schedule: Schedule, outcome: Outcome, result:
             sample_count=outcome.sample_count,
             settings={**request.settings, **asked(schedule)},
             command=tuple(sys.argv),
-            **{name: getattr(result, name) for name in ("verdict", "metric", "value", "ceiling", "hints")},
+            **{
+                name: getattr(result, name)
+                for name in ("verdict", "metric", "value", "ceiling", "hints")
+            },
             above_ceiling_share=result.above,
             batches=batches_of(outcome),
             energy=result.measured.energy,
@@ -180,17 +232,29 @@ def network_of(bench: Bench, outcome: Outcome) -> NetworkRecord | None:
 def answered_by(bench: Bench, outcome: Outcome) -> tuple[InstanceRecord, ...]:
     """Tell what each instance answered; its workers are every n-th of n instances."""
     placed = bench.system.placement
-    sums = [[sum(column) for column in zip(*outcome.workers[number :: len(placed)], strict=True)] for number in range(len(placed))]
+    sums = [
+        [sum(column) for column in zip(*outcome.workers[number :: len(placed)], strict=True)]
+        for number in range(len(placed))
+    ]
     several = len({place.device for place in placed}) > 1
     return tuple(
-        InstanceRecord(device=place.device if several else "", cores=place.cores, batches=batches, samples=samples)
+        InstanceRecord(
+            device=place.device if several else "",
+            cores=place.cores,
+            batches=batches,
+            samples=samples,
+        )
         for place, (batches, samples) in zip(placed, sums, strict=True)
     )
 
 
 def batches_of(outcome: Outcome) -> dict[str, float]:
     """Summarise the batches."""
-    return {"count": float(outcome.batches), "mean_size": outcome.samples / max(outcome.batches, 1), "by_length": float(outcome.by_length)}
+    return {
+        "count": float(outcome.batches),
+        "mean_size": outcome.samples / max(outcome.batches, 1),
+        "by_length": float(outcome.by_length),
+    }
 
 
 def record_in(folder: Path) -> RunRecord | None:
@@ -206,15 +270,30 @@ def asked(schedule: Schedule) -> Mapping[str, HyperValue]:
     own: dict[Scenario, dict[str, HyperValue]] = {
         Scenario.SERVER: {"server.target_qps": schedule.rate},
         Scenario.OFFLINE: {"offline.expected_qps": schedule.rate},
-        Scenario.SINGLE_STREAM: {"single_stream.expected_latency_us": schedule.expected_latency_ns // 1000},
-        Scenario.MULTI_STREAM: {"multi_stream.expected_latency_us": schedule.expected_latency_ns // 1000},
+        Scenario.SINGLE_STREAM: {
+            "single_stream.expected_latency_us": schedule.expected_latency_ns // 1000
+        },
+        Scenario.MULTI_STREAM: {
+            "multi_stream.expected_latency_us": schedule.expected_latency_ns // 1000
+        },
     }
-    return {"loadgen.min_duration_ms": schedule.min_duration_ms, "loadgen.min_queries": schedule.min_queries, **own[schedule.scenario]}
+    return {
+        "loadgen.min_duration_ms": schedule.min_duration_ms,
+        "loadgen.min_queries": schedule.min_queries,
+        **own[schedule.scenario],
+    }
 
 
 def words(schedule: Schedule, verdict: Verdict, ceiling: float | None) -> str:
     """Format a performance run's verdict and metric in one line."""
     latency = f"p{schedule.percentile:g} latency {verdict.value / NS_PER_MS:.2f} ms"
     value = latency if verdict.metric == LATENCY else f"{verdict.value:,.1f} samples/s"
-    share = f" (harness ceiling {ceiling:,.0f} samples/s: {100 * verdict.rate / ceiling:.1f} %)" if ceiling else ""
-    return f"{schedule.scenario.label} {Mode.PERFORMANCE}: {'VALID' if verdict.valid else 'INVALID'}, {value}{share}"
+    share = (
+        f" (harness ceiling {ceiling:,.0f} samples/s: {100 * verdict.rate / ceiling:.1f} %)"
+        if ceiling
+        else ""
+    )
+    return (
+        f"{schedule.scenario.label} {Mode.PERFORMANCE}: {'VALID' if verdict.valid else 'INVALID'},"
+        f" {value}{share}"
+    )

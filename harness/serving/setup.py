@@ -62,7 +62,9 @@ class Bench:
     power: Chosen = Chosen()
     """Power sources read during performance runs."""
     first: Scenario | None = None
-    """The scenario before whose first performance run the power of the idle machine is read; None where there is none to read."""
+    """The scenario before whose first performance run the power of the idle machine is read; None
+    where there is none to read.
+    """
     searched: Searched | None = None
     """The result of a search for Server's rate, if one was asked for."""
     network: NetworkRecord | None = None
@@ -88,14 +90,19 @@ class Bench:
     @property
     def engine_package(self) -> str:
         """Return the distribution of the engine, as records have it."""
-        return self.served.engine_package if self.served else registry.engine_package(self.request.options.engine)
+        return (
+            self.served.engine_package
+            if self.served
+            else registry.engine_package(self.request.options.engine)
+        )
 
     def idle_s(self, scenario: Scenario, number: int) -> float:
         """Return how long power is read before a performance run, in s."""
         return IDLE_S if scenario is self.first and number == 1 else 0.0
 
     def on(self, threads: int) -> "Bench":
-        """Return a copy that uses this many CPU threads, shared by the workers; the servers behind a network keep theirs.
+        """Return a copy that uses this many CPU threads, shared by the workers; the servers behind
+        a network keep theirs.
 
         A pinned instance has no more threads than cores: `sut.loadgen_cores` leaves it fewer.
         """
@@ -109,28 +116,44 @@ class Bench:
         """Return the round's row of a scenario; RequestError if there is none."""
         if scenario not in self.row.scenarios:
             known = ", ".join(self.row.scenarios) or "none"
-            raise RequestError(f"{self.request.name} has no rules for {scenario} in profile {self.request.profile}; it has: {known}")
+            raise RequestError(
+                f"{self.request.name} has no rules for {scenario} in profile"
+                f" {self.request.profile}; it has: {known}"
+            )
         return self.row.scenarios[scenario]
 
     def runs_of(self, scenario: Scenario) -> int:
-        """Return the performance runs of a scenario; RequestError for fewer than the round requires."""
+        """Return the performance runs of a scenario; RequestError for fewer than the round
+        requires.
+        """
         least = self.rules(scenario).runs
         if self.runs is not None and self.runs < least:
-            raise RequestError(f"--runs {self.runs}: {scenario.label} of profile {self.request.profile} needs {least}")
+            raise RequestError(
+                f"--runs {self.runs}: {scenario.label} of profile {self.request.profile} needs"
+                f" {least}"
+            )
         return self.runs or least
 
 
 def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
-    """Resolve a request to serve; RequestError for invalid requests, MissingError for what this machine lacks."""
+    """Resolve a request to serve; RequestError for invalid requests, MissingError for what this
+    machine lacks.
+    """
     request = prepare(options, workload, serving=True)
     row = request.row.inference.get(request.profile)
     if row is None:
-        raise RequestError(f"{workload} has no inference rules in profile {request.profile} of round {request.round.name}")
+        raise RequestError(
+            f"{workload} has no inference rules in profile {request.profile} of round"
+            f" {request.round.name}"
+        )
     check_legal(request, row)
     precision = Precision(options.precision or Precision.FP32)
     chosen = choose_checkpoint(request, checkpoint)
     batching, instances = batching_of(request), instances_of(request.settings, request.devices)
-    engine, placement = engine_of(request, row, precision), place(request.devices, instances, request.settings)
+    engine, placement = (
+        engine_of(request, row, precision),
+        place(request.devices, instances, request.settings),
+    )
     run = informed(request, request.run(chosen.record.seed, precision))
     load_ahead(served_by(request.workload, options.framework))
     return Bench(
@@ -154,7 +177,9 @@ def set_up(workload: str, options: Options, checkpoint: Path | None) -> Bench:
 
 
 def served_by(workload: Workload, framework: str) -> Sequence[str]:
-    """Return the modules that serve a workload's networks in a framework, if it defines `served_by`."""
+    """Return the modules that serve a workload's networks in a framework, if it defines
+    `served_by`.
+    """
     modules: Mapping[str, Sequence[str]] = getattr(workload, "served_by", {})
     return modules.get(framework, ())
 
@@ -164,21 +189,34 @@ def check_legal(request: Request, row: InferenceRow) -> None:
     if row.division is not Division.CLOSED:
         return
     breaches = judge_served(request.round, request.name, request.profile, request.settings)
-    if found := [f"{breach.key} is {breach.found!r}, has to be {breach.required}" for breach in breaches]:
+    if found := [
+        f"{breach.key} is {breach.found!r}, has to be {breach.required}" for breach in breaches
+    ]:
         raise RequestError(f"not allowed in the closed division: {'; '.join(found)}")
 
 
 def batching_of(request: Request) -> Batching:
     """Read the batching settings; RequestError for an invalid number."""
     lowest = {"workers": 1, "max_batch": 1, "window_us": 0}
-    values = {name: int(number(request.settings, f"batching.{name}", least)) for name, least in lowest.items()}
+    values = {
+        name: int(number(request.settings, f"batching.{name}", least))
+        for name, least in lowest.items()
+    }
     for name, least in lowest.items():
         if values[name] < least:
             raise RequestError(f"setting batching.{name}: {values[name]} is below {least}")
     cores = len(os.sched_getaffinity(0))
     if values["workers"] > 64 * cores:
-        raise RequestError(f"setting batching.workers: {values['workers']} threads are too many for {cores} cores")
+        raise RequestError(
+            f"setting batching.workers: {values['workers']} threads are too many for {cores} cores"
+        )
     if values["workers"] > 1 and instances_of(request.settings, request.devices):
-        other = f"setting {INSTANCES}" if len(request.devices) == 1 else f"--device {name_of(request.devices)}"
-        raise RequestError(f"setting batching.workers and {other}: an instance has one worker; give one of the two")
+        other = (
+            f"setting {INSTANCES}"
+            if len(request.devices) == 1
+            else f"--device {name_of(request.devices)}"
+        )
+        raise RequestError(
+            f"setting batching.workers and {other}: an instance has one worker; give one of the two"
+        )
     return Batching(**values)

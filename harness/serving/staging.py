@@ -1,6 +1,8 @@
-"""Staging for new LoadGen runs: existing results stay in place until all runs of the scenario are complete.
+"""Staging for new LoadGen runs: existing results stay in place until all runs of the scenario are
+complete.
 
-`<results>/.podium/<workload>/serving` is a results folder of its own. Complete runs are noted there before the earlier
+`<results>/.podium/<workload>/serving` is a results folder of its own. Complete runs are noted there
+before the earlier
 runs are moved aside, so that the next command can recover from a kill in between.
 """
 
@@ -16,7 +18,16 @@ import msgspec
 from harness.serving.run_record import record_in
 from harness.serving.setup import Bench
 from suite.files.json_files import write_json
-from suite.files.layout import AUDITS, PARTIAL, RUN_RECORD, Entry, folder_sha256, staged_runs, stays_inside, sync
+from suite.files.layout import (
+    AUDITS,
+    PARTIAL,
+    RUN_RECORD,
+    Entry,
+    folder_sha256,
+    staged_runs,
+    stays_inside,
+    sync,
+)
 from suite.files.superseded import supersede
 from suite.files.untrusted_files import UnreadableError, read
 from suite.loadgen.scenario import Scenario
@@ -57,33 +68,66 @@ def beside(bench: Bench) -> Entry:
 
 
 def in_the_way(bench: Bench, scenario: Scenario, modes: Sequence[Mode]) -> list[Path]:
-    """Return what a scenario's new runs replace: runs of the same modes, and what another checkpoint left in the same place."""
+    """Return what a scenario's new runs replace: runs of the same modes, and what another
+    checkpoint left in the same place.
+    """
     places = [(each, mode, folder_of(bench, each, mode)) for each in Scenario for mode in Mode]
-    return [path for each, mode, path in places if path.exists() and ((each is scenario and mode in modes) or foreign(bench, path))]
+    return [
+        path
+        for each, mode, path in places
+        if path.exists() and ((each is scenario and mode in modes) or foreign(bench, path))
+    ]
 
 
 def stale(bench: Bench, standing: Sequence[Path]) -> list[Path]:
-    """Return the compliance tests of results that are replaced: they say nothing of the new ones."""
-    folders = (bench.entry.home / AUDITS / path.relative_to(bench.entry.home / "results").parent for path in standing)
+    """Return the compliance tests of results that are replaced: they say nothing of the new
+    ones.
+    """
+    folders = (
+        bench.entry.home / AUDITS / path.relative_to(bench.entry.home / "results").parent
+        for path in standing
+    )
     return [folder for folder in dict.fromkeys(folders) if folder.exists()]
 
 
 def folder_of(bench: Bench, scenario: Scenario, mode: Mode) -> Path:
     """Return the folder of a mode's runs."""
     name = bench.request.row.inference_name
-    return bench.entry.accuracy(name, scenario) if mode is Mode.ACCURACY else bench.entry.performance(name, scenario).parent
+    return (
+        bench.entry.accuracy(name, scenario)
+        if mode is Mode.ACCURACY
+        else bench.entry.performance(name, scenario).parent
+    )
 
 
 def foreign(bench: Bench, folder: Path) -> bool:
-    """Check whether a folder holds a run of another checkpoint, of another training set with the same weights, or with a damaged record."""
+    """Check whether a folder holds a run of another checkpoint, of another training set with the
+    same weights, or with a damaged record.
+    """
     record = bench.checkpoint.record
-    return any(run is None or (run.checkpoint_sha256, run.nonce) != (record.sha256, record.nonce) for run in records(folder))
+    return any(
+        run is None or (run.checkpoint_sha256, run.nonce) != (record.sha256, record.nonce)
+        for run in records(folder)
+    )
 
 
 def threads_kept(bench: Bench, scenarios: Sequence[Scenario], modes: Sequence[Mode]) -> int:
-    """Return the CPU threads of the existing runs in the other mode of a scenario; 0 if there are none, or they differ."""
-    folders = [folder_of(bench, scenario, mode) for scenario in scenarios for mode in Mode if mode not in modes]
-    found = {run.threads for folder in folders if not foreign(bench, folder) for run in records(folder) if run is not None}
+    """Return the CPU threads of the existing runs in the other mode of a scenario; 0 if there are
+    none, or they differ.
+    """
+    folders = [
+        folder_of(bench, scenario, mode)
+        for scenario in scenarios
+        for mode in Mode
+        if mode not in modes
+    ]
+    found = {
+        run.threads
+        for folder in folders
+        if not foreign(bench, folder)
+        for run in records(folder)
+        if run is not None
+    }
     return found.pop() if len(found) == 1 else 0
 
 
@@ -100,14 +144,21 @@ def records(folder: Path) -> Iterator[RunRecord | None]:
 
 def set_aside(bench: Bench, staging: Entry) -> Path:
     """Keep runs that do not replace the earlier ones; return their folder."""
-    moved = supersede(bench.entry.results, [staging.home / "results", staging.home / "measurements"])
+    moved = supersede(
+        bench.entry.results, [staging.home / "results", staging.home / "measurements"]
+    )
     return moved.pairs[0][1]
 
 
 def take_place(bench: Bench, staging: Entry, standing: Sequence[Path]) -> None:
-    """Move a scenario's runs to their final place, and the results there aside. Signals are deferred until it is done."""
+    """Move a scenario's runs to their final place, and the results there aside. Signals are
+    deferred until it is done.
+    """
     results = bench.entry.results
-    whole = Whole(home=str(bench.entry.home.relative_to(results)), standing=tuple(str(path.relative_to(results)) for path in standing))
+    whole = Whole(
+        home=str(bench.entry.home.relative_to(results)),
+        standing=tuple(str(path.relative_to(results)) for path in standing),
+    )
     with raised() as signals, signals.postponed():
         write_json(staging.results / WHOLE, msgspec.to_builtins(whole))
         go_on(results, staging.results, whole)
@@ -117,7 +168,9 @@ def recover(bench: Bench, staging: Entry) -> None:
     """Finish the move that an interrupted command began; discard its incomplete runs."""
     with raised() as signals, signals.postponed():
         with suppress(UnreadableError):
-            go_on(bench.entry.results, staging.results, read(staging.results / WHOLE, DECODER.decode))
+            go_on(
+                bench.entry.results, staging.results, read(staging.results / WHOLE, DECODER.decode)
+            )
         shutil.rmtree(staging.results, ignore_errors=True)
 
 
@@ -132,7 +185,9 @@ def go_on(results: Path, made: Path, whole: Whole) -> None:
     source, target = made / whole.home, results / whole.home
     if not whole.displaced:
         supersede(results, [results / path for path in whole.standing])
-        write_json(made / WHOLE, msgspec.to_builtins(msgspec.structs.replace(whole, displaced=True)))
+        write_json(
+            made / WHOLE, msgspec.to_builtins(msgspec.structs.replace(whole, displaced=True))
+        )
     for truth in (source / TRUTH).glob("*"):
         place_truth(truth, target / TRUTH / truth.name)
     for part in parts(source):
@@ -144,9 +199,15 @@ def go_on(results: Path, made: Path, whole: Whole) -> None:
 
 
 def parts(home: Path) -> list[Path]:
-    """Return the units that are moved: the folder of a run, any other file; truth stays for later scenarios."""
+    """Return the units that are moved: the folder of a run, any other file; truth stays for later
+    scenarios.
+    """
     runs = [path.parent for path in home.rglob(RUN_RECORD)]
-    files = [path for path in home.rglob("*") if path.is_file() and path.parent not in runs and path.relative_to(home).parts[0] != TRUTH]
+    files = [
+        path
+        for path in home.rglob("*")
+        if path.is_file() and path.parent not in runs and path.relative_to(home).parts[0] != TRUTH
+    ]
     return [*files, *runs]
 
 

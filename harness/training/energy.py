@@ -1,4 +1,6 @@
-"""Energy of a training run from run_start to its last run_stop, from this node's sampler readings."""
+"""Energy of a training run from run_start to its last run_stop, from this node's sampler
+readings.
+"""
 
 import json
 from collections.abc import Iterator
@@ -25,15 +27,22 @@ def log_energy(log: Log, telemetry: Path) -> None:
 
 
 def sentences(log: Path, telemetry: Path) -> Iterator[str]:
-    """Yield a finished run's energy, and what could not be measured and why; nothing if no power was read."""
+    """Yield a finished run's energy, and what could not be measured and why; nothing if no power
+    was read.
+    """
     energy, reasons = measured(log, telemetry) or ((), ())
     for each in energy:
-        yield f"energy: {each.joules / KJ:,.3f} kJ, {each.average_w:,.2f} W ({each.name}, {each.graded}, scope {' + '.join(each.scope)}){each.about}"
+        yield (
+            f"energy: {each.joules / KJ:,.3f} kJ, {each.average_w:,.2f} W ({each.name},"
+            f" {each.graded}, scope {' + '.join(each.scope)}){each.about}"
+        )
     yield from (f"no energy: {reason}" for reason in reasons)
 
 
 def measured(log: Path, telemetry: Path) -> tuple[tuple[EnergyRecord, ...], tuple[str, ...]] | None:
-    """Compute the energy of a run whose clock has stopped, with the reasons for channels without it; None if no power was read."""
+    """Compute the energy of a run whose clock has stopped, with the reasons for channels without
+    it; None if no power was read.
+    """
     try:
         found = power_readings.read(telemetry)
     except UnreadableError as error:
@@ -50,5 +59,8 @@ def clock(log: Path) -> tuple[int, int] | None:
     A resumed run has a `run_stop` for each interruption; its clock goes on until the last.
     """
     found = [json.loads(line.removeprefix(TOKEN)) for line in log.read_text("utf-8").splitlines()]
-    starts, stops = ([event["time_ms"] * NS_PER_MS for event in found if event["key"] == key] for key in (events.RUN_START, events.RUN_STOP))
+    starts, stops = (
+        [event["time_ms"] * NS_PER_MS for event in found if event["key"] == key]
+        for key in (events.RUN_START, events.RUN_STOP)
+    )
     return (starts[0], stops[-1]) if starts and stops else None

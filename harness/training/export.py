@@ -1,4 +1,6 @@
-"""After run_stop: exports the weights, scores them once, and stores them under their hash with the end of the log."""
+"""After run_stop: exports the weights, scores them once, and stores them under their hash with the
+end of the log.
+"""
 
 import math
 import shutil
@@ -63,13 +65,17 @@ def stopped_run(state: Path) -> Stopped | None:
     except UnreadableError as error:
         if error.missing:
             return None
-        raise RequestError(f"{error.path}: cannot be read ({error.reason}); start a new run without --resume") from error
+        raise RequestError(
+            f"{error.path}: cannot be read ({error.reason}); start a new run without --resume"
+        ) from error
 
 
 def seal(job: Job, campaign: Campaign, index: int, stopped: Stopped) -> str:
-    """Score the exported weights, finish the run's log, and move the weights to their final place; return their hash.
+    """Score the exported weights, finish the run's log, and move the weights to their final place;
+    return their hash.
 
-    A second call can recover from an interruption at any point: the weights stay until the log is finished.
+    A second call can recover from an interruption at any point: the weights stay until the log is
+    finished.
     """
     request, results, path = job.request, job.place.results, job.log_path(index)
     exported = state_of(results, request.name, index) / EXPORTED
@@ -77,7 +83,10 @@ def seal(job: Job, campaign: Campaign, index: int, stopped: Stopped) -> str:
         sha256 = stopped.sha256
         click.echo(f"{request.name}: scoring the checkpoint {sha256[:12]}")
         reference = scored(request, exported, campaign.seed + index)
-        write_record(exported / CHECKPOINT_RECORD, record_of(request, campaign, index, sha256, stopped.outcome, reference))
+        write_record(
+            exported / CHECKPOINT_RECORD,
+            record_of(request, campaign, index, sha256, stopped.outcome, reference),
+        )
         with Log(path) as log:
             log.truncate(stopped.log_offset)
             log.point(events.CHECKPOINT, sha256)
@@ -97,13 +106,26 @@ def scored(request: Request, exported: Path, seed: int) -> Scores:
     except PodiumError:
         raise
     except Exception as error:
-        raise JudgedError(f"{request.name}: the checkpoint could not be scored: {sentence(error)}; {noted(exported.parent, 0, error)}") from error
+        raise JudgedError(
+            f"{request.name}: the checkpoint could not be scored: {sentence(error)};"
+            f" {noted(exported.parent, 0, error)}"
+        ) from error
     if not all(math.isfinite(value) for value in reference.values()):
-        raise JudgedError(f"{request.name}: the checkpoint's reference accuracy is not a number: {dict(reference)}")
+        raise JudgedError(
+            f"{request.name}: the checkpoint's reference accuracy is not a number:"
+            f" {dict(reference)}"
+        )
     return reference
 
 
-def record_of(request: Request, campaign: Campaign, index: int, sha256: str, outcome: Outcome, reference: Scores) -> CheckpointRecord:
+def record_of(
+    request: Request,
+    campaign: Campaign,
+    index: int,
+    sha256: str,
+    outcome: Outcome,
+    reference: Scores,
+) -> CheckpointRecord:
     """Build the checkpoint's record."""
     return CheckpointRecord(
         workload=request.name,
@@ -124,11 +146,15 @@ def record_of(request: Request, campaign: Campaign, index: int, sha256: str, out
 
 
 def place(exported: Path, results: Path, workload: str) -> None:
-    """Move recorded weights to their final place; if the same weights are already there, replace only the record."""
+    """Move recorded weights to their final place; if the same weights are already there, replace
+    only the record.
+    """
     try:
         record = read(exported / CHECKPOINT_RECORD, RECORD.decode)
     except UnreadableError as error:
-        raise RequestError(f"{error.path}: cannot be read ({error.reason}); start a new run without --resume") from error
+        raise RequestError(
+            f"{error.path}: cannot be read ({error.reason}); start a new run without --resume"
+        ) from error
     folder = checkpoint_folder(results, workload, record.sha256)
     folder.parent.mkdir(parents=True, exist_ok=True)
     if folder.exists():

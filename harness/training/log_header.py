@@ -1,4 +1,6 @@
-"""The header of a training log, written before the clock starts: submission, round, settings, environment."""
+"""The header of a training log, written before the clock starts: submission, round, settings,
+environment.
+"""
 
 import os
 import sys
@@ -17,16 +19,28 @@ from suite.workload import Run
 DROP_CACHES: Final = Path("/proc/sys/vm/drop_caches")
 
 
-def opening(log: Log, request: Request, entry: Entry, campaign: Campaign, index: int, run: Run) -> None:
+def opening(
+    log: Log, request: Request, entry: Entry, campaign: Campaign, index: int, run: Run
+) -> None:
     """Log the stamps, whether the system's file cache was cleared, and init_start."""
     for key, value in stamps(request, entry, campaign, index, run).items():
         log.point(key, value)
-    cleared = clear_cache() if request.profile is Profile.FULL else f"profile {request.profile} does not ask for it"
-    log.point(events.CACHE_CLEAR, True if cleared is None else None, **({} if cleared is None else {"reason": cleared}))
+    cleared = (
+        clear_cache()
+        if request.profile is Profile.FULL
+        else f"profile {request.profile} does not ask for it"
+    )
+    log.point(
+        events.CACHE_CLEAR,
+        True if cleared is None else None,
+        **({} if cleared is None else {"reason": cleared}),
+    )
     log.start(events.INIT_START)
 
 
-def stamps(request: Request, entry: Entry, campaign: Campaign, index: int, run: Run) -> dict[str, object]:
+def stamps(
+    request: Request, entry: Entry, campaign: Campaign, index: int, run: Run
+) -> dict[str, object]:
     """Return the fields that identify a run, in log order."""
     return {
         events.SUBMISSION_BENCHMARK: request.row.training_name,
@@ -52,7 +66,9 @@ def stamps(request: Request, entry: Entry, campaign: Campaign, index: int, run: 
     }
 
 
-def hyperparameters(log: Log, values: Mapping[str, HyperValue], facts: Mapping[str, HyperValue], row: TrainingRow) -> None:
+def hyperparameters(
+    log: Log, values: Mapping[str, HyperValue], facts: Mapping[str, HyperValue], row: TrainingRow
+) -> None:
     """Log the hyper-parameters, the workload's facts, the target, and init_stop."""
     for key, value in {**values, **facts}.items():
         log.point(key, value)
@@ -61,7 +77,9 @@ def hyperparameters(log: Log, values: Mapping[str, HyperValue], facts: Mapping[s
 
 
 def clear_cache() -> str | None:
-    """Drop the system's file cache before a run, as MLPerf training_rules require; return the reason if that is not permitted."""
+    """Drop the system's file cache before a run, as MLPerf training_rules require; return the
+    reason if that is not permitted.
+    """
     os.sync()  # only data on disk can be dropped from the cache
     try:
         DROP_CACHES.write_text("3\n")

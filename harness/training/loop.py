@@ -1,6 +1,7 @@
 """The timed loop: one function for all workloads, and the result that it returns.
 
-The clock never pauses between run_start and run_stop: it includes checkpoints, logging and evaluation.
+The clock never pauses between run_start and run_stop: it includes checkpoints, logging and
+evaluation.
 """
 
 import math
@@ -43,7 +44,9 @@ class Outcome:
         return events.SUCCESS if self.ending is Ending.REACHED else events.ABORTED
 
     def judge(self, epoch: int, loss: float, scores: Scores, targets: Scores) -> bool:
-        """Record an evaluation; return whether the run is over: NaN ends it, as does reaching the target in all metrics."""
+        """Record an evaluation; return whether the run is over: NaN ends it, as does reaching the
+        target in all metrics.
+        """
         self.epoch, self.scores = epoch, dict(scores)
         if not all(math.isfinite(value) for value in (loss, *scores.values())):
             self.ending = Ending.NOT_A_NUMBER
@@ -61,8 +64,11 @@ class Goal:
     """Metric -> its key in a structured eval_accuracy; "": the value is the number itself."""
 
 
-def train_to_quality(training: Training, goal: Goal, log: Log, keeper: Keeper, ranks: Ranks, progress: Progress) -> Outcome:
-    """Train until every target is reached, a loss or score is not finite, or the workload has no more epochs.
+def train_to_quality(
+    training: Training, goal: Goal, log: Log, keeper: Keeper, ranks: Ranks, progress: Progress
+) -> Outcome:
+    """Train until every target is reached, a loss or score is not finite, or the workload has no
+    more epochs.
 
     Runs on all ranks; rank 0 logs and decides. A checkpoint in `keeper` is resumed.
     """
@@ -71,7 +77,9 @@ def train_to_quality(training: Training, goal: Goal, log: Log, keeper: Keeper, r
         for leg in at.remaining(training.blocks()):
             loss = 0.0
             if leg.fresh:
-                log.start(events.BLOCK_START, first_epoch_num=leg.block.start, epoch_count=len(leg.block))
+                log.start(
+                    events.BLOCK_START, first_epoch_num=leg.block.start, epoch_count=len(leg.block)
+                )
             for epoch, first_step, done in leg.epochs:
                 if not first_step:
                     log.start(events.EPOCH_START, epoch_num=epoch)
@@ -88,9 +96,13 @@ def train_to_quality(training: Training, goal: Goal, log: Log, keeper: Keeper, r
             log.start(events.EVAL_START, epoch_num=leg.block[-1])
             progress.evaluating()
             with keeper.settled(training, at):
-                scores = ranks.share({metric: float(value) for metric, value in training.evaluate().items()})
+                scores = ranks.share(
+                    {metric: float(value) for metric, value in training.evaluate().items()}
+                )
             log_example(training, scores, log, ranks, leg.block[-1])
-            log.point(events.EVAL_ACCURACY, logged_scores(scores, goal.metrics), epoch_num=leg.block[-1])
+            log.point(
+                events.EVAL_ACCURACY, logged_scores(scores, goal.metrics), epoch_num=leg.block[-1]
+            )
             log.stop(events.EVAL_STOP, epoch_num=leg.block[-1])
             progress.evaluated(leg.block[-1], scores)
             if outcome.judge(leg.block[-1], loss, scores, goal.targets):
@@ -100,14 +112,28 @@ def train_to_quality(training: Training, goal: Goal, log: Log, keeper: Keeper, r
     return outcome
 
 
-def log_example(training: Training, scores: Mapping[str, float], log: Log, ranks: Ranks, epoch: int) -> None:
+def log_example(
+    training: Training, scores: Mapping[str, float], log: Log, ranks: Ranks, epoch: int
+) -> None:
     """Log what an evaluation looked at, where the workload tells it and the scores are finite."""
     if isinstance(training, ExampleTraining) and all(map(math.isfinite, scores.values())):
-        log.point(events.EXAMPLE, dict(training.example()) if ranks.leads else None, epoch_num=epoch)
+        log.point(
+            events.EXAMPLE, dict(training.example()) if ranks.leads else None, epoch_num=epoch
+        )
 
 
-def take_steps(training: Training, epoch: int, first_step: int, done: int, at: Position, keeper: Keeper, progress: Progress) -> int:
-    """Train an epoch from step `first_step` on, after `done` of its samples; the run may be saved or stopped after each step. Return the steps taken."""
+def take_steps(
+    training: Training,
+    epoch: int,
+    first_step: int,
+    done: int,
+    at: Position,
+    keeper: Keeper,
+    progress: Progress,
+) -> int:
+    """Train an epoch from step `first_step` on, after `done` of its samples; the run may be saved
+    or stopped after each step. Return the steps taken.
+    """
     step = first_step
     with closing(training.train_epoch(epoch, first_step)) as steps:
         for step, samples in enumerate(steps, first_step + 1):
@@ -118,16 +144,27 @@ def take_steps(training: Training, epoch: int, first_step: int, done: int, at: P
 
 
 def loss_of(training: Training, taken: int, at: Position) -> float:
-    """Return the loss of an epoch's last step; where all steps were taken before the run was resumed, the one that was saved with it."""
+    """Return the loss of an epoch's last step; where all steps were taken before the run was
+    resumed, the one that was saved with it.
+    """
     return training.loss() if taken or at.loss is None else at.loss
 
 
 @contextmanager
 def run_markers(log: Log, at: Position) -> Iterator[tuple[Position, Outcome]]:
-    """Log run_start, or where the run resumes, and run_stop with its status, however the block ends."""
+    """Log run_start, or where the run resumes, and run_stop with its status, however the block
+    ends.
+    """
     outcome = Outcome()
     if at.epoch:
-        log.point(events.RESUMED, None, epoch_num=at.epoch, step=at.step, phase=at.phase, log_offset=at.log_offset)
+        log.point(
+            events.RESUMED,
+            None,
+            epoch_num=at.epoch,
+            step=at.step,
+            phase=at.phase,
+            log_offset=at.log_offset,
+        )
     else:
         log.start(events.RUN_START)
         at = replace(at, run_start_ms=log.time_ms)
@@ -142,8 +179,12 @@ def run_markers(log: Log, at: Position) -> Iterator[tuple[Position, Outcome]]:
     outcome.minutes = (log.time_ms - at.run_start_ms) / 60_000
 
 
-def logged_scores(scores: Scores, metrics: Mapping[str, str]) -> float | dict[str, float | None] | None:
-    """Return the value of eval_accuracy: the number itself, or a dict of the round's keys; null if not finite."""
+def logged_scores(
+    scores: Scores, metrics: Mapping[str, str]
+) -> float | dict[str, float | None] | None:
+    """Return the value of eval_accuracy: the number itself, or a dict of the round's keys; null if
+    not finite.
+    """
     numbers = {metric: value if math.isfinite(value) else None for metric, value in scores.items()}
     if "" in metrics.values():
         return numbers[next(metric for metric, key in metrics.items() if not key)]

@@ -1,7 +1,9 @@
 """The training log: one `:::MLLOG` line per event, in the dialect of MLPerf training v0.7.
 
-A log is written under a `.partial` name and renamed after its last line, so a truncated log never reads
-as a result. Every line is one unbuffered write: it has reached the kernel when `point`, `start` or `stop` return.
+A log is written under a `.partial` name and renamed after its last line, so a truncated log never
+reads
+as a result. Every line is one unbuffered write: it has reached the kernel when `point`, `start` or
+`stop` return.
 """
 
 import json
@@ -28,7 +30,9 @@ class Log:
     """Appends events; silent if path is None, as on all ranks but the first. Thread-safe."""
 
     def __init__(self, path: Path | None) -> None:
-        """Continue `<path>.partial`, or begin it; truncate an incomplete last line. LogError if that fails."""
+        """Continue `<path>.partial`, or begin it; truncate an incomplete last line. LogError if
+        that fails.
+        """
         self.path = path
         self.offset = 0
         """Bytes written so far."""
@@ -70,10 +74,22 @@ class Log:
 
     def _write(self, event_type: str, key: str, value: object, metadata: dict[str, object]) -> None:
         caller = sys._getframe(2)
-        place = {"file": "/".join(Path(caller.f_code.co_filename).parts[-2:]), "lineno": caller.f_lineno}
+        place = {
+            "file": "/".join(Path(caller.f_code.co_filename).parts[-2:]),
+            "lineno": caller.f_lineno,
+        }
         with self._lock:
-            self.time_ms = max(self.time_ms, time.time_ns() // 1_000_000)  # a clock set back must not put events out of order
-            event = {"namespace": "", "time_ms": self.time_ms, "event_type": event_type, "key": key, "value": value, "metadata": {**metadata, **place}}
+            self.time_ms = max(
+                self.time_ms, time.time_ns() // 1_000_000
+            )  # a clock set back must not put events out of order
+            event = {
+                "namespace": "",
+                "time_ms": self.time_ms,
+                "event_type": event_type,
+                "key": key,
+                "value": value,
+                "metadata": {**metadata, **place},
+            }
             self._append(TOKEN + json.dumps(event, allow_nan=False) + "\n")
 
     def _append(self, line: str) -> None:
@@ -84,7 +100,10 @@ class Log:
             while rest:  # a full disk may accept only part of the line
                 rest = rest[self._stream.write(rest) :]
         except (OSError, ValueError) as error:
-            raise LogError(f"cannot write the log {self.partial}: {getattr(error, 'strerror', error)}; this run does not count") from error
+            raise LogError(
+                f"cannot write the log {self.partial}: {getattr(error, 'strerror', error)}; this"
+                " run does not count"
+            ) from error
         self.offset += len(line.encode())
 
     def truncate(self, offset: int) -> None:

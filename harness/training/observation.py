@@ -1,4 +1,6 @@
-"""Samples host and GPUs during a training run, in one process per node; its file is finished, resumed or deleted with the run's log."""
+"""Samples host and GPUs during a training run, in one process per node; its file is finished,
+resumed or deleted with the run's log.
+"""
 
 import time
 from collections.abc import Iterator
@@ -14,7 +16,9 @@ from suite.files.layout import PARTIAL
 
 @contextmanager
 def observed(job: Job, index: int, fresh: bool) -> Iterator["Observation | None"]:
-    """Sample while the block runs, on the first rank of a node only. A resumed run continues its file."""
+    """Sample while the block runs, on the first rank of a node only. A resumed run continues its
+    file.
+    """
     if job.ranks.local_rank != 0:
         yield None
         return
@@ -34,7 +38,9 @@ def observed(job: Job, index: int, fresh: bool) -> Iterator["Observation | None"
 
 
 def complete(job: Job, index: int) -> None:
-    """Complete the file of a run that was killed after its log was finished: its samples stay, and a last reading ends it."""
+    """Complete the file of a run that was killed after its log was finished: its samples stay, and
+    a last reading ends it.
+    """
     path = job.telemetry_path(index)
     if job.ranks.local_rank == 0 and path.with_name(path.name + PARTIAL).exists():
         plan = plan_for(path, job.run(0).device, job.power.openings, goes_on=True)
@@ -53,7 +59,9 @@ class Observation:
         self.tell()
 
     def follow_log(self) -> None:
-        """After an interruption, treat the file like the log: finish it, keep it for resumption, or delete it."""
+        """After an interruption, treat the file like the log: finish it, keep it for resumption, or
+        delete it.
+        """
         if self.log.exists():
             self.end()
         elif self.log.with_name(self.log.name + PARTIAL).exists():

@@ -1,4 +1,6 @@
-"""Checks the hyper-parameters and facts of a workload, before the clock: another package may have written it."""
+"""Checks the hyper-parameters and facts of a workload, before the clock: another package may have
+written it.
+"""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -12,12 +14,16 @@ from suite.rounds.settings import convert
 
 
 def check_hyperparameters(request: Request, row: TrainingRow, given: object) -> None:
-    """Refuse hyper-parameters that cannot be logged, lack one that the row requires, or differ from their setting's type."""
+    """Refuse hyper-parameters that cannot be logged, lack one that the row requires, or differ from
+    their setting's type.
+    """
     refuse(request, "hyperparameters", hyper_problems(request, row, given))
 
 
 def check_facts(request: Request, row: TrainingRow, given: object) -> None:
-    """Refuse facts that cannot be logged: data sizes must be whole numbers above 0, and the metric must be named."""
+    """Refuse facts that cannot be logged: data sizes must be whole numbers above 0, and the metric
+    must be named.
+    """
     refuse(request, "facts", fact_problems(row, given))
 
 
@@ -47,20 +53,31 @@ def fact_problems(row: TrainingRow, given: object) -> Iterator[str]:
     facts = given if isinstance(given, Mapping) else {}
     for key in dict.fromkeys((events.TRAIN_SAMPLES, events.EVAL_SAMPLES, *row.samples())):
         if type(facts.get(key)) is not int or facts[key] < 1:
-            yield f"{key} is {facts[key]!r}, not a whole number above 0" if key in facts else f"{key} is missing"
+            yield (
+                f"{key} is {facts[key]!r}, not a whole number above 0"
+                if key in facts
+                else f"{key} is missing"
+            )
     signature = facts.get(events.METRIC_SIGNATURE)
     if not (isinstance(signature, str) and signature.strip()):
-        yield f"{events.METRIC_SIGNATURE} is {'missing' if signature is None else f'{signature!r}, not a text'}"
+        yield (
+            f"{events.METRIC_SIGNATURE} is"
+            f" {'missing' if signature is None else f'{signature!r}, not a text'}"
+        )
 
 
 def shape_problems(given: object) -> Iterator[str]:
-    """Yield what a log cannot hold: anything but a table of names with numbers, texts, flags and lists of numbers."""
+    """Yield what a log cannot hold: anything but a table of names with numbers, texts, flags and
+    lists of numbers.
+    """
     if not isinstance(given, Mapping):
         yield f"{type(given).__name__}, not a mapping"
     for key, value in given.items() if isinstance(given, Mapping) else ():
         if not isinstance(key, str):
             yield f"the name {key!r} is not a text"
-        elif not all(is_loggable(each) for each in (value if isinstance(value, tuple | list) else (value,))):
+        elif not all(
+            is_loggable(each) for each in (value if isinstance(value, tuple | list) else (value,))
+        ):
             yield f"{key} is {value!r}, not a finite number, text, flag or list of numbers"
 
 

@@ -1,7 +1,10 @@
-"""`podium power export`: a training run's readings of whole nodes as MLPerf Training files them, `power/result_<i>/node_<n>.txt`.
+"""`podium power export`: a training run's readings of whole nodes as MLPerf Training files them,
+`power/result_<i>/node_<n>.txt`.
 
-The dialect is that of mlperf_logging (mllog/constants.py, power_*; result_summarizer.py, _compute_power_node): one line per reading, in watts, between
-`power_measurement_start` and `power_measurement_stop`, which are the run's own start and stop here. What reads a part of a node alone is not exported.
+The dialect is that of mlperf_logging (mllog/constants.py, power_*; result_summarizer.py,
+_compute_power_node): one line per reading, in watts, between
+`power_measurement_start` and `power_measurement_stop`, which are the run's own start and stop here.
+What reads a part of a node alone is not exported.
 """
 
 import json
@@ -31,7 +34,8 @@ UW_PER_W: Final = 1e6
 def export(logs: Sequence[Path], target: Path) -> None:
     """Write the files of some training logs below a folder, and name them.
 
-    RequestError for files that are no logs, or a file that is there already; JudgedError for a run that has no readings of a whole node.
+    RequestError for files that are no logs, or a file that is there already; JudgedError for a run
+    that has no readings of a whole node.
     """
     found = [(number_of(log), nodes_of(log)) for log in logs]
     for number, nodes in found:
@@ -54,7 +58,9 @@ def number_of(log: Path) -> int:
 
 
 def nodes_of(log: Path) -> list[tuple[Track, tuple[int, int]]]:
-    """Return each node's channel, and the run's start and stop in ns of UTC; JudgedError if one of the two is missing."""
+    """Return each node's channel, and the run's start and stop in ns of UTC; JudgedError if one of
+    the two is missing.
+    """
     try:
         times = clock(log)
     except (ValueError, KeyError, TypeError) as error:
@@ -71,23 +77,39 @@ def telemetry_of(log: Path) -> Iterator[Path]:
     """Yield the telemetry of a log's nodes, from the first on."""
     number = number_of(log)
     for node in count():
-        path = log.with_name(f"telemetry_{number}.jsonl" if node == 0 else f"telemetry_{number}_node{node}.jsonl")
+        path = log.with_name(
+            f"telemetry_{number}.jsonl" if node == 0 else f"telemetry_{number}_node{node}.jsonl"
+        )
         if not path.is_file():
             return
         yield path
 
 
 def whole_node(path: Path, begin_ns: int, end_ns: int) -> Track:
-    """Return the channel of watts whose scope is the whole node, of several the most direct; JudgedError if there is none, or none with an energy."""
+    """Return the channel of watts whose scope is the whole node, of several the most direct;
+    JudgedError if there is none, or none with an energy.
+    """
     try:
         readings = power_readings.read(path)
     except UnreadableError as error:
         raise JudgedError(str(error)) from error
     grades = [str(grade) for grade in Grade]
-    tracks = [track for track in readings.tracks.values() if track.scopes == (SYSTEM,) and track.quantity is Quantity.POWER and track.grade in grades]
+    tracks = [
+        track
+        for track in readings.tracks.values()
+        if track.scopes == (SYSTEM,) and track.quantity is Quantity.POWER and track.grade in grades
+    ]
     if not tracks:
-        seen = ", ".join(f"{track.name} ({' + '.join(track.scopes)})" for track in readings.tracks.values()) or "nothing"
-        raise JudgedError(f"{path}: no readings of a whole node, which MLPerf asks for, but of {seen}; --meter names a meter at the wall")
+        seen = (
+            ", ".join(
+                f"{track.name} ({' + '.join(track.scopes)})" for track in readings.tracks.values()
+            )
+            or "nothing"
+        )
+        raise JudgedError(
+            f"{path}: no readings of a whole node, which MLPerf asks for, but of {seen}; --meter"
+            " names a meter at the wall"
+        )
     best = min(tracks, key=lambda track: grades.index(track.grade))
     measured, reasons = power_readings.energies(readings, begin_ns, end_ns)
     if best.name not in measured:
@@ -97,7 +119,11 @@ def whole_node(path: Path, begin_ns: int, end_ns: int) -> Track:
 
 def lines(track: Track, begin_ns: int, end_ns: int, node: int) -> Iterator[str]:
     """Yield the file's lines: the readings after the start, up to the stop."""
-    inside = [(t, value) for t, value in zip(track.times_ns, track.values, strict=True) if begin_ns < t <= end_ns]
+    inside = [
+        (t, value)
+        for t, value in zip(track.times_ns, track.values, strict=True)
+        if begin_ns < t <= end_ns
+    ]
     yield line(INTERVAL_START, START, None, begin_ns, node)
     yield from (line(POINT_IN_TIME, READING, value / UW_PER_W, t, node) for t, value in inside)
     yield line(INTERVAL_END, STOP, None, end_ns, node)
@@ -105,5 +131,12 @@ def lines(track: Track, begin_ns: int, end_ns: int, node: int) -> Iterator[str]:
 
 def line(event_type: str, key: str, value: float | None, utc_ns: int, node: int) -> str:
     """Format one event."""
-    event = {"namespace": "", "time_ms": utc_ns // NS_PER_MS, "event_type": event_type, "key": key, "value": value, "metadata": {"host": f"node_{node}"}}
+    event = {
+        "namespace": "",
+        "time_ms": utc_ns // NS_PER_MS,
+        "event_type": event_type,
+        "key": key,
+        "value": value,
+        "metadata": {"host": f"node_{node}"},
+    }
     return TOKEN + json.dumps(event, allow_nan=False) + "\n"

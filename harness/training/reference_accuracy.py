@@ -1,4 +1,6 @@
-"""The reference accuracy: an exported checkpoint, scored once after run_stop in fp32, eager, with inference's own settings."""
+"""The reference accuracy: an exported checkpoint, scored once after run_stop in fp32, eager, with
+inference's own settings.
+"""
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -17,7 +19,9 @@ EAGER: Final = {"engine.compile": False}
 
 
 def reference_accuracy(request: Request, checkpoint: Path, seed: int) -> Scores:
-    """Score a checkpoint on the accuracy set with the framework's own engine; metric -> 0-1, for the metrics that the row checks."""
+    """Score a checkpoint on the accuracy set with the framework's own engine; metric -> 0-1, for
+    the metrics that the row checks.
+    """
     run = informed(request, request.run(seed, Precision.FP32))
     run = replace(run, settings={**run.settings, **EAGER})
     system = request.workload.inference(run, checkpoint, registry.engine(run.framework))

@@ -30,7 +30,9 @@ class Job:
     entry: Entry
     """Final place of the results."""
     place: Entry
-    """Where they are written: `entry`, or a staging folder while an earlier set stays until this one is complete."""
+    """Where they are written: `entry`, or a staging folder while an earlier set stays until this
+    one is complete.
+    """
     system: Mapping[str, Any]
     """The system description."""
     threads: int
@@ -57,7 +59,9 @@ class Job:
 
     def telemetry_path(self, index: int) -> Path:
         """Return the path of a run's telemetry on this node."""
-        return self.place.training_telemetry(self.request.row.training_name, index, from_environment("GROUP_RANK", 0))
+        return self.place.training_telemetry(
+            self.request.row.training_name, index, from_environment("GROUP_RANK", 0)
+        )
 
     def state(self, index: int) -> Path:
         """Return the folder of an unfinished run's state."""
@@ -65,7 +69,9 @@ class Job:
 
     def run(self, seed: int) -> Run:
         """Build the run record that the workload receives."""
-        run = self.request.run(seed, self.precision, self.ranks.rank, self.ranks.local_rank, self.ranks.world_size)
+        run = self.request.run(
+            seed, self.precision, self.ranks.rank, self.ranks.local_rank, self.ranks.world_size
+        )
         return replace(run, threads=self.threads)
 
     def identity(self) -> dict[str, Any]:
@@ -83,5 +89,8 @@ class Job:
             "precision": self.precision.value,
             "threads": run.threads,
             "world_size": run.world_size,
-            **{f"setting {key}": list(value) if isinstance(value, tuple) else value for key, value in sorted(run.settings.items())},
+            **{
+                f"setting {key}": list(value) if isinstance(value, tuple) else value
+                for key, value in sorted(run.settings.items())
+            },
         }

@@ -27,7 +27,14 @@ from harness.training.observation import complete
 from harness.training.plugin_values import check_hyperparameters
 from harness.training.run_context import Job
 from harness.training.state import set_state
-from harness.training.state.resume import going_on, launch, resume_command, taken_up, threads_begun, to_json
+from harness.training.state.resume import (
+    going_on,
+    launch,
+    resume_command,
+    taken_up,
+    threads_begun,
+    to_json,
+)
 from harness.training.state.set_state import Campaign
 from harness.training.state.shared_filesystem import check_shared
 from harness.training.timed_run import timed_run
@@ -53,11 +60,15 @@ def train_set(
     given: Collection[str] | None = None,
     challenge: str | None = None,
 ) -> None:
-    """Train a set of runs; JudgedError if one fails, or if more miss the target than the round allows.
+    """Train a set of runs; JudgedError if one fails, or if more miss the target than the round
+    allows.
 
-    RequestError for errors detected before the clock starts. Interrupted, or TemporaryError if a rank is lost,
-    leave a set that `resume` continues. `given` names the options that the user typed: `resume` reads the others
-    from the set; None: all were typed. `challenge`: hexadecimal digits that somebody else chose, from which a new set's nonce is made.
+    RequestError for errors detected before the clock starts. Interrupted, or TemporaryError if a
+    rank is lost,
+    leave a set that `resume` continues. `given` names the options that the user typed: `resume`
+    reads the others
+    from the set; None: all were typed. `challenge`: hexadecimal digits that somebody else chose,
+    from which a new set's nonce is made.
     """
     check_challenge(challenge)
     if resume and given is not None:
@@ -66,17 +77,49 @@ def train_set(
     precision = options.precision or Precision(row.precision)
     entry = request.entry(row.division, options.framework, precision)
     system = describe(entry, request.described)
-    with raised() as signals, launched(options.device) as (ranks, watch), telling(ranks, signals, workload, options):
+    with (
+        raised() as signals,
+        launched(options.device) as (ranks, watch),
+        telling(ranks, signals, workload, options),
+    ):
         if ranks.leads:
-            note(f"{workload}: preparing, profile {request.profile}: the data survey and the model come before the clock")
+            note(
+                f"{workload}: preparing, profile {request.profile}: the data survey and the model"
+                " come before the clock"
+            )
             check_training(request, precision)
         with exclusive(entry.results) if ranks.leads else nullcontext():
             check_shared(entry.results, ranks)
-            begun = threads_begun(entry, workload, ranks.restarts) if ranks.leads and (resume or ranks.restarts) else 0
-            power = choose(options.power, options.meter, request.settings) if ranks.local_rank == 0 else Chosen()
-            shared: dict[str, Any] = {"request": request, "row": row, "hyper": hyper, "precision": precision, "entry": entry, "place": entry}
-            threads = beside_others(options.threads, ranks, begun, large_kernels=trains_large_kernels(request.workload))
-            job = Job(**shared, system=system, threads=threads, ranks=ranks, watch=watch, signals=signals, power=power)
+            begun = (
+                threads_begun(entry, workload, ranks.restarts)
+                if ranks.leads and (resume or ranks.restarts)
+                else 0
+            )
+            power = (
+                choose(options.power, options.meter, request.settings)
+                if ranks.local_rank == 0
+                else Chosen()
+            )
+            shared: dict[str, Any] = {
+                "request": request,
+                "row": row,
+                "hyper": hyper,
+                "precision": precision,
+                "entry": entry,
+                "place": entry,
+            }
+            threads = beside_others(
+                options.threads, ranks, begun, large_kernels=trains_large_kernels(request.workload)
+            )
+            job = Job(
+                **shared,
+                system=system,
+                threads=threads,
+                ranks=ranks,
+                watch=watch,
+                signals=signals,
+                power=power,
+            )
             train_runs(job, seed, runs, resume, challenge)
 
 
@@ -90,11 +133,18 @@ def check_device(workload: str, device: str) -> None:
     """Refuse several devices: each has a rank of its own, which torchrun starts."""
     if several(device):
         start = f"torchrun --nproc-per-node N -m harness train {workload}"
-        raise RequestError(f"--device {device}: training has one rank for each GPU, started by {start}; podium infer serves on several")
+        raise RequestError(
+            f"--device {device}: training has one rank for each GPU, started by {start}; podium"
+            " infer serves on several"
+        )
 
 
-def requested(workload: str, options: Options) -> tuple[Request, TrainingRow, Mapping[str, HyperValue]]:
-    """Resolve the request, its row and hyper-parameters; refuse what the judge would reject, before anything else."""
+def requested(
+    workload: str, options: Options
+) -> tuple[Request, TrainingRow, Mapping[str, HyperValue]]:
+    """Resolve the request, its row and hyper-parameters; refuse what the judge would reject, before
+    anything else.
+    """
     check_device(workload, options.device)
     request = prepare(options, workload)
     foresee(request)
@@ -105,8 +155,12 @@ def requested(workload: str, options: Options) -> tuple[Request, TrainingRow, Ma
     return request, row, hyper
 
 
-def train_runs(job: Job, seed: int | None, runs: int | None, resume: bool, challenge: str | None = None) -> None:
-    """Train the set's remaining runs; one refused before its first clock leaves nothing, and an earlier set stays until this one is complete."""
+def train_runs(
+    job: Job, seed: int | None, runs: int | None, resume: bool, challenge: str | None = None
+) -> None:
+    """Train the set's remaining runs; one refused before its first clock leaves nothing, and an
+    earlier set stays until this one is complete.
+    """
     job, campaign, moved = open_set(job, seed, runs, resume, challenge)
     fresh = moved is not None
     for index in range(campaign.runs):
@@ -131,27 +185,49 @@ def farewell(job: Job, campaign: Campaign) -> None:
     """Print the path of the logs and the next command."""
     good = not too_many(job, missed(campaign), campaign.runs)
     if good or job.place == job.entry:
-        note(f"{job.name}: logs in {as_given(job.entry.results / campaign.logs, job.request.options.results)}")
+        note(
+            f"{job.name}: logs in"
+            f" {as_given(job.entry.results / campaign.logs, job.request.options.results)}"
+        )
     if good and not screen().inner:
         note(f"next: {shlex.join(['podium', 'infer', job.name, *unusual(job.request.options)])}")
 
 
 def unusual(options: Options) -> Iterator[str]:
     """Yield the options with which the next command finds these results and this data."""
-    given = {"--profile": options.profile.value, "--data": options.data, "--results": options.results, "--org": options.org}
-    usual = {"--profile": "smoke", "--data": None, "--results": Path("results"), "--org": "unaffiliated"}
+    given = {
+        "--profile": options.profile.value,
+        "--data": options.data,
+        "--results": options.results,
+        "--org": options.org,
+    }
+    usual = {
+        "--profile": "smoke",
+        "--data": None,
+        "--results": Path("results"),
+        "--org": "unaffiliated",
+    }
     for option, value in given.items():
         if value != usual[option]:
             yield from (option, str(value))
 
 
 def take_place(job: Job, campaign: Campaign) -> None:
-    """Move a complete set to its final place; one that missed its target does not replace one that reached it."""
+    """Move a complete set to its final place; one that missed its target does not replace one that
+    reached it.
+    """
     logs = sorted((job.entry.results / campaign.logs).glob(set_state.LOGS))
     earlier = len(logs) - sum(map(reached_target, logs))
-    if not (campaign.chosen or campaign.displacing) and too_many(job, missed(campaign), campaign.runs) and not too_many(job, earlier, len(logs)):
+    if (
+        not (campaign.chosen or campaign.displacing)
+        and too_many(job, missed(campaign), campaign.runs)
+        and not too_many(job, earlier, len(logs))
+    ):
         kept = set_state.set_aside(job.entry, job.place)
-        click.echo(f"{job.name}: the earlier result reached the target and stays in place; this one is stored in {kept}")
+        click.echo(
+            f"{job.name}: the earlier result reached the target and stays in place; this one is"
+            f" stored in {kept}"
+        )
     else:
         set_state.take_place(job.entry, job.place, job.name, campaign)
 
@@ -161,27 +237,39 @@ def training_row(request: Request) -> TrainingRow:
     row = request.row.training.get(request.profile)
     if row is None:
         known = ", ".join(request.row.training) or "none"
-        raise RequestError(f"{request.name} has no training rules in profile {request.profile} of round {request.round.name}; it has: {known}")
+        raise RequestError(
+            f"{request.name} has no training rules in profile {request.profile} of round"
+            f" {request.round.name}; it has: {known}"
+        )
     return row
 
 
 def check_legal(request: Request, row: TrainingRow, hyper: Mapping[str, HyperValue]) -> None:
-    """Before the clock starts, refuse hyper-parameters and fixed settings that the judge would reject in the closed division."""
+    """Before the clock starts, refuse hyper-parameters and fixed settings that the judge would
+    reject in the closed division.
+    """
     if row.division is not Division.CLOSED:
         return
     found = [f"{key} is missing" for key in row.required if key not in hyper]
     for index, constraint in enumerate(row.constraints):
-        source = request.round.source(f"{request.name}.training.{request.profile}.constraints.{index}")
-        found += [f"{breach.key} is {breach.found!r}, has to be {breach.required} ({source})" for breach in judge([constraint], {**request.settings, **hyper})]
+        source = request.round.source(
+            f"{request.name}.training.{request.profile}.constraints.{index}"
+        )
+        found += [
+            f"{breach.key} is {breach.found!r}, has to be {breach.required} ({source})"
+            for breach in judge([constraint], {**request.settings, **hyper})
+        ]
     if found:
         raise RequestError(f"not allowed in the closed division: {'; '.join(found)}")
 
 
 @contextmanager
 def telling(ranks: Ranks, signals: Signals, workload: str, options: Options) -> Iterator[None]:
-    """Report this rank's failure to the other ranks (they receive signals themselves), and the resume command to the user.
+    """Report this rank's failure to the other ranks (they receive signals themselves), and the
+    resume command to the user.
 
-    A launcher sends the remaining ranks a signal if one is lost: the sentence names both, the exit code is the signal's.
+    A launcher sends the remaining ranks a signal if one is lost: the sentence names both, the exit
+    code is the signal's.
     """
     try:
         yield
@@ -189,16 +277,24 @@ def telling(ranks: Ranks, signals: Signals, workload: str, options: Options) -> 
         raise
     except (Interrupted, TemporaryError) as error:
         ended = signals.received or error
-        told = str(error) if ended is error or isinstance(error, Interrupted) else f"{ended}: {error}"
-        raise type(ended)(f"{workload}: {told}; to go on: {resume_command(ranks, workload, options)}") from error
+        told = (
+            str(error) if ended is error or isinstance(error, Interrupted) else f"{ended}: {error}"
+        )
+        raise type(ended)(
+            f"{workload}: {told}; to go on: {resume_command(ranks, workload, options)}"
+        ) from error
     except BaseException as error:
         with signals.postponed():  # the error says more than a signal behind it
             ranks.fail(sentence(error))
         raise
 
 
-def open_set(job: Job, seed: int | None, runs: int | None, resume: bool, challenge: str | None = None) -> tuple[Job, Campaign, Moved | None]:
-    """Resume or begin a set on rank 0, and share it with all ranks. Rank 0 also gets what it moved aside for a new set."""
+def open_set(
+    job: Job, seed: int | None, runs: int | None, resume: bool, challenge: str | None = None
+) -> tuple[Job, Campaign, Moved | None]:
+    """Resume or begin a set on rank 0, and share it with all ranks. Rank 0 also gets what it moved
+    aside for a new set.
+    """
     found: dict[str, Any] = {}
     place, moved = job.entry, None
     if job.ranks.leads:
@@ -207,12 +303,20 @@ def open_set(job: Job, seed: int | None, runs: int | None, resume: bool, challen
             place, campaign = going
         else:
             options = to_json(job.request.options)
-            campaign = set_state.new(job.identity(), seed, runs or job.row.runs, options, launch(), challenge)
-            place, moved = set_state.begin(job.entry, job.request.row.training_name, job.name, campaign)
+            campaign = set_state.new(
+                job.identity(), seed, runs or job.row.runs, options, launch(), challenge
+            )
+            place, moved = set_state.begin(
+                job.entry, job.request.row.training_name, job.name, campaign
+            )
             campaign = set_state.read(place.results, job.name) or campaign
         found = {"campaign": set_state.to_plain(campaign), "results": str(place.results)}
     found = job.ranks.share(found)
-    return replace(job, place=replace(job.entry, results=Path(found["results"]))), set_state.from_plain(found["campaign"]), moved
+    return (
+        replace(job, place=replace(job.entry, results=Path(found["results"]))),
+        set_state.from_plain(found["campaign"]),
+        moved,
+    )
 
 
 def train_one(job: Job, campaign: Campaign, index: int) -> Campaign:
@@ -238,7 +342,10 @@ def finish(job: Job, campaign: Campaign, index: int, outcome: Outcome) -> Campai
     campaign = set_state.end_run(job.place.results, job.name, campaign, index, outcome.ending)
     shutil.rmtree(job.state(index), ignore_errors=True)
     number = f" (run {index + 1} of {campaign.runs})" if campaign.runs > 1 else ""
-    click.echo(f"{job.name}{number}: {told(outcome, job.row.target)}" + (f"; checkpoint {sha256[:12]}" if sha256 else ""))
+    click.echo(
+        f"{job.name}{number}: {told(outcome, job.row.target)}"
+        + (f"; checkpoint {sha256[:12]}" if sha256 else "")
+    )
     for measured in sentences(job.log_path(index), job.telemetry_path(index)):
         click.echo(f"  {measured}")
     return campaign
@@ -250,13 +357,18 @@ def told(outcome: Outcome, targets: Mapping[str, float]) -> str:
     for metric, target in targets.items():
         value = outcome.scores.get(metric, float("nan"))
         found.append(f"{metric} {value:.4f} {'>=' if value >= target else 'not >='} {target:.4f}")
-    return f"{outcome.ending}: {', '.join(found)} in {outcome.minutes:.2f} minutes, {outcome.epoch} epochs"
+    return (
+        f"{outcome.ending}: {', '.join(found)} in {outcome.minutes:.2f} minutes, {outcome.epoch}"
+        " epochs"
+    )
 
 
 def verdict(job: Job, campaign: Campaign) -> None:
     """Raise JudgedError if more runs missed the target than a set may have."""
     if too_many(job, missed(campaign), campaign.runs):
-        raise JudgedError(f"{job.name}: {missed(campaign)} of {campaign.runs} runs did not reach the target")
+        raise JudgedError(
+            f"{job.name}: {missed(campaign)} of {campaign.runs} runs did not reach the target"
+        )
 
 
 def missed(campaign: Campaign) -> int:
@@ -272,4 +384,6 @@ def too_many(job: Job, missed: int, runs: int) -> bool:
 
 def reached_target(log: Path) -> bool:
     """Check whether a finished podium log records that its run reached the target."""
-    return any(b'"run_stop"' in line and b'"success"' in line for line in log.read_bytes().splitlines())
+    return any(
+        b'"run_stop"' in line and b'"success"' in line for line in log.read_bytes().splitlines()
+    )

@@ -14,7 +14,9 @@ def draw() -> int:
 
 
 def of_rank(seed: int, rank: int) -> int:
-    """Return the run's seed for rank 0, and a different one for every other rank, so that dropout differs among them."""
+    """Return the run's seed for rank 0, and a different one for every other rank, so that dropout
+    differs among them.
+    """
     if rank == 0:
         return seed
     digest = hashlib.sha256(f"{seed}/{rank}".encode()).digest()

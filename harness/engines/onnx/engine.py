@@ -1,6 +1,8 @@
-"""The ONNX Runtime engine: torch networks, exported and validated against their source, in fp32, fp16 or INT8.
+"""The ONNX Runtime engine: torch networks, exported and validated against their source, in fp32,
+fp16 or INT8.
 
-I/O binding uses tensors in place, without copies, and a decoder's cache stays in the engine's memory.
+I/O binding uses tensors in place, without copies, and a decoder's cache stays in the engine's
+memory.
 Imports ONNX Runtime only when a network is built, so that `missing` stays cheap.
 """
 
@@ -29,17 +31,28 @@ if TYPE_CHECKING:
 
 PACKAGES: Final = ("onnxruntime", "onnx", "onnxscript", "torch")
 CPU: Final = "cpu"
-PROVIDERS: Final = {CPU: "CPUExecutionProvider", "cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider"}
+PROVIDERS: Final = {
+    CPU: "CPUExecutionProvider",
+    "cuda": "CUDAExecutionProvider",
+    "tensorrt": "TensorrtExecutionProvider",
+}
 TAKEN: Final[Mapping[str, tuple[Precision, ...]]] = {
     CPU: (Precision.FP32, Precision.INT8),
     "cuda": (Precision.FP32, Precision.TF32, Precision.FP16),
     "tensorrt": (Precision.TF32, Precision.FP16, Precision.BF16, Precision.INT8),
 }
-"""Provider -> precisions that its kernels compute in; the CPU's fp16 convolutions are fp32 with conversions around them, and TensorRT rounds
-fp32 products to TF32 (BuilderFlag.TF32, set unless cleared), and the provider has no option to disable that."""
+"""Provider -> precisions that its kernels compute in; the CPU's fp16 convolutions are fp32 with
+conversions around them, and TensorRT rounds
+fp32 products to TF32 (BuilderFlag.TF32, set unless cleared), and the provider has no option to
+disable that."""
 PROVIDER: Final = "engine.provider"
 OPTIMISE: Final = "engine.graph_optimization"
-LEVELS: Final = {"all": "ORT_ENABLE_ALL", "extended": "ORT_ENABLE_EXTENDED", "basic": "ORT_ENABLE_BASIC", "none": "ORT_DISABLE_ALL"}
+LEVELS: Final = {
+    "all": "ORT_ENABLE_ALL",
+    "extended": "ORT_ENABLE_EXTENDED",
+    "basic": "ORT_ENABLE_BASIC",
+    "none": "ORT_DISABLE_ALL",
+}
 ERRORS_ONLY: Final = 3
 """SessionOptions.log_severity_level."""
 
@@ -62,11 +75,19 @@ class OnnxRuntimeEngine:
             return f"{', '.join(absent)} not installed: {install('onnx')}"
         able = [kind for kind in kinds if precision in TAKEN[kind]]
         if not any(map(is_there, able)):
-            return f"the installed build of ONNX Runtime has no {' or '.join(PROVIDERS[kind] for kind in able)}, which {precision} on a GPU needs"
+            return (
+                "the installed build of ONNX Runtime has no"
+                f" {' or '.join(PROVIDERS[kind] for kind in able)}, which {precision} on a GPU"
+                " needs"
+            )
         return None
 
-    def compile(self, network: Network[torch.Tensor], plan: Plan[torch.Tensor]) -> OnnxRuntimeExecutable:
-        """Export (or find in the cache), check, quantise if required, and build a session; MissingError if that fails."""
+    def compile(
+        self, network: Network[torch.Tensor], plan: Plan[torch.Tensor]
+    ) -> OnnxRuntimeExecutable:
+        """Export (or find in the cache), check, quantise if required, and build a session;
+        MissingError if that fails.
+        """
         lacking = self.missing(plan.device, plan.precision)
         if lacking:
             raise MissingError(f"engine {self.name}: {lacking}")
@@ -74,14 +95,19 @@ class OnnxRuntimeEngine:
             raise RequestError(f"engine {self.name} does not accept {network.framework} networks")
         return OnnxRuntimeExecutable(network, plan, chosen_provider(plan))
 
-
     def trial(self, device: str, precision: Precision) -> None:
         """Multiply two matrices with the provider that would run a network in that precision."""
         from harness.engines.onnx import dtype_trial
 
-        plan: Plan[Any] = Plan(device=device, precision=precision, threads=1, max_batch=1, cache=Path())
+        plan: Plan[Any] = Plan(
+            device=device, precision=precision, threads=1, max_batch=1, cache=Path()
+        )
         provider = chosen_provider(plan)
-        dtype_trial.run(PROVIDERS[provider], precision, {} if provider == CPU else {"device_id": device.partition(":")[2] or "0"})
+        dtype_trial.run(
+            PROVIDERS[provider],
+            precision,
+            {} if provider == CPU else {"device_id": device.partition(":")[2] or "0"},
+        )
 
 
 def kind_of(device: str) -> str:
@@ -103,22 +129,31 @@ def is_there(provider: str) -> bool:
 
 
 def chosen_provider(plan: Plan[Any]) -> str:
-    """Return the provider that the user chose; RequestError if it does not fit device or precision, MissingError if it is not installed."""
+    """Return the provider that the user chose; RequestError if it does not fit device or precision,
+    MissingError if it is not installed.
+    """
     wanted = str(plan.options.get(PROVIDER, "auto"))
     able = [kind for kind in providers_for(plan.device) if plan.precision in TAKEN[kind]]
     if wanted == "auto":
         return next(kind for kind in able if is_there(kind))
     if wanted not in able:
-        raise RequestError(f"{PROVIDER}={wanted} has no {plan.precision} on {kind_of(plan.device)}; available there: {', '.join(able)}")
+        raise RequestError(
+            f"{PROVIDER}={wanted} has no {plan.precision} on {kind_of(plan.device)}; available"
+            f" there: {', '.join(able)}"
+        )
     if not is_there(wanted):
-        raise MissingError(f"engine onnxruntime: the installed build of ONNX Runtime has no {PROVIDERS[wanted]}")
+        raise MissingError(
+            f"engine onnxruntime: the installed build of ONNX Runtime has no {PROVIDERS[wanted]}"
+        )
     return wanted
 
 
 class OnnxRuntimeExecutable:
     """A session, shared by the workers: its `run` may be called from several threads."""
 
-    def __init__(self, network: Network[torch.Tensor], plan: Plan[torch.Tensor], provider: str) -> None:
+    def __init__(
+        self, network: Network[torch.Tensor], plan: Plan[torch.Tensor], provider: str
+    ) -> None:
         import onnx
         import onnxruntime
 
@@ -130,10 +165,14 @@ class OnnxRuntimeExecutable:
         level = str(plan.options.get(OPTIMISE, "all"))
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = plan.threads, 1
-        options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, LEVELS[level])
+        options.graph_optimization_level = getattr(
+            onnxruntime.GraphOptimizationLevel, LEVELS[level]
+        )
         options.log_severity_level = ERRORS_ONLY
         self.network, self.device = network, plan.device
-        self.session = session_on(PROVIDERS[provider], path, options, provider_options(provider, plan))
+        self.session = session_on(
+            PROVIDERS[provider], path, options, provider_options(provider, plan)
+        )
         self.facts: dict[str, HyperValue] = {
             "onnxruntime": onnxruntime.__version__,
             "onnx": onnx.__version__,
@@ -156,19 +195,28 @@ class OnnxRuntimeExecutable:
 
 
 def session_on(provider: str, path: Path, options: Any, told: Mapping[str, str]) -> Any:
-    """Load a file; MissingError if its provider does not start: ONNX Runtime would warn, and run on the CPU."""
+    """Load a file; MissingError if its provider does not start: ONNX Runtime would warn, and run on
+    the CPU.
+    """
     import onnxruntime
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # reported below, as an error
         session = onnxruntime.InferenceSession(path, options, providers=[(provider, dict(told))])
     if provider not in session.get_providers():
-        raise MissingError(f"engine onnxruntime: {provider} does not start here: its libraries or the GPU are missing or have the wrong version")
+        raise MissingError(
+            f"engine onnxruntime: {provider} does not start here: its libraries or the GPU are"
+            " missing or have the wrong version"
+        )
     return session
 
 
-def lowered(network: Network[torch.Tensor], source: Path, plan: Plan[torch.Tensor], provider: str) -> tuple[Path, Mapping[str, HyperValue]]:
-    """Return the file in the plan's precision, and its description; TF32 and TensorRT's formats are left to the provider."""
+def lowered(
+    network: Network[torch.Tensor], source: Path, plan: Plan[torch.Tensor], provider: str
+) -> tuple[Path, Mapping[str, HyperValue]]:
+    """Return the file in the plan's precision, and its description; TF32 and TensorRT's formats are
+    left to the provider.
+    """
     from harness.engines.onnx import export, lowering, quantization
 
     if plan.precision is Precision.FP16 and provider == "cuda":
@@ -177,8 +225,15 @@ def lowered(network: Network[torch.Tensor], source: Path, plan: Plan[torch.Tenso
         return source, {}
     form = lowering.SYMMETRIC if provider == "tensorrt" else quantization.usual()
     path = quantization.quantised(network, source, plan.calibration, form)
-    weights, activations = f"int8 per channel, {7 if form.narrow else 8} bits", f"{'int8' if form.symmetric else 'uint8'} per tensor, explicit Q/DQ"
-    return path, {"weights": weights, "activations": activations, **quantization.ranges(export.read(path))}
+    weights, activations = (
+        f"int8 per channel, {7 if form.narrow else 8} bits",
+        f"{'int8' if form.symmetric else 'uint8'} per tensor, explicit Q/DQ",
+    )
+    return path, {
+        "weights": weights,
+        "activations": activations,
+        **quantization.ranges(export.read(path)),
+    }
 
 
 def provider_options(provider: str, plan: Plan[Any]) -> dict[str, str]:
@@ -188,6 +243,18 @@ def provider_options(provider: str, plan: Plan[Any]) -> dict[str, str]:
     number = plan.device.partition(":")[2] or "0"
     if provider == "cuda":
         return {"device_id": number, "use_tf32": str(int(plan.precision is Precision.TF32))}
-    cache = {"trt_engine_cache_enable": "1", "trt_engine_cache_path": str(plan.cache / "tensorrt"), "trt_timing_cache_enable": "1"}
-    lower = {Precision.FP16: "trt_fp16_enable", Precision.BF16: "trt_bf16_enable", Precision.INT8: "trt_int8_enable"}
-    return {"device_id": number, **cache, **({lower[plan.precision]: "1"} if plan.precision in lower else {})}
+    cache = {
+        "trt_engine_cache_enable": "1",
+        "trt_engine_cache_path": str(plan.cache / "tensorrt"),
+        "trt_timing_cache_enable": "1",
+    }
+    lower = {
+        Precision.FP16: "trt_fp16_enable",
+        Precision.BF16: "trt_bf16_enable",
+        Precision.INT8: "trt_int8_enable",
+    }
+    return {
+        "device_id": number,
+        **cache,
+        **({lower[plan.precision]: "1"} if plan.precision in lower else {}),
+    }

@@ -1,4 +1,6 @@
-"""Exports a torch module to an ONNX file: once, validated against its source, and cached by the hash of its inputs."""
+"""Exports a torch module to an ONNX file: once, validated against its source, and cached by the
+hash of its inputs.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ if TYPE_CHECKING:
     Exporter = Callable[[Network[torch.Tensor], torch.nn.Module, Path], None]
 
 TOLERANCE: Final = 1e-3
-"""House rule: relative to an output's largest value; fp32 sums in another order differ by some 1e-5 of it."""
+"""House rule: relative to an output's largest value; fp32 sums in another order differ by some 1e-5
+of it.
+"""
 LEAST_SCALE: Final = 1e-3
 """Lower bound of that value: sums that cancel out keep the rounding errors of their terms."""
 MADE_WITH: Final = ("torch", "onnx", "onnxscript", "onnxruntime", "podium-suite")
@@ -47,7 +51,9 @@ PLAIN: Final = (bool, int, float, str, bytes, Enum, type(None))
 
 
 def exported(network: Network[torch.Tensor], cache: Path) -> Path:
-    """Return the network's ONNX file, cached if possible; MissingError if it cannot be exported or differs from its source."""
+    """Return the network's ONNX file, cached if possible; MissingError if it cannot be exported or
+    differs from its source.
+    """
     path = cache / "onnx" / f"{key(network)}.onnx"
     with held(path):
         if not path.exists():
@@ -57,8 +63,14 @@ def exported(network: Network[torch.Tensor], cache: Path) -> Path:
 
 
 def notes(path: Path) -> dict[str, str]:
-    """Read the export's notes in its file: the exporter, and its largest difference from the source."""
-    return {note.key.removeprefix(NOTE): note.value for note in read(path).metadata_props if note.key.startswith(NOTE)}
+    """Read the export's notes in its file: the exporter, and its largest difference from the
+    source.
+    """
+    return {
+        note.key.removeprefix(NOTE): note.value
+        for note in read(path).metadata_props
+        if note.key.startswith(NOTE)
+    }
 
 
 def read(path: Path) -> onnx.ModelProto:
@@ -74,15 +86,39 @@ def read(path: Path) -> onnx.ModelProto:
 
 
 def key(network: Network[torch.Tensor]) -> str:
-    """Hash what an export depends on: weights, structure and code of the module, shapes and names, versions."""
+    """Hash what an export depends on: weights, structure and code of the module, shapes and names,
+    versions.
+    """
     digest = hashlib.sha256(repr([(name, version(name)) for name in MADE_WITH]).encode())
     shapes = [(tuple(example.shape), str(example.dtype)) for example in network.inputs]
-    digest.update(repr((network.name, network.input_names, network.output_names, network.dimensions, shapes, network.module)).encode())
-    for source in dict.fromkeys(inspect.getmodule(type(part)) or type(part) for part in network.module.modules()):
+    digest.update(
+        repr(
+            (
+                network.name,
+                network.input_names,
+                network.output_names,
+                network.dimensions,
+                shapes,
+                network.module,
+            )
+        ).encode()
+    )
+    for source in dict.fromkeys(
+        inspect.getmodule(type(part)) or type(part) for part in network.module.modules()
+    ):
         with suppress(OSError, TypeError):  # no source: use only the repr
             digest.update(inspect.getsource(source).encode())
     for name, part in network.module.named_modules():
-        digest.update(repr((name, sorted((key, repr(value)) for key, value in vars(part).items() if is_plain(value)))).encode())
+        digest.update(
+            repr(
+                (
+                    name,
+                    sorted(
+                        (key, repr(value)) for key, value in vars(part).items() if is_plain(value)
+                    ),
+                )
+            ).encode()
+        )
     for name, tensor in tensors(network.module):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.detach().cpu().contiguous().flatten().view(dtype=byte()).numpy().data)
@@ -97,26 +133,38 @@ def byte() -> torch.dtype:
 
 
 def tensors(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield every tensor that an exporter may write as a constant: weights, buffers (non-persistent ones too), plain tensor attributes."""
+    """Yield every tensor that an exporter may write as a constant: weights, buffers (non-persistent
+    ones too), plain tensor attributes.
+    """
     import torch
 
     yield from module.state_dict().items()
     yield from module.named_buffers()
     for name, part in module.named_modules():
-        yield from ((f"{name}.{key}", value) for key, value in vars(part).items() if isinstance(value, torch.Tensor))
+        yield from (
+            (f"{name}.{key}", value)
+            for key, value in vars(part).items()
+            if isinstance(value, torch.Tensor)
+        )
 
 
 def is_plain(value: object) -> bool:
-    """Check whether a value's repr is complete and the same in every process; for records and collections, recursively."""
+    """Check whether a value's repr is complete and the same in every process; for records and
+    collections, recursively.
+    """
     if is_dataclass(value):
         return all(is_plain(getattr(value, each.name)) for each in fields(value))
     if isinstance(value, Mapping):
         return all(map(is_plain, (*value.keys(), *value.values())))
-    return all(map(is_plain, value)) if isinstance(value, tuple | list) else isinstance(value, PLAIN)
+    return (
+        all(map(is_plain, value)) if isinstance(value, tuple | list) else isinstance(value, PLAIN)
+    )
 
 
 def export(network: Network[torch.Tensor], path: Path) -> None:
-    """Write the file with the first exporter whose result equals the source; MissingError reports the first exporter's error."""
+    """Write the file with the first exporter whose result equals the source; MissingError reports
+    the first exporter's error.
+    """
     module = network.module.eval().float().cpu()
     first: MissingError | None = None
     for exporter in exporters(network, module):
@@ -130,12 +178,22 @@ def export(network: Network[torch.Tensor], path: Path) -> None:
 
 
 def exporters(network: Network[torch.Tensor], module: torch.nn.Module) -> tuple[Exporter, Exporter]:
-    """Return the exporters, the more suitable one first: torch.export unrolls a recurrent layer for one length."""
-    return (by_torchscript, by_dynamo) if follows_a_size(network, module) else (by_dynamo, by_torchscript)
+    """Return the exporters, the more suitable one first: torch.export unrolls a recurrent layer for
+    one length.
+    """
+    return (
+        (by_torchscript, by_dynamo)
+        if follows_a_size(network, module)
+        else (by_dynamo, by_torchscript)
+    )
 
 
-def attempt(network: Network[torch.Tensor], module: torch.nn.Module, path: Path, exporter: Exporter) -> None:
-    """Export, compare with the source, and record exporter and difference in the file; MissingError if either fails."""
+def attempt(
+    network: Network[torch.Tensor], module: torch.nn.Module, path: Path, exporter: Exporter
+) -> None:
+    """Export, compare with the source, and record exporter and difference in the file; MissingError
+    if either fails.
+    """
     import onnx
     import torch
 
@@ -150,8 +208,13 @@ def attempt(network: Network[torch.Tensor], module: torch.nn.Module, path: Path,
             raise
         except Exception as error:  # exporters, and ONNX Runtime on their files, raise many types
             text = " ".join(unstyle(str(error)).split())[:LONGEST]
-            raise MissingError(f"network {network.name} cannot be exported to ONNX ({name}): {type(error).__name__}: {text}") from error
-    onnx.helper.set_model_props(model, {f"{NOTE}exporter": name, f"{NOTE}difference": f"{difference:.3g}"})
+            raise MissingError(
+                f"network {network.name} cannot be exported to ONNX ({name}):"
+                f" {type(error).__name__}: {text}"
+            ) from error
+    onnx.helper.set_model_props(
+        model, {f"{NOTE}exporter": name, f"{NOTE}difference": f"{difference:.3g}"}
+    )
     onnx.save(model, path)
 
 
@@ -161,13 +224,17 @@ def by_dynamo(network: Network[torch.Tensor], module: torch.nn.Module, path: Pat
 
     axes = tuple(map(dict, network.dimensions)) or tuple({} for _ in network.inputs)
     keep_bars_here(torch.hub.__dict__["tqdm"])
-    program = torch.onnx.export(module, shown(network), dynamo=True, dynamic_shapes=axes, verbose=False, **names(network))
+    program = torch.onnx.export(
+        module, shown(network), dynamo=True, dynamic_shapes=axes, verbose=False, **names(network)
+    )
     assert program is not None  # dynamo=True returns a program
     program.save(path)
 
 
 def keep_bars_here(bar: Any) -> None:
-    """Give a progress bar a thread lock only: torch.fx creates a hidden bar, and a process ended at once would leave its multiprocessing lock behind."""
+    """Give a progress bar a thread lock only: torch.fx creates a hidden bar, and a process ended at
+    once would leave its multiprocessing lock behind.
+    """
     if hasattr(bar, "set_lock"):  # without tqdm, torch substitutes a class that lacks it
         bar.set_lock(threading.RLock())
 
@@ -177,7 +244,15 @@ def by_torchscript(network: Network[torch.Tensor], module: torch.nn.Module, path
     import torch
 
     axes = dict(zip(network.input_names, map(dict, network.dimensions), strict=False))
-    torch.onnx.export(module, shown(network), str(path), dynamo=False, dynamic_axes=axes, verbose=False, **names(network))
+    torch.onnx.export(
+        module,
+        shown(network),
+        str(path),
+        dynamo=False,
+        dynamic_axes=axes,
+        verbose=False,
+        **names(network),
+    )
 
 
 def names(network: Network[torch.Tensor]) -> dict[str, Any]:
@@ -186,23 +261,37 @@ def names(network: Network[torch.Tensor]) -> dict[str, Any]:
 
 
 def lively(tensors: Tensors) -> Tensors:
-    """Replace constant example tensors with seeded noise: zeros in, equal out would prove little."""
+    """Replace constant example tensors with seeded noise: zeros in, equal out would prove
+    little.
+    """
     import torch
 
     noise = torch.Generator().manual_seed(0)
 
     def filled(tensor: torch.Tensor) -> torch.Tensor:
         tensor = tensor.cpu()
-        flat = tensor.is_floating_point() and tensor.numel() > 0 and bool((tensor == tensor.flatten()[0]).all())
-        return tensor + torch.randn(tensor.shape, generator=noise, dtype=tensor.dtype) if flat else tensor
+        flat = (
+            tensor.is_floating_point()
+            and tensor.numel() > 0
+            and bool((tensor == tensor.flatten()[0]).all())
+        )
+        return (
+            tensor + torch.randn(tensor.shape, generator=noise, dtype=tensor.dtype)
+            if flat
+            else tensor
+        )
 
     return tuple(map(filled, tensors))
 
 
-def compare(network: Network[torch.Tensor], module: torch.nn.Module, model: onnx.ModelProto, path: Path) -> float:
-    """Compare the file with its source at two sizes of its dimensions; return the largest difference, MissingError beyond the tolerance.
+def compare(
+    network: Network[torch.Tensor], module: torch.nn.Module, model: onnx.ModelProto, path: Path
+) -> float:
+    """Compare the file with its source at two sizes of its dimensions; return the largest
+    difference, MissingError beyond the tolerance.
 
-    A declared output size that a run did not match is removed: the exporter took a dynamic size for a constant.
+    A declared output size that a run did not match is removed: the exporter took a dynamic size for
+    a constant.
     """
     import onnxruntime
 
@@ -223,29 +312,50 @@ def compare(network: Network[torch.Tensor], module: torch.nn.Module, model: onnx
 def feed(session: Any, network: Network[torch.Tensor], inputs: Tensors) -> dict[str, Any]:
     """Map the graph's inputs to arrays; an exporter drops inputs that no output depends on."""
     taken = {one.name for one in session.get_inputs()}
-    return {name: tensor.numpy() for name, tensor in zip(network.input_names, inputs, strict=True) if name in taken}
+    return {
+        name: tensor.numpy()
+        for name, tensor in zip(network.input_names, inputs, strict=True)
+        if name in taken
+    }
 
 
 def apart(network: Network[torch.Tensor], name: str, wanted: torch.Tensor, found: Any) -> float:
-    """Return the difference between an output and its source, relative to the source's largest value; MissingError beyond the tolerance."""
+    """Return the difference between an output and its source, relative to the source's largest
+    value; MissingError beyond the tolerance.
+    """
     import torch
 
     other = torch.as_tensor(found)
     if other.shape != wanted.shape:
-        raise MissingError(f"network {network.name}: the export's {name} has the shape {tuple(other.shape)}, its source's {tuple(wanted.shape)}")
+        raise MissingError(
+            f"network {network.name}: the export's {name} has the shape {tuple(other.shape)}, its"
+            f" source's {tuple(wanted.shape)}"
+        )
     one, other = wanted.double(), other.double()
-    gap = torch.where(one == other, 0.0, one - other).abs()  # equal infinities, as in masks, count as equal
-    scale = one[one.isfinite()].abs().max().clamp(min=LEAST_SCALE).item() if one.isfinite().any() else 1.0
+    gap = torch.where(
+        one == other, 0.0, one - other
+    ).abs()  # equal infinities, as in masks, count as equal
+    scale = (
+        one[one.isfinite()].abs().max().clamp(min=LEAST_SCALE).item()
+        if one.isfinite().any()
+        else 1.0
+    )
     share = gap.max().item() / scale if gap.numel() else 0.0
     if not share <= TOLERANCE:
-        raise MissingError(f"network {network.name}: the export's {name} differs from its source by {share:.2g} of its largest value, more than {TOLERANCE:g}")
+        raise MissingError(
+            f"network {network.name}: the export's {name} differs from its source by {share:.2g} of"
+            f" its largest value, more than {TOLERANCE:g}"
+        )
     return share
 
 
-def loosen(model: onnx.ModelProto, name: str, shape: Sequence[int], sizes: Mapping[str, int]) -> None:
+def loosen(
+    model: onnx.ModelProto, name: str, shape: Sequence[int], sizes: Mapping[str, int]
+) -> None:
     """Make a declared size dynamic if a run did not match it."""
     (output,) = (one for one in model.graph.output if one.name == name)
-    for axis, (declared, real) in enumerate(zip(output.type.tensor_type.shape.dim, shape, strict=False)):
+    for axis, (declared, real) in enumerate(
+        zip(output.type.tensor_type.shape.dim, shape, strict=False)
+    ):
         if (sizes.get(declared.dim_param) if declared.dim_param else declared.dim_value) != real:
             declared.dim_param = f"{name}_{axis}"
-

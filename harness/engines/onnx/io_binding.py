@@ -1,6 +1,8 @@
-"""One worker's calls of an ONNX Runtime session: torch tensors bound in place, results in reused buffers.
+"""One worker's calls of an ONNX Runtime session: torch tensors bound in place, results in reused
+buffers.
 
-A reused binding costs half as much as a fresh one. Each output has at most two buffers: the one that a
+A reused binding costs half as much as a fresh one. Each output has at most two buffers: the one
+that a
 caller passes back as the next call's input (a key/value cache) is read while the other is written.
 """
 
@@ -19,9 +21,15 @@ if TYPE_CHECKING:
     Tensors = tuple[torch.Tensor, ...]
 
 NUMPY_TYPES: Final = {
-    "tensor(float)": "float32", "tensor(double)": "float64", "tensor(float16)": "float16", "tensor(int64)": "int64",
-    "tensor(int32)": "int32", "tensor(int8)": "int8", "tensor(uint8)": "uint8", "tensor(bool)": "bool",
-}  # fmt: skip
+    "tensor(float)": "float32",
+    "tensor(double)": "float64",
+    "tensor(float16)": "float16",
+    "tensor(int64)": "int64",
+    "tensor(int32)": "int32",
+    "tensor(int8)": "int8",
+    "tensor(uint8)": "uint8",
+    "tensor(bool)": "bool",
+}
 """ONNX Runtime's type name -> the name in numpy and torch."""
 
 
@@ -33,7 +41,10 @@ class BoundCall:
         self.binding = session.io_binding()
         graph = {one.name: one for one in session.get_inputs()}
         dimensions = network.dimensions or tuple({} for _ in network.inputs)
-        self.inputs = [InputSlot(graph.get(name), dict(axes)) for name, axes in zip(network.input_names, dimensions, strict=True)]
+        self.inputs = [
+            InputSlot(graph.get(name), dict(axes))
+            for name, axes in zip(network.input_names, dimensions, strict=True)
+        ]
         declared = {one.name: one for one in session.get_outputs()}
         self.outputs = [OutputSlot(declared[name], device) for name in network.output_names]
 
@@ -48,7 +59,9 @@ class BoundCall:
         kept = [slot.bind(self.binding, sizes, read) for slot in self.outputs]
         settle(self.device)
         self.session.run_with_iobinding(self.binding)
-        return tuple(self.fetched(place) if tensor is None else tensor for place, tensor in enumerate(kept))
+        return tuple(
+            self.fetched(place) if tensor is None else tensor for place, tensor in enumerate(kept)
+        )
 
     def fetched(self, place: int) -> torch.Tensor:
         """Return an output whose shape is known only after the run."""
@@ -70,12 +83,17 @@ class InputSlot:
         self.bound: tuple[int, Shape] = (0, ())
 
     def bind(self, binding: Any, tensor: torch.Tensor, device: str) -> None:
-        """Bind a tensor, unless it is bound already; an input that the graph does not use has no slot."""
+        """Bind a tensor, unless it is bound already; an input that the graph does not use has no
+        slot.
+        """
         if self.name is None:
             return
         if tensor.dtype is not self.dtype:  # its bytes would be reinterpreted
             found = str(tensor.dtype).removeprefix("torch.")
-            raise MissingError(f"engine onnxruntime: the network's {self.name} is {self.type}, but the input is {found}")
+            raise MissingError(
+                f"engine onnxruntime: the network's {self.name} is {self.type}, but the input is"
+                f" {found}"
+            )
         where = (tensor.data_ptr(), tuple(tensor.shape))
         if where == self.bound:
             return
@@ -94,7 +112,9 @@ class OutputSlot:
         self.bound: tuple[int, Shape] | None = None
 
     def bind(self, binding: Any, sizes: Mapping[str, int], read: set[int]) -> torch.Tensor | None:
-        """Bind a buffer that this call does not read, and return it; None if the shape is unknown before the run."""
+        """Bind a buffer that this call does not read, and return it; None if the shape is unknown
+        before the run.
+        """
         kind, number = place_of(self.device)
         shape = resolved(self.shape, sizes)
         if shape is None:
@@ -111,19 +131,30 @@ class OutputSlot:
         """Return a buffer of that shape; reallocate one that is too small."""
         import torch
 
-        free = next((place for place, buffer in enumerate(self.buffers) if buffer.untyped_storage().data_ptr() not in read), None)
+        free = next(
+            (
+                place
+                for place, buffer in enumerate(self.buffers)
+                if buffer.untyped_storage().data_ptr() not in read
+            ),
+            None,
+        )
         count = 1
         for size in shape:
             count *= size
         if free is None or self.buffers[free].numel() < count:
-            made = torch.empty(max(count, 1), dtype=getattr(torch, str(self.type)), device=self.device)
+            made = torch.empty(
+                max(count, 1), dtype=getattr(torch, str(self.type)), device=self.device
+            )
             free = len(self.buffers) if free is None else free
             self.buffers[free : free + 1] = [made]
         return self.buffers[free][:count].view(shape)
 
 
 def settle(device: str) -> None:
-    """Wait for the caller's work on a GPU: ONNX Runtime uses its own stream there, which waits for no other."""
+    """Wait for the caller's work on a GPU: ONNX Runtime uses its own stream there, which waits for
+    no other.
+    """
     if device.startswith("cuda"):
         import torch
 

@@ -1,7 +1,10 @@
-"""Lowers an fp32 ONNX file to the precisions of a strongly typed engine: the types in the file are the compute types.
+"""Lowers an fp32 ONNX file to the precisions of a strongly typed engine: the types in the file are
+the compute types.
 
-Libraries produce FP16 and INT8 (quantization.py). BF16 is the FP16 file with its type replaced, FP8 the symmetric INT8 file with its type
-and scales replaced; INT4 applies to weights only, in blocks. Sources of the forms: NVIDIA TensorRT, Working with quantized types; ONNX, DequantizeLinear.
+Libraries produce FP16 and INT8 (quantization.py). BF16 is the FP16 file with its type replaced, FP8
+the symmetric INT8 file with its type
+and scales replaced; INT4 applies to weights only, in blocks. Sources of the forms: NVIDIA TensorRT,
+Working with quantized types; ONNX, DequantizeLinear.
 """
 
 from __future__ import annotations
@@ -25,7 +28,9 @@ if TYPE_CHECKING:
     from suite.engine import Network, Plan
     from suite.rounds import HyperValue
 
-SYMMETRIC: Final = quantization.Form(symmetric=True, narrow=False, kinds=("Conv", "ConvTranspose", "Gemm", "MatMul"))
+SYMMETRIC: Final = quantization.Form(
+    symmetric=True, narrow=False, kinds=("Conv", "ConvTranspose", "Gemm", "MatMul")
+)
 """TensorRT: symmetric int8, Q and DQ in front of products; it fuses the rest around them itself."""
 FLOAT8_OPSET: Final = 19
 """ONNX, QuantizeLinear: the first version with FLOAT8E4M3FN."""
@@ -38,22 +43,36 @@ INT8_MOST: Final = 127.0
 FLOAT8_MOST: Final = quantization.STEPS["FLOAT8E4M3FN"][1]
 
 
-def lowered(network: Network[torch.Tensor], source: Path, plan: Plan[torch.Tensor]) -> tuple[Path, Mapping[str, HyperValue]]:
-    """Return the network's file in the plan's precision, and its description; RequestError or MissingError if that is impossible."""
+def lowered(
+    network: Network[torch.Tensor], source: Path, plan: Plan[torch.Tensor]
+) -> tuple[Path, Mapping[str, HyperValue]]:
+    """Return the network's file in the plan's precision, and its description; RequestError or
+    MissingError if that is impossible.
+    """
     if plan.precision in (Precision.FP32, Precision.TF32):
         return source, {"weights": "fp32"}
     if plan.precision is Precision.FP16:
         return quantization.halved(source), {"weights": "fp16"}
     if plan.precision is Precision.BF16:
-        return derived(quantization.halved(source), "bf16", lambda model: exchange_halves(model, source)), {"weights": "bf16"}
+        return derived(
+            quantization.halved(source), "bf16", lambda model: exchange_halves(model, source)
+        ), {"weights": "bf16"}
     if plan.precision is Precision.INT4:
         path = derived(source, "int4", lambda model: pack_weights(network.name, model))
-        return path, {"weights": f"int4 in blocks of {BLOCK}", "activations": "fp32", **block_ranges(path)}
+        return path, {
+            "weights": f"int4 in blocks of {BLOCK}",
+            "activations": "fp32",
+            **block_ranges(path),
+        }
     path = quantization.quantised(network, source, plan.calibration, SYMMETRIC)
     if plan.precision is Precision.FP8:
         path = derived(path, "fp8", exchange_bytes)
     told = f"{plan.precision} per tensor, explicit Q/DQ"
-    return path, {"weights": f"{plan.precision} per channel", "activations": told, **quantization.ranges(read(path))}
+    return path, {
+        "weights": f"{plan.precision} per channel",
+        "activations": told,
+        **quantization.ranges(read(path)),
+    }
 
 
 def derived(source: Path, name: str, change: Callable[[onnx.ModelProto], onnx.ModelProto]) -> Path:
@@ -81,7 +100,11 @@ def exchange_halves(model: onnx.ModelProto, source: Path) -> onnx.ModelProto:
         for attribute in node.attribute:
             if attribute.HasField("t") and attribute.t.data_type == TensorProto.FLOAT16:
                 attribute.t.CopyFrom(brain(numpy_helper.to_array(attribute.t), attribute.t.name))
-            elif node.op_type == "Cast" and attribute.name == "to" and attribute.i == TensorProto.FLOAT16:
+            elif (
+                node.op_type == "Cast"
+                and attribute.name == "to"
+                and attribute.i == TensorProto.FLOAT16
+            ):
                 attribute.i = TensorProto.BFLOAT16
     for value in (*model.graph.value_info, *model.graph.input, *model.graph.output):
         if value.type.tensor_type.elem_type == TensorProto.FLOAT16:
@@ -98,20 +121,30 @@ def brain(value: Any, name: str) -> onnx.TensorProto:
 
 
 def exchange_bytes(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Convert a symmetric INT8 file to FP8: the same ranges, with scales for FP8's largest value."""
+    """Convert a symmetric INT8 file to FP8: the same ranges, with scales for FP8's largest
+    value.
+    """
     import ml_dtypes
     import numpy as np
     from onnx import numpy_helper
 
     model = at_least(model, FLOAT8_OPSET)
-    pairs = [node for node in model.graph.node if node.op_type in ("QuantizeLinear", "DequantizeLinear")]
+    pairs = [
+        node for node in model.graph.node if node.op_type in ("QuantizeLinear", "DequantizeLinear")
+    ]
     scales, zeros = ({node.input[place] for node in pairs} for place in (1, 2))
     for tensor in model.graph.initializer:
         value = numpy_helper.to_array(tensor)
         if tensor.name in scales:
-            tensor.CopyFrom(numpy_helper.from_array((value * (INT8_MOST / FLOAT8_MOST)).astype(value.dtype), tensor.name))
+            tensor.CopyFrom(
+                numpy_helper.from_array(
+                    (value * (INT8_MOST / FLOAT8_MOST)).astype(value.dtype), tensor.name
+                )
+            )
         elif tensor.name in zeros:
-            tensor.CopyFrom(numpy_helper.from_array(np.zeros(value.shape, ml_dtypes.float8_e4m3fn), tensor.name))
+            tensor.CopyFrom(
+                numpy_helper.from_array(np.zeros(value.shape, ml_dtypes.float8_e4m3fn), tensor.name)
+            )
     del model.graph.value_info[:]
     return model
 
@@ -124,16 +157,23 @@ def pack_weights(name: str, model: onnx.ModelProto) -> onnx.ModelProto:
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     found = dict(products(model, constants))
     if not found:
-        raise MissingError(f"network {name}: int4 needs a matrix product with a constant matrix whose rows are a multiple of {BLOCK}, and it has none")
+        raise MissingError(
+            f"network {name}: int4 needs a matrix product with a constant matrix whose rows are a"
+            f" multiple of {BLOCK}, and it has none"
+        )
     for number, (weight, axis) in enumerate(found.items()):
-        packed, scale, node = block_quantised(weight, numpy_helper.to_array(constants[weight]), axis)
+        packed, scale, node = block_quantised(
+            weight, numpy_helper.to_array(constants[weight]), axis
+        )
         model.graph.initializer.remove(constants[weight])
         model.graph.initializer.extend((packed, scale))
         model.graph.node.insert(number, node)
     return model
 
 
-def products(model: onnx.ModelProto, constants: Mapping[str, onnx.TensorProto]) -> Iterator[tuple[str, int]]:
+def products(
+    model: onnx.ModelProto, constants: Mapping[str, onnx.TensorProto]
+) -> Iterator[tuple[str, int]]:
     """Yield the matrices that fit, each with its axis of summation."""
     for node in model.graph.node:
         weight = constants.get(node.input[1]) if node.op_type in ("Gemm", "MatMul") else None
@@ -142,8 +182,12 @@ def products(model: onnx.ModelProto, constants: Mapping[str, onnx.TensorProto]) 
             yield weight.name, int(turned)
 
 
-def block_quantised(name: str, weight: Any, axis: int) -> tuple[onnx.TensorProto, onnx.TensorProto, onnx.NodeProto]:
-    """Quantise a matrix in blocks along an axis; return its INT4 tensor, its scales, and the dequantising node."""
+def block_quantised(
+    name: str, weight: Any, axis: int
+) -> tuple[onnx.TensorProto, onnx.TensorProto, onnx.NodeProto]:
+    """Quantise a matrix in blocks along an axis; return its INT4 tensor, its scales, and the
+    dequantising node.
+    """
     import numpy as np
     from onnx import TensorProto, helper, numpy_helper
 
@@ -151,14 +195,20 @@ def block_quantised(name: str, weight: Any, axis: int) -> tuple[onnx.TensorProto
     split = (rows, BLOCK, -1) if axis == 0 else (-1, rows, BLOCK)
     largest = np.abs(weight.reshape(split)).max(axis=axis + 1)
     scale = np.where(largest > 0, largest / INT4_MOST, 1.0).astype(np.float32)
-    steps = np.clip(np.rint(weight / np.repeat(scale, BLOCK, axis=axis)), -INT4_MOST, INT4_MOST).astype(np.int8)
+    steps = np.clip(
+        np.rint(weight / np.repeat(scale, BLOCK, axis=axis)), -INT4_MOST, INT4_MOST
+    ).astype(np.int8)
     packed = helper.make_tensor(f"{name}_int4", TensorProto.INT4, weight.shape, steps.flatten())
-    node = helper.make_node("DequantizeLinear", [f"{name}_int4", f"{name}_scale"], [name], axis=axis, block_size=BLOCK)
+    node = helper.make_node(
+        "DequantizeLinear", [f"{name}_int4", f"{name}_scale"], [name], axis=axis, block_size=BLOCK
+    )
     return packed, numpy_helper.from_array(scale, f"{name}_scale"), node
 
 
 def block_ranges(path: Path) -> Mapping[str, HyperValue]:
-    """Read back the widest range of each packed matrix: it comes from the weights, not from samples."""
+    """Read back the widest range of each packed matrix: it comes from the weights, not from
+    samples.
+    """
     from onnx.numpy_helper import to_array
 
     model = read(path)

@@ -1,6 +1,8 @@
-"""Quantises an fp32 ONNX file to INT8: static quantisation, explicit Q/DQ nodes, weights per channel.
+"""Quantises an fp32 ONNX file to INT8: static quantisation, explicit Q/DQ nodes, weights per
+channel.
 
-Sources of the form: ONNX Runtime, Quantize ONNX models; NVIDIA TensorRT, Explicit quantisation. Ranges come from calibration samples alone.
+Sources of the form: ONNX Runtime, Quantize ONNX models; NVIDIA TensorRT, Explicit quantisation.
+Ranges come from calibration samples alone.
 """
 
 from __future__ import annotations
@@ -30,9 +32,13 @@ if TYPE_CHECKING:
 METHODS: Final = {"min-max": "MinMax", "entropy": "Entropy", "percentile": "Percentile"}
 """calibration.method -> onnxruntime.quantization.CalibrationMethod."""
 AT_ONCE: Final = 8
-"""Samples whose intermediate values are in memory together; histograms are merged from group to group."""
+"""Samples whose intermediate values are in memory together; histograms are merged from group to
+group.
+"""
 MULTIPLY_BYTES: Final = frozenset({"avx512_vnni", "avx_vnni", "amx_int8", "asimddp"})
-"""Processor flags: byte products are summed in 32 bits. Without them x86 sums pairs in 16 bits, and weights are limited to 7 bits."""
+"""Processor flags: byte products are summed in 32 bits. Without them x86 sums pairs in 16 bits, and
+weights are limited to 7 bits.
+"""
 STEPS: Final = {"UINT8": (0.0, 255.0), "INT8": (-128.0, 127.0), "FLOAT8E4M3FN": (-448.0, 448.0)}
 """Type -> its lowest and highest number; ONNX, Float stored in 8 bits."""
 
@@ -46,7 +52,9 @@ class Form:
     narrow: bool
     """Weights are limited to 7 bits."""
     kinds: tuple[str, ...]
-    """Operators whose inputs are quantised; empty: all that ONNX Runtime supports, and their outputs too."""
+    """Operators whose inputs are quantised; empty: all that ONNX Runtime supports, and their
+    outputs too.
+    """
 
 
 def usual() -> Form:
@@ -54,34 +62,65 @@ def usual() -> Form:
     return Form(symmetric=False, narrow=narrow(), kinds=())
 
 
-def quantised(network: Network[torch.Tensor], source: Path, calibration: Calibration[torch.Tensor] | None, form: Form | None = None) -> Path:
-    """Return a network's INT8 file, cached if possible; RequestError without calibration samples."""
+def quantised(
+    network: Network[torch.Tensor],
+    source: Path,
+    calibration: Calibration[torch.Tensor] | None,
+    form: Form | None = None,
+) -> Path:
+    """Return a network's INT8 file, cached if possible; RequestError without calibration
+    samples.
+    """
     form = form or usual()
     if calibration is None:
-        raise RequestError(f"network {network.name}: int8 needs calibration samples, but this workload provides none")
+        raise RequestError(
+            f"network {network.name}: int8 needs calibration samples, but this workload provides"
+            " none"
+        )
     if not calibration.samples:
-        raise RequestError(f"network {network.name}: the calibration list {calibration.list_name} is empty")
+        raise RequestError(
+            f"network {network.name}: the calibration list {calibration.list_name} is empty"
+        )
     path = source.with_name(f"{key(source, calibration, form)}.onnx")
     with held(path):
         if not path.exists():
-            with written(path) as partial, redirect_stdout(io.StringIO()):  # the library prints to stdout
+            with (
+                written(path) as partial,
+                redirect_stdout(io.StringIO()),
+            ):  # the library prints to stdout
                 quantise(network, source, calibration, form, partial)
     return path
 
 
 def key(source: Path, calibration: Calibration[Any], form: Form | None = None) -> str:
     """Hash what the file depends on."""
-    told = (source.stem, calibration.method, calibration.samples, calibration.sha256, form or usual())
+    told = (
+        source.stem,
+        calibration.method,
+        calibration.samples,
+        calibration.sha256,
+        form or usual(),
+    )
     return hashlib.sha256(repr(told).encode()).hexdigest()
 
 
 def narrow() -> bool:
-    """Check whether weights are limited to 7 bits, so that pair sums fit in 16 (ONNX Runtime, Quantize ONNX models: reduce_range)."""
+    """Check whether weights are limited to 7 bits, so that pair sums fit in 16 (ONNX Runtime,
+    Quantize ONNX models: reduce_range).
+    """
     fields = next(iter(cpu_fields()), {})
-    return MULTIPLY_BYTES.isdisjoint(f"{fields.get('flags', '')} {fields.get('Features', '')}".split())
+    return MULTIPLY_BYTES.isdisjoint(
+        f"{fields.get('flags', '')} {fields.get('Features', '')}".split()
+    )
 
 
-def quantise(network: Network[torch.Tensor], source: Path, calibration: Calibration[torch.Tensor], form: Form, path: Path) -> None:
+def quantise(
+    network: Network[torch.Tensor],
+    source: Path,
+    calibration: Calibration[torch.Tensor],
+    form: Form,
+    path: Path,
+) -> None:
     """Calibrate and write."""
     from onnxruntime.quantization import QDQQuantizer, QuantType
     from onnxruntime.quantization.quant_utils import load_model_with_shape_infer
@@ -95,38 +134,77 @@ def quantise(network: Network[torch.Tensor], source: Path, calibration: Calibrat
         ranges = calibrated(network, prepared, calibration, kinds, symmetric=form.symmetric)
         model = load_model_with_shape_infer(prepared)
         activations = QuantType.QInt8 if form.symmetric else QuantType.QUInt8
-        quantizer = QDQQuantizer(model, True, form.narrow, QuantType.QInt8, activations, ranges, [], [], kinds, extras(form))
+        quantizer = QDQQuantizer(
+            model,
+            True,
+            form.narrow,
+            QuantType.QInt8,
+            activations,
+            ranges,
+            [],
+            [],
+            kinds,
+            extras(form),
+        )
         quantizer.quantize_model()
         quantizer.model.save_model_to_file(str(path), False)
 
 
 def extras(form: Form) -> dict[str, Any]:
-    """Return a form as ONNX Runtime's extra options: TensorRT needs Q and DQ on weights, biases in floats, and fuses what follows a product itself."""
+    """Return a form as ONNX Runtime's extra options: TensorRT needs Q and DQ on weights, biases in
+    floats, and fuses what follows a product itself.
+    """
     if not form.symmetric:
         return {}
     outputs = {"OpTypesToExcludeOutputQuantization": list(form.kinds)}
-    return {"ActivationSymmetric": True, "WeightSymmetric": True, "AddQDQPairToWeight": True, "QuantizeBias": False, **outputs}
+    return {
+        "ActivationSymmetric": True,
+        "WeightSymmetric": True,
+        "AddQDQPairToWeight": True,
+        "QuantizeBias": False,
+        **outputs,
+    }
 
 
 def calibrated(
-    network: Network[torch.Tensor], prepared: Path, calibration: Calibration[torch.Tensor], kinds: Sequence[str], *, symmetric: bool = False
+    network: Network[torch.Tensor],
+    prepared: Path,
+    calibration: Calibration[torch.Tensor],
+    kinds: Sequence[str],
+    *,
+    symmetric: bool = False,
 ) -> Any:
     """Return the range of each tensor over the samples."""
     from onnxruntime.quantization import CalibrationMethod, create_calibrator
 
     method = CalibrationMethod[METHODS[calibration.method]]
-    calibrator = create_calibrator(prepared, kinds, str(prepared.with_name("augmented.onnx")), method, extra_options={"symmetric": symmetric})
+    calibrator = create_calibrator(
+        prepared,
+        kinds,
+        str(prepared.with_name("augmented.onnx")),
+        method,
+        extra_options={"symmetric": symmetric},
+    )
     taken = {one.name for one in calibrator.infer_session.get_inputs()}
     for start in range(0, len(calibration.inputs), AT_ONCE):
-        group = (calibration.inputs[place] for place in range(start, min(start + AT_ONCE, len(calibration.inputs))))
+        group = (
+            calibration.inputs[place]
+            for place in range(start, min(start + AT_ONCE, len(calibration.inputs)))
+        )
         calibrator.collect_data(Reader(fed(network, group, taken)))
     return calibrator.compute_data()
 
 
-def fed(network: Network[torch.Tensor], group: Iterator[tuple[torch.Tensor, ...]], taken: set[str]) -> Iterator[dict[str, Any]]:
+def fed(
+    network: Network[torch.Tensor], group: Iterator[tuple[torch.Tensor, ...]], taken: set[str]
+) -> Iterator[dict[str, Any]]:
     """Map the input names to each sample's arrays."""
     for inputs in group:
-        yield {name: tensor.cpu().numpy() for name, tensor in zip(network.input_names, inputs, strict=True) if name in taken}
+        yield {
+            name: tensor.cpu().numpy()
+            for name, tensor in zip(network.input_names, inputs, strict=True)
+            if name in taken
+        }
 
 
 class Reader:
@@ -157,7 +235,9 @@ def halved(source: Path) -> Path:
 
 
 def ranges(model: onnx.ModelProto) -> Mapping[str, HyperValue]:
-    """Read the ranges back from the file's quantising nodes: tensor -> the values of the lowest and the highest step."""
+    """Read the ranges back from the file's quantising nodes: tensor -> the values of the lowest and
+    the highest step.
+    """
     import onnx
     from onnx.numpy_helper import to_array
 

@@ -1,4 +1,5 @@
-"""The TensorFlow engine: tf.Modules in fp32, traced once for all sizes of their named dimensions, and cached as SavedModels.
+"""The TensorFlow engine: tf.Modules in fp32, traced once for all sizes of their named dimensions,
+and cached as SavedModels.
 
 Imports tensorflow only when a network is built, so that `missing` stays cheap.
 """
@@ -56,14 +57,20 @@ class TensorFlowExecutable:
         from harness.engines.tensorflow import saved_model
 
         set_threads(plan.threads)
-        tf.config.experimental.enable_tensor_float_32_execution(False)  # enabled by default, and would be reported as fp32
+        tf.config.experimental.enable_tensor_float_32_execution(
+            False
+        )  # enabled by default, and would be reported as fp32
         self.device = tf_device(plan.device)
         self.compiled = bool(plan.options.get(COMPILE))
         path, wanted = saved_model.saved(network, plan.cache), saved_model.signature(network)
-        self.model = tf.saved_model.load(str(path))  # keep the model alive: its functions depend on it
+        self.model = tf.saved_model.load(
+            str(path)
+        )  # keep the model alive: its functions depend on it
         self.run = self.model.run.get_concrete_function(*wanted)
         if self.compiled:
-            self.run = tf.function(self.model.run, input_signature=wanted, autograph=False, jit_compile=True).get_concrete_function()
+            self.run = tf.function(
+                self.model.run, input_signature=wanted, autograph=False, jit_compile=True
+            ).get_concrete_function()
         self.facts: dict[str, HyperValue] = {
             "tensorflow": tf.__version__,
             "precision": plan.precision.value,
@@ -103,4 +110,3 @@ def tf_device(device: str) -> str:
     """Return TensorFlow's name of a device: cuda:1 is /GPU:1."""
     kind, _, number = device.partition(":")
     return f"/{'GPU' if kind == 'cuda' else 'CPU'}:{number or 0}"
-

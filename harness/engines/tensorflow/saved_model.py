@@ -1,6 +1,8 @@
-"""Exports a tf.Module to a SavedModel: traced once with weights as constants, validated against its source, cached by the hash of its inputs.
+"""Exports a tf.Module to a SavedModel: traced once with weights as constants, validated against its
+source, cached by the hash of its inputs.
 
-Weights as constants let TensorFlow fold batch-norm into convolutions and lay kernels out once. Measured with ResNet-50 at 32 px, batch 8,
+Weights as constants let TensorFlow fold batch-norm into convolutions and lay kernels out once.
+Measured with ResNet-50 at 32 px, batch 8,
 one core with AVX-512: 34.0 ms with variables, 22.4 ms with constants (least of 20, processor time).
 """
 
@@ -28,7 +30,9 @@ PLAIN: Final = (bool, int, float, str, tuple)
 
 
 def saved(network: Network[Any], cache: Path) -> Path:
-    """Return the network's SavedModel, cached if possible; MissingError if it differs from its source."""
+    """Return the network's SavedModel, cached if possible; MissingError if it differs from its
+    source.
+    """
     path = cache / "tensorflow" / key(network)
     with held(path):
         if not path.is_dir():
@@ -43,11 +47,17 @@ def saved(network: Network[Any], cache: Path) -> Path:
 
 
 def key(network: Network[Any]) -> str:
-    """Hash what a SavedModel depends on: weights, attributes and code of the module, shapes, version."""
+    """Hash what a SavedModel depends on: weights, attributes and code of the module, shapes,
+    version.
+    """
     import tensorflow as tf
 
-    digest = hashlib.sha256(repr((tf.__version__, version("podium-suite"), network.name, network.dimensions)).encode())
-    digest.update(repr([(tuple(example.shape), example.dtype) for example in network.inputs]).encode())
+    digest = hashlib.sha256(
+        repr((tf.__version__, version("podium-suite"), network.name, network.dimensions)).encode()
+    )
+    digest.update(
+        repr([(tuple(example.shape), example.dtype) for example in network.inputs]).encode()
+    )
     for part in (network.module, *network.module.submodules):
         digest.update(repr((type(part).__qualname__, sorted(plain(part)))).encode())
         with suppress(OSError, TypeError):  # no source: use only the names
@@ -60,7 +70,11 @@ def key(network: Network[Any]) -> str:
 
 def plain(part: Any) -> Iterator[tuple[str, str]]:
     """Yield the attributes that are not tensors."""
-    yield from ((name, repr(value)) for name, value in vars(part).items() if isinstance(value, PLAIN) or is_dataclass(value))
+    yield from (
+        (name, repr(value))
+        for name, value in vars(part).items()
+        if isinstance(value, PLAIN) or is_dataclass(value)
+    )
 
 
 def save(network: Network[Any], path: Path) -> None:
@@ -69,11 +83,15 @@ def save(network: Network[Any], path: Path) -> None:
     from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
     wanted = signature(network)
-    source = tf.function(network.module, input_signature=wanted, autograph=False).get_concrete_function()
+    source = tf.function(
+        network.module, input_signature=wanted, autograph=False
+    ).get_concrete_function()
     frozen = convert_variables_to_constants_v2(source, lower_control_flow=False)
     compare(network, source, frozen)
     holder = tf.Module()
-    holder.run = tf.function(lambda *inputs: tuple(frozen(*inputs)), input_signature=wanted, autograph=False)
+    holder.run = tf.function(
+        lambda *inputs: tuple(frozen(*inputs)), input_signature=wanted, autograph=False
+    )
     tf.saved_model.save(holder, str(path))
 
 
@@ -83,24 +101,43 @@ def signature(network: Network[Any]) -> list[Any]:
 
     named = network.dimensions or ({},) * len(network.inputs)
     return [
-        tf.TensorSpec([None if axis in names else size for axis, size in enumerate(example.shape)], example.dtype)
+        tf.TensorSpec(
+            [None if axis in names else size for axis, size in enumerate(example.shape)],
+            example.dtype,
+        )
         for example, names in zip(network.inputs, named, strict=True)
     ]
 
 
 def compare(network: Network[Any], source: Callable[..., Any], frozen: Callable[..., Any]) -> None:
-    """Compare the frozen function with its source, on the examples with noise in them; MissingError beyond the tolerance."""
+    """Compare the frozen function with its source, on the examples with noise in them; MissingError
+    beyond the tolerance.
+    """
     import numpy as np
     import tensorflow as tf
 
     rng = np.random.default_rng(0)
-    inputs = [one + rng.normal(size=one.shape).astype(one.dtype.as_numpy_dtype) if one.dtype.is_floating else one for one in network.inputs]
+    inputs = [
+        (
+            one + rng.normal(size=one.shape).astype(one.dtype.as_numpy_dtype)
+            if one.dtype.is_floating
+            else one
+        )
+        for one in network.inputs
+    ]
     given = [tf.constant(one) for one in inputs]
     pairs = zip(network.output_names, as_tuple(source(*given)), frozen(*given), strict=True)
-    for name, wanted, found in ((name, one.numpy().astype(float), other.numpy().astype(float)) for name, one, other in pairs):
-        share = np.abs(found - wanted).max(initial=0.0) / max(LEAST_SCALE, np.abs(wanted).max(initial=0.0))
+    for name, wanted, found in (
+        (name, one.numpy().astype(float), other.numpy().astype(float)) for name, one, other in pairs
+    ):
+        share = np.abs(found - wanted).max(initial=0.0) / max(
+            LEAST_SCALE, np.abs(wanted).max(initial=0.0)
+        )
         if not share <= TOLERANCE:
-            raise MissingError(f"network {network.name}: the SavedModel's {name} differs from its source by {share:.2g} of its largest value")
+            raise MissingError(
+                f"network {network.name}: the SavedModel's {name} differs from its source by"
+                f" {share:.2g} of its largest value"
+            )
 
 
 def as_tuple(result: Any) -> tuple[Any, ...]:

@@ -1,6 +1,8 @@
-"""Builds a TensorRT engine from an ONNX file and caches it; calls follow NVIDIA TensorRT's Python API, 10.x and 11.x.
+"""Builds a TensorRT engine from an ONNX file and caches it; calls follow NVIDIA TensorRT's Python
+API, 10.x and 11.x.
 
-Networks are strongly typed: the file defines each operator's precision, and the builder chooses kernels, not formats.
+Networks are strongly typed: the file defines each operator's precision, and the builder chooses
+kernels, not formats.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ def why(log: Any) -> str:
 
 
 def built(trt: Any, log: Any, runtime: Any, source: Path, wished: Wish, cache: Path) -> Any:
-    """Return the engine, its file cached if possible; MissingError if it cannot be built or does not run here.
+    """Return the engine, its file cached if possible; MissingError if it cannot be built or does
+    not run here.
 
     An engine must not outlive its runtime.
     """
@@ -57,42 +60,65 @@ def built(trt: Any, log: Any, runtime: Any, source: Path, wished: Wish, cache: P
                 plan.write(partial, wished, made)
     engine = runtime.deserialize_cuda_engine(plan.read(path, wished))
     if engine is None:
-        raise MissingError(f"{path}: TensorRT {wished.target.tensorrt} cannot load it on {wished.target.device}: {why(log)}; remove it to build again")
+        raise MissingError(
+            f"{path}: TensorRT {wished.target.tensorrt} cannot load it on {wished.target.device}:"
+            f" {why(log)}; remove it to build again"
+        )
     return engine
 
 
 def build(trt: Any, log: Any, source: Path, wished: Wish, folder: Path) -> bytes:
     """Parse and build; return the serialised engine."""
     builder = trt.Builder(log)
-    definition = builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED))  # the only kind in 11.x, which ignores the flag
+    definition = builder.create_network(
+        1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED)
+    )  # the only kind in 11.x, which ignores the flag
     parse(trt, log, definition, source, wished)
     config = configured(trt, builder, definition, wished)
-    timings = folder / f"timing-{hashlib.sha256(msgspec.json.encode(wished.target)).hexdigest()}.cache"
+    timings = (
+        folder / f"timing-{hashlib.sha256(msgspec.json.encode(wished.target)).hexdigest()}.cache"
+    )
     cache = timed(config, timings)
     made = builder.build_serialized_network(definition, config)
     if made is None:
-        raise MissingError(f"network {wished.network}: TensorRT {wished.target.tensorrt} cannot build it in {wished.precision}: {why(log)}")
+        raise MissingError(
+            f"network {wished.network}: TensorRT {wished.target.tensorrt} cannot build it in"
+            f" {wished.precision}: {why(log)}"
+        )
     with written(timings) as partial:
         partial.write_bytes(memoryview(cache.serialize()))
     return bytes(memoryview(made))
 
 
 def parse(trt: Any, log: Any, definition: Any, source: Path, wished: Wish) -> None:
-    """Read the ONNX file into a network; MissingError names an operator that TensorRT does not support."""
+    """Read the ONNX file into a network; MissingError names an operator that TensorRT does not
+    support.
+    """
     parser = trt.OnnxParser(definition, log)
     if not parser.parse_from_file(str(source)):
-        told = "; ".join(f"{error.node_operator()} {error.node_name()}: {error.desc()}" for error in map(parser.get_error, range(parser.num_errors)))
-        raise MissingError(f"network {wished.network}: TensorRT {wished.target.tensorrt} cannot read it: {(told or why(log))[:LONGEST]}")
+        told = "; ".join(
+            f"{error.node_operator()} {error.node_name()}: {error.desc()}"
+            for error in map(parser.get_error, range(parser.num_errors))
+        )
+        raise MissingError(
+            f"network {wished.network}: TensorRT {wished.target.tensorrt} cannot read it:"
+            f" {(told or why(log))[:LONGEST]}"
+        )
     for one in map(definition.get_input, range(definition.num_inputs)):
         if one.is_shape_tensor:
-            raise MissingError(f"network {wished.network}: its input {one.name} determines shapes, which this engine does not support")
+            raise MissingError(
+                f"network {wished.network}: its input {one.name} determines shapes, which this"
+                " engine does not support"
+            )
 
 
 def configured(trt: Any, builder: Any, definition: Any, wished: Wish) -> Any:
     """Build the configuration: TF32 only if requested, the optimisation profiles, the limits."""
     config = builder.create_builder_config()
     config.builder_optimization_level = wished.level
-    (config.set_flag if wished.tf32 else config.clear_flag)(trt.BuilderFlag.TF32)  # set unless cleared
+    (config.set_flag if wished.tf32 else config.clear_flag)(
+        trt.BuilderFlag.TF32
+    )  # set unless cleared
     if wished.workspace_mib:
         config.set_memory_pool_limit(trt.MemoryPoolType.WORKSPACE, wished.workspace_mib * MIB)
     taken = [definition.get_input(place).name for place in range(definition.num_inputs)]
@@ -102,17 +128,24 @@ def configured(trt: Any, builder: Any, definition: Any, wished: Wish) -> Any:
             if name in taken:  # an exporter drops inputs that no output depends on
                 profile.set_shape(name, *three)
         if config.add_optimization_profile(profile) < 0:
-            raise MissingError(f"network {wished.network}: TensorRT rejects the profile {told(shapes)}")
+            raise MissingError(
+                f"network {wished.network}: TensorRT rejects the profile {told(shapes)}"
+            )
     return config
 
 
 def told(shapes: Sequence[Sequence[Sequence[int]]]) -> str:
     """Describe a profile."""
-    return ", ".join(f"{list(least)} to {list(most)}" if least != most else f"{list(most)}" for least, _, most in shapes)
+    return ", ".join(
+        f"{list(least)} to {list(most)}" if least != most else f"{list(most)}"
+        for least, _, most in shapes
+    )
 
 
 def timed(config: Any, path: Path) -> Any:
-    """Attach the timings of earlier builds on this GPU with this TensorRT; a cache that does not fit is replaced."""
+    """Attach the timings of earlier builds on this GPU with this TensorRT; a cache that does not
+    fit is replaced.
+    """
     for kept in (path.read_bytes() if path.exists() else b"", b""):
         cache = config.create_timing_cache(kept)
         if cache is not None and config.set_timing_cache(cache, False):

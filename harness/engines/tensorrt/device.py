@@ -1,4 +1,6 @@
-"""GPU access of the TensorRT engine: streams, memory and CUDA graphs, all through PyTorch, so that tensors stay with the caller's."""
+"""GPU access of the TensorRT engine: streams, memory and CUDA graphs, all through PyTorch, so that
+tensors stay with the caller's.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ class Cuda:
         import torch
 
         self.device = torch.device(device)
-        torch.cuda.set_device(self.device)  # TensorRT builds and loads on the thread's current device
+        torch.cuda.set_device(
+            self.device
+        )  # TensorRT builds and loads on the thread's current device
         self.name = torch.cuda.get_device_name(self.device)
         self.capability = ".".join(map(str, torch.cuda.get_device_capability(self.device)))
 

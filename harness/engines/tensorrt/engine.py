@@ -1,4 +1,5 @@
-"""The TensorRT engine: torch networks through the ONNX files of the ONNX Runtime engine, strongly typed, on NVIDIA GPUs.
+"""The TensorRT engine: torch networks through the ONNX files of the ONNX Runtime engine, strongly
+typed, on NVIDIA GPUs.
 
 Imports TensorRT only when a network is built, so that `missing` stays cheap.
 """
@@ -34,9 +35,13 @@ LEAST: Final[Mapping[Precision, tuple[int, int]]] = {
     Precision.BF16: (8, 0),
     Precision.FP8: (8, 9),
 }
-"""Minimum compute capability of each precision: NVIDIA TensorRT, Support matrix, Supported precision modes per TensorRT hardware."""
+"""Minimum compute capability of each precision: NVIDIA TensorRT, Support matrix, Supported
+precision modes per TensorRT hardware.
+"""
 OLDEST: Final = 10
-"""Major version of TensorRT: the first whose networks are strongly typed in all these precisions."""
+"""Major version of TensorRT: the first whose networks are strongly typed in all these
+precisions.
+"""
 
 
 class TensorRTEngine:
@@ -44,8 +49,12 @@ class TensorRTEngine:
 
     name: ClassVar[str] = "tensorrt"
     accepts: ClassVar[frozenset[str]] = frozenset({"torch"})
-    options: ClassVar[frozenset[str]] = frozenset({"engine.cuda_graphs", "engine.optimization_level", "engine.workspace_mib"})
-    caution: ClassVar[str] = "tested against TensorRT's documented interface; it has not run on a GPU yet"
+    options: ClassVar[frozenset[str]] = frozenset(
+        {"engine.cuda_graphs", "engine.optimization_level", "engine.workspace_mib"}
+    )
+    caution: ClassVar[str] = (
+        "tested against TensorRT's documented interface; it has not run on a GPU yet"
+    )
 
     def missing(self, device: str, precision: Precision) -> str | None:
         """Return what this machine lacks, without importing it."""
@@ -61,8 +70,12 @@ class TensorRTEngine:
             return f"has {precision} from compute capability {wanted}, and this GPU has {found}"
         return None
 
-    def compile(self, network: Network[torch.Tensor], plan: Plan[torch.Tensor]) -> TensorRTExecutable:
-        """Export, convert to the precision, and build, each cached if possible; MissingError if that fails."""
+    def compile(
+        self, network: Network[torch.Tensor], plan: Plan[torch.Tensor]
+    ) -> TensorRTExecutable:
+        """Export, convert to the precision, and build, each cached if possible; MissingError if
+        that fails.
+        """
         lacking = self.missing(plan.device, plan.precision)
         if lacking:
             raise MissingError(f"engine {self.name}: {lacking}")
@@ -84,22 +97,32 @@ def capability_of(number: int) -> tuple[int, int] | None:
 class TensorRTExecutable:
     """An engine, shared by the workers."""
 
-    def __init__(self, network: Network[torch.Tensor], plan: Plan[torch.Tensor], trt: Any, device: Device) -> None:
+    def __init__(
+        self, network: Network[torch.Tensor], plan: Plan[torch.Tensor], trt: Any, device: Device
+    ) -> None:
         from harness.engines.onnx import export, lowering
         from harness.engines.tensorrt import build
         from harness.engines.tensorrt import plan as trt_plan
         from harness.engines.tensorrt.execution import Built
 
         if int(trt.__version__.partition(".")[0]) < OLDEST:
-            raise MissingError(f"engine tensorrt: needs TensorRT {OLDEST} or newer; installed: {trt.__version__}")
+            raise MissingError(
+                f"engine tensorrt: needs TensorRT {OLDEST} or newer; installed: {trt.__version__}"
+            )
         exported = export.exported(network, plan.cache)
         source, facts = lowering.lowered(network, exported, plan)
-        target = trt_plan.Target(tensorrt=trt.__version__, device=device.name, capability=device.capability)
+        target = trt_plan.Target(
+            tensorrt=trt.__version__, device=device.name, capability=device.capability
+        )
         wished, log = trt_plan.wish(network, plan, source, target), build.make_log(trt)
         self.runtime = trt.Runtime(log)
-        engine = loaded(plan, lambda: build.built(trt, log, self.runtime, source, wished, plan.cache))
+        engine = loaded(
+            plan, lambda: build.built(trt, log, self.runtime, source, wished, plan.cache)
+        )
         graphs = bool(plan.options.get(trt_plan.GRAPHS, True)) and not network.state
-        self.built = Built(engine=engine, log=log, wish=wished, device=device, network=network, graphs=graphs)
+        self.built = Built(
+            engine=engine, log=log, wish=wished, device=device, network=network, graphs=graphs
+        )
         self.facts: dict[str, HyperValue] = {
             "tensorrt": trt.__version__,
             "gpu": device.name,
@@ -132,5 +155,11 @@ def loaded(plan: Plan[Any], make: Callable[[], Any]) -> Any:
     except (MissingError, RuntimeError, MemoryError) as error:
         if not is_full(error):
             raise
-        half = f": --set batching.max_batch={plan.max_batch // 2} builds for half of it" if plan.max_batch > 1 else ""
-        raise MissingError(f"engine tensorrt: not enough memory to build for a batch of {plan.max_batch}{half}") from error
+        half = (
+            f": --set batching.max_batch={plan.max_batch // 2} builds for half of it"
+            if plan.max_batch > 1
+            else ""
+        )
+        raise MissingError(
+            f"engine tensorrt: not enough memory to build for a batch of {plan.max_batch}{half}"
+        ) from error

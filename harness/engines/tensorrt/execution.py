@@ -1,8 +1,12 @@
-"""One worker's calls of a TensorRT engine: its own stream, and for each shape a CUDA graph with its own execution context.
+"""One worker's calls of a TensorRT engine: its own stream, and for each shape a CUDA graph with its
+own execution context.
 
-A graph is valid only for the state of its context (NVIDIA TensorRT, Best practices, CUDA graphs: a context for each graph). It reads and writes the
-addresses that it was recorded with, so inputs are copied into persistent buffers. A network with state (a key/value cache)
-is not recorded: it has a context per profile, its tensors are bound in place, and each output has two buffers, one read while the other is written.
+A graph is valid only for the state of its context (NVIDIA TensorRT, Best practices, CUDA graphs: a
+context for each graph). It reads and writes the
+addresses that it was recorded with, so inputs are copied into persistent buffers. A network with
+state (a key/value cache)
+is not recorded: it has a context per profile, its tensors are bound in place, and each output has
+two buffers, one read while the other is written.
 """
 
 from __future__ import annotations
@@ -24,8 +28,15 @@ if TYPE_CHECKING:
     Tensors = tuple[torch.Tensor, ...]
 
 TYPES: Final = {
-    "FLOAT": "float32", "HALF": "float16", "BF16": "bfloat16", "INT8": "int8", "UINT8": "uint8", "INT32": "int32", "INT64": "int64", "BOOL": "bool",
-}  # fmt: skip
+    "FLOAT": "float32",
+    "HALF": "float16",
+    "BF16": "bfloat16",
+    "INT8": "int8",
+    "UINT8": "uint8",
+    "INT32": "int32",
+    "INT64": "int64",
+    "BOOL": "bool",
+}
 """tensorrt.DataType -> its name in PyTorch."""
 UNKNOWN: Final = -1
 """A size unknown to TensorRT."""
@@ -107,9 +118,14 @@ class TensorRTCall:
         """Create a context for a profile."""
         context = self.built.engine.create_execution_context()
         if context is None:
-            raise RuntimeError(f"TensorRT cannot create an execution context: {why(self.built.log)}")
+            raise RuntimeError(
+                f"TensorRT cannot create an execution context: {why(self.built.log)}"
+            )
         if not context.set_optimization_profile_async(number, self.device.handle(self.stream)):
-            raise MissingError(f"network {self.built.wish.network}: TensorRT rejects profile {number}: {why(self.built.log)}")
+            raise MissingError(
+                f"network {self.built.wish.network}: TensorRT rejects profile {number}:"
+                f" {why(self.built.log)}"
+            )
         return context
 
     def bind(self, context: Any, inputs: Tensors) -> Tensors:
@@ -119,7 +135,10 @@ class TensorRTCall:
             if name not in self.known:  # an exporter drops inputs that no output depends on
                 continue
             self.matching(name, tensor)
-            self.must(context.set_input_shape(name, tuple(tensor.shape)), f"the shape {list(tensor.shape)} of {name}")
+            self.must(
+                context.set_input_shape(name, tuple(tensor.shape)),
+                f"the shape {list(tensor.shape)} of {name}",
+            )
             self.must(context.set_tensor_address(name, tensor.data_ptr()), f"the address of {name}")
         read = {tensor.untyped_storage().data_ptr() for tensor in inputs}
         outputs = tuple(self.output(context, name, read) for name in network.output_names)
@@ -131,17 +150,27 @@ class TensorRTCall:
         """Refuse a tensor of another type: TensorRT would reinterpret its bytes."""
         found = str(tensor.dtype).removeprefix("torch.")
         if found != self.types[name]:
-            raise MissingError(f"network {self.built.wish.network}: the engine's {name} is {self.types[name]}, but the input is {found}")
+            raise MissingError(
+                f"network {self.built.wish.network}: the engine's {name} is {self.types[name]}, but"
+                f" the input is {found}"
+            )
 
     def output(self, context: Any, name: str, read: set[int]) -> torch.Tensor:
-        """Return an output tensor: without graphs a reused buffer that this call does not read, with graphs one for this graph alone."""
+        """Return an output tensor: without graphs a reused buffer that this call does not read,
+        with graphs one for this graph alone.
+        """
         shape = tuple(context.get_tensor_shape(name))
         if UNKNOWN in shape:
-            raise MissingError(f"network {self.built.wish.network}: the size of its output {name} depends on the data, which this engine does not support")
+            raise MissingError(
+                f"network {self.built.wish.network}: the size of its output {name} depends on the"
+                " data, which this engine does not support"
+            )
         if self.built.graphs:
             return self.device.empty(shape, self.types[name])
         kept = self.buffers.setdefault((name, shape), [])
-        free = next((tensor for tensor in kept if tensor.untyped_storage().data_ptr() not in read), None)
+        free = next(
+            (tensor for tensor in kept if tensor.untyped_storage().data_ptr() not in read), None
+        )
         if free is None:
             free = self.device.empty(shape, self.types[name])
             kept.append(free)
@@ -152,6 +181,8 @@ class TensorRTCall:
         self.must(context.execute_async_v3(self.device.handle(self.stream)), "the work")
 
     def must(self, done: bool, what: str) -> None:
-        """Raise an error on False; TensorRT's message distinguishes out of memory from other failures."""
+        """Raise an error on False; TensorRT's message distinguishes out of memory from other
+        failures.
+        """
         if not done:
             raise RuntimeError(f"TensorRT rejects {what}: {why(self.built.log)}")

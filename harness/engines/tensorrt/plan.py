@@ -1,4 +1,6 @@
-"""Cache key and file format of a TensorRT engine: one line that describes its target and options, then the serialised engine."""
+"""Cache key and file format of a TensorRT engine: one line that describes its target and options,
+then the serialised engine.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ MOST_LEVEL: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The only hardware and software that an engine file runs on: NVIDIA TensorRT, Engine compatibility."""
+    """The only hardware and software that an engine file runs on: NVIDIA TensorRT, Engine
+    compatibility.
+    """
 
     tensorrt: str
     device: str
@@ -63,7 +67,9 @@ class Wish:
 
 
 def wish(network: Network[Any], plan: Plan[Any], source: Path, target: Target) -> Wish:
-    """Collect what an engine depends on; RequestError if an option is invalid or the network's sizes are unknown."""
+    """Collect what an engine depends on; RequestError if an option is invalid or the network's
+    sizes are unknown.
+    """
     level, workspace = whole(plan, LEVEL, USUAL_LEVEL), whole(plan, WORKSPACE, 0)
     if not 0 <= level <= MOST_LEVEL:
         raise RequestError(f"{LEVEL}={level}: TensorRT has 0 to {MOST_LEVEL}")
@@ -87,32 +93,49 @@ def whole(plan: Plan[Any], name: str, usual: int) -> int:
 
 
 def profiles(network: Network[Any]) -> tuple[tuple[tuple[Shape, Shape, Shape], ...], ...]:
-    """Return the optimisation profiles: one for the smallest shapes, one for the largest, and one for all between them.
+    """Return the optimisation profiles: one for the smallest shapes, one for the largest, and one
+    for all between them.
 
-    A profile of one shape gets kernels chosen for it: SingleStream uses the smallest, Offline the largest.
+    A profile of one shape gets kernels chosen for it: SingleStream uses the smallest, Offline the
+    largest.
     """
     if not any(network.dimensions):
         fixed = tuple(tuple(example.shape) for example in network.inputs)
         return (tuple((shape, shape, shape) for shape in fixed),)
     if network.shapes is None:
-        raise RequestError(f"network {network.name}: TensorRT needs its smallest, usual and largest shapes, but the workload names none")
+        raise RequestError(
+            f"network {network.name}: TensorRT needs its smallest, usual and largest shapes, but"
+            " the workload names none"
+        )
     least, usual, most = network.shapes.minimum, network.shapes.usual, network.shapes.maximum
-    ranges = [(least, least, least), (most, most, most), (least, usual, most)] if least != most else [(most, most, most)]
+    ranges = (
+        [(least, least, least), (most, most, most), (least, usual, most)]
+        if least != most
+        else [(most, most, most)]
+    )
     return tuple(tuple(zip(*three, strict=True)) for three in ranges)
 
 
 def fitting(wished: Wish, shapes: tuple[Shape, ...]) -> int:
     """Return the index of the first profile that covers these shapes; RequestError if none does."""
     for number, profile in enumerate(wished.profiles):
-        if all(inside(shape, least, most) for shape, (least, _, most) in zip(shapes, profile, strict=True)):
+        if all(
+            inside(shape, least, most)
+            for shape, (least, _, most) in zip(shapes, profile, strict=True)
+        ):
             return number
     known = ", ".join(f"{list(least)} to {list(most)}" for least, _, most in wished.profiles[-1])
-    raise RequestError(f"network {wished.network}: built for {known}, but called with {', '.join(str(list(shape)) for shape in shapes)}")
+    raise RequestError(
+        f"network {wished.network}: built for {known}, but called with"
+        f" {', '.join(str(list(shape)) for shape in shapes)}"
+    )
 
 
 def inside(shape: Shape, least: Shape, most: Shape) -> bool:
     """Check whether a shape lies between two others."""
-    return len(shape) == len(least) and all(low <= size <= high for low, size, high in zip(least, shape, most, strict=True))
+    return len(shape) == len(least) and all(
+        low <= size <= high for low, size, high in zip(least, shape, most, strict=True)
+    )
 
 
 def write(path: Path, wished: Wish, plan: bytes) -> None:
@@ -121,21 +144,32 @@ def write(path: Path, wished: Wish, plan: bytes) -> None:
 
 
 def read(path: Path, wished: Wish) -> bytes:
-    """Return the serialised engine from an engine file; MissingError if it was built for something else, or is invalid."""
+    """Return the serialised engine from an engine file; MissingError if it was built for something
+    else, or is invalid.
+    """
     head, _, plan = path.read_bytes().partition(b"\n")
     try:
         found = msgspec.json.decode(head, type=Wish)
     except (ValueError, RecursionError) as error:
-        raise MissingError(f"{path}: not an engine file of podium ({complaint(error)}); remove it to build again") from error
+        raise MissingError(
+            f"{path}: not an engine file of podium ({complaint(error)}); remove it to build again"
+        ) from error
     if found != wished:
-        raise MissingError(f"{path}: was built for {'; '.join(differences(found, wished))}; remove it to build again")
+        raise MissingError(
+            f"{path}: was built for {'; '.join(differences(found, wished))}; remove it to build"
+            " again"
+        )
     return plan
 
 
 def differences(found: Wish, wished: Wish) -> list[str]:
     """List the differences between two engines."""
-    told = [(name, getattr(found.target, name), getattr(wished.target, name)) for name in ("device", "capability", "tensorrt")]
-    told += [(name, getattr(found, name), getattr(wished, name)) for name in ("network", "model_sha256", "precision", "profiles", "level", "workspace_mib")]
+    told = [
+        (name, getattr(found.target, name), getattr(wished.target, name))
+        for name in ("device", "capability", "tensorrt")
+    ]
+    told += [
+        (name, getattr(found, name), getattr(wished, name))
+        for name in ("network", "model_sha256", "precision", "profiles", "level", "workspace_mib")
+    ]
     return [f"{name} {mine}, here {theirs}" for name, mine, theirs in told if mine != theirs]
-
-

@@ -12,7 +12,9 @@ MODULE: Final = "module"
 """The scope of a rail that feeds the whole module."""
 RAIL: Final = "rail:"
 COMPATIBLE: Final = "proc/device-tree/compatible"
-"""Kernel documentation, devicetree/usage-model.rst: names of the board, most specific first, each terminated by a zero byte."""
+"""Kernel documentation, devicetree/usage-model.rst: names of the board, most specific first, each
+terminated by a zero byte.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +26,9 @@ class Board:
     input: tuple[str, ...]
     """Labels of the rail that feeds the whole module; empty if no rail does."""
     carrier: str
-    """Label of the carrier board's own input, which feeds module and carrier; empty if none is measured."""
+    """Label of the carrier board's own input, which feeds module and carrier; empty if none is
+    measured.
+    """
     outside: tuple[str, ...]
     """Labels of the carrier board's other rails, beside the module."""
     source: str
@@ -35,7 +39,13 @@ def boards() -> Mapping[str, Board]:
     """Read the boards: an entry of the device tree's list -> the board."""
     table = tomllib.loads((files("harness.machine.power") / "boards.toml").read_text("utf-8"))
     found = [
-        Board(name=each["name"], compatible=tuple(each["compatible"]), input=tuple(each["input"]), source=each["source"], **wired(each))
+        Board(
+            name=each["name"],
+            compatible=tuple(each["compatible"]),
+            input=tuple(each["input"]),
+            source=each["source"],
+            **wired(each),
+        )
         for each in table["board"]
     ]
     return {name: board for board in found for name in board.compatible}
@@ -47,7 +57,9 @@ def wired(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def place_of(label: str, known: Board | None, labels: Iterable[str]) -> tuple[str, tuple[str, ...]]:
-    """Return a rail's scope and the scopes that contain it. On an unknown board any other rail may: so no sum has one twice."""
+    """Return a rail's scope and the scopes that contain it. On an unknown board any other rail may:
+    so no sum has one twice.
+    """
     if known is None:
         return f"{RAIL}{label}", tuple(f"{RAIL}{other}" for other in labels if other != label)
     if not known.input or label == known.carrier:

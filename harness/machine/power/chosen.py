@@ -1,4 +1,6 @@
-"""What --power and --meter come to; apart from `selection`, since each LoadGen process imports it, and not the registry."""
+"""What --power and --meter come to; apart from `selection`, since each LoadGen process imports it,
+and not the registry.
+"""
 
 from dataclasses import dataclass
 
@@ -13,4 +15,6 @@ class Chosen:
     linger_s: float = 0.0
     """Seconds after the run until the sampler may end."""
     asked: bool = False
-    """Whether the user named a source or a meter, so that a run without it is not what was asked for."""
+    """Whether the user named a source or a meter, so that a run without it is not what was asked
+    for.
+    """

@@ -1,6 +1,8 @@
-"""An external meter, read by the text protocol of docs/POWER.md over TCP or a program's standard streams.
+"""An external meter, read by the text protocol of docs/POWER.md over TCP or a program's standard
+streams.
 
-The fastest of eight exchanges measures the offset of the meter's clock to this machine's before the run, and again after it; single ones
+The fastest of eight exchanges measures the offset of the meter's clock to this machine's before the
+run, and again after it; single ones
 while it runs.
 """
 
@@ -31,7 +33,9 @@ EXCHANGES: Final = 8
 AGAIN_S, AGAIN_WAIT_S = 10.0, 0.05
 """Time between two clock comparisons while it runs, and the time limit of each."""
 DRIFT_NS: Final = 100_000_000
-"""Largest allowed drift of the meter's clock during a run. Source: house rule; MLPerf Power allows 400 ms."""
+"""Largest allowed drift of the meter's clock during a run. Source: house rule; MLPerf Power allows
+400 ms.
+"""
 SILENT_PERIODS, SILENT_S = 5, 2.0
 """A meter without a sample for this long counts as silent."""
 LINE_LIMIT: Final = 4096
@@ -63,10 +67,14 @@ class Line:
         self.waiting = b""
         self.complaints = TemporaryFile()  # noqa: SIM115 - closed by close()
         try:
-            self.source, self.target = self.connected(address) if address.startswith(TCP) else self.started(address)
+            self.source, self.target = (
+                self.connected(address) if address.startswith(TCP) else self.started(address)
+            )
         except (OSError, ValueError) as error:
             self.complaints.close()
-            raise MeterError(f"cannot be reached: {getattr(error, 'strerror', None) or error}") from error
+            raise MeterError(
+                f"cannot be reached: {getattr(error, 'strerror', None) or error}"
+            ) from error
 
     def connected(self, address: str) -> tuple[int, int]:
         """Connect to `tcp://host:port`."""
@@ -80,7 +88,12 @@ class Line:
         if not words:
             raise ValueError("no program is named")
         own = [sys.executable, "-P", "-m", "suite.cli"] if words[:1] == ["podium"] else words[:1]
-        self.process = subprocess.Popen([*own, *words[1:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.complaints)
+        self.process = subprocess.Popen(
+            [*own, *words[1:]],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.complaints,
+        )
         assert self.process.stdin is not None and self.process.stdout is not None
         return self.process.stdout.fileno(), self.process.stdin.fileno()
 
@@ -100,11 +113,17 @@ class Line:
         if not code:
             return MeterError("closed the connection")
         self.complaints.seek(0)
-        lines = self.complaints.read(LINE_LIMIT * 16).decode("utf-8", "replace").strip().splitlines()
-        return MeterError(f"ended with exit status {code}{f': {lines[-1][:200]}' if lines else ''}", failed=True)
+        lines = (
+            self.complaints.read(LINE_LIMIT * 16).decode("utf-8", "replace").strip().splitlines()
+        )
+        return MeterError(
+            f"ended with exit status {code}{f': {lines[-1][:200]}' if lines else ''}", failed=True
+        )
 
     def next(self, wait_s: float) -> str | None:
-        """Return the next line; None if none arrives in time. MeterError if the connection is closed, or the data is not text."""
+        """Return the next line; None if none arrives in time. MeterError if the connection is
+        closed, or the data is not text.
+        """
         end = time.monotonic() + wait_s
         while b"\n" not in self.waiting:
             if not select.select([self.source], [], [], max(0.0, end - time.monotonic()))[0]:
@@ -148,7 +167,9 @@ class Meter:
             self.line.say(VERSION)
             self.traits = traits(self.answer(VERSION))
             self.period_ms = period(self.traits)
-            self.offset_ns, self.doubt_ns = min((self.exchange(ANSWER_S) for _ in range(EXCHANGES)), key=lambda found: found[1])
+            self.offset_ns, self.doubt_ns = min(
+                (self.exchange(ANSWER_S) for _ in range(EXCHANGES)), key=lambda found: found[1]
+            )
             self.line.say("start")
             self.answer("ok")
             self.last_s = self.compared_s = time.monotonic()
@@ -160,9 +181,23 @@ class Meter:
     @property
     def channel(self) -> Channel:
         """Return its channel."""
-        known = {key: self.traits[key] for key in ("uncertainty", "calibrated") if key in self.traits}
-        facts = {"model": self.traits.get("name", "unknown"), "clock_offset_ns": self.offset_ns, "clock_doubt_ns": self.doubt_ns, **known}
-        return Channel(name="meter", source="meter", grade=Grade.METER, scope=self.traits.get("scope", SYSTEM), quantity=Quantity.POWER, facts=facts)
+        known = {
+            key: self.traits[key] for key in ("uncertainty", "calibrated") if key in self.traits
+        }
+        facts = {
+            "model": self.traits.get("name", "unknown"),
+            "clock_offset_ns": self.offset_ns,
+            "clock_doubt_ns": self.doubt_ns,
+            **known,
+        }
+        return Channel(
+            name="meter",
+            source="meter",
+            grade=Grade.METER,
+            scope=self.traits.get("scope", SYSTEM),
+            quantity=Quantity.POWER,
+            facts=facts,
+        )
 
     def answer(self, beginning: str, wait_s: float | None = None) -> str:
         """Wait for an answer with this beginning; keep samples that arrive before it."""
@@ -175,7 +210,9 @@ class Meter:
         raise Late(f"does not answer within {wait_s:g} s")
 
     def exchange(self, wait_s: float) -> tuple[int, int]:
-        """Compare clocks once: the meter's minus this machine's, and half the round trip, in ns; Late if the answer is."""
+        """Compare clocks once: the meter's minus this machine's, and half the round trip, in ns;
+        Late if the answer is.
+        """
         before = time.time_ns()
         self.line.say("clock")
         self.owed += 1
@@ -249,14 +286,19 @@ class Meter:
     def hold(self, offset_ns: int, doubt_ns: int) -> None:
         """Check the drift of the meter's clock."""
         if abs(offset_ns - self.offset_ns) - doubt_ns > DRIFT_NS:
-            raise MeterError(f"its clock moved by {(offset_ns - self.offset_ns) / 1e6:+,.0f} ms during the run")
+            raise MeterError(
+                f"its clock moved by {(offset_ns - self.offset_ns) / 1e6:+,.0f} ms during the run"
+            )
 
     def finish(self) -> list[PowerReading]:
-        """Compare clocks once more, stop the meter, and compare its count of samples; MeterError if they differ, or it does not answer.
+        """Compare clocks once more, stop the meter, and compare its count of samples; MeterError if
+        they differ, or it does not answer.
 
         Return the samples that arrived meanwhile.
         """
-        self.hold(*min((self.exchange(STOP_S) for _ in range(EXCHANGES)), key=lambda found: found[1]))
+        self.hold(
+            *min((self.exchange(STOP_S) for _ in range(EXCHANGES)), key=lambda found: found[1])
+        )
         self.line.say("stop")
         told = self.answer("ok", STOP_S)
         if told != str(self.taken):
@@ -272,7 +314,11 @@ class Meter:
 
 def traits(text: str) -> Mapping[str, str]:
     """Parse the `key=value` words of a greeting."""
-    return {key: value[:100] for key, equals, value in (word.partition("=") for word in text.split()) if equals}
+    return {
+        key: value[:100]
+        for key, equals, value in (word.partition("=") for word in text.split())
+        if equals
+    }
 
 
 def period(found: Mapping[str, str]) -> int:

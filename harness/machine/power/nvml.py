@@ -1,9 +1,13 @@
-"""NVIDIA GPUs through their management library: the energy counter if there is one, else instantaneous power, else average power, and which.
+"""NVIDIA GPUs through their management library: the energy counter if there is one, else
+instantaneous power, else average power, and which.
 
-On a superchip, a GPU with its CPU and memory in one module, the module's power is a channel beside the GPU's, which it contains.
+On a superchip, a GPU with its CPU and memory in one module, the module's power is a channel beside
+the GPU's, which it contains.
 
-Sources: nvml.h, NVML_POWER_SCOPE_MODULE (GH200 and later), nvmlDeviceGetTotalEnergyConsumption (Volta and later, mJ since the driver was
-loaded), NVML_FI_DEV_POWER_INSTANT and nvmlDeviceGetPowerUsage (mW; on Ampere and later, except GA100, the mean of one second). On A100 and
+Sources: nvml.h, NVML_POWER_SCOPE_MODULE (GH200 and later), nvmlDeviceGetTotalEnergyConsumption
+(Volta and later, mJ since the driver was
+loaded), NVML_FI_DEV_POWER_INSTANT and nvmlDeviceGetPowerUsage (mW; on Ampere and later, except
+GA100, the mean of one second). On A100 and
 H100 the sensor samples a quarter of the time: arXiv:2312.02741.
 """
 
@@ -38,12 +42,18 @@ def instant(library: Any, handle: Any) -> int:
 
 
 def module(library: Any, handle: Any) -> int:
-    """Read the instantaneous power of a GPU's module, in mW; NVMLError if it has none that reports."""
-    return field_of(library, handle, (library.NVML_FI_DEV_POWER_INSTANT, library.NVML_POWER_SCOPE_MODULE))
+    """Read the instantaneous power of a GPU's module, in mW; NVMLError if it has none that
+    reports.
+    """
+    return field_of(
+        library, handle, (library.NVML_FI_DEV_POWER_INSTANT, library.NVML_POWER_SCOPE_MODULE)
+    )
 
 
 def field_of(library: Any, handle: Any, which: Any) -> int:
-    """Read a field, with its scope if that is not the GPU; NVMLError if the GPU does not report it."""
+    """Read a field, with its scope if that is not the GPU; NVMLError if the GPU does not report
+    it.
+    """
     (field,) = library.nvmlDeviceGetFieldValues(handle, [which])
     if field.nvmlReturn:
         raise library.NVMLError(field.nvmlReturn)
@@ -51,14 +61,28 @@ def field_of(library: Any, handle: Any, which: Any) -> int:
 
 
 CALLS: Final = (
-    Call("nvmlDeviceGetTotalEnergyConsumption", Quantity.ENERGY, Grade.COUNTER, lambda nvml, handle: nvml.nvmlDeviceGetTotalEnergyConsumption(handle)),
+    Call(
+        "nvmlDeviceGetTotalEnergyConsumption",
+        Quantity.ENERGY,
+        Grade.COUNTER,
+        lambda nvml, handle: nvml.nvmlDeviceGetTotalEnergyConsumption(handle),
+    ),
     Call("NVML_FI_DEV_POWER_INSTANT", Quantity.POWER, Grade.SENSOR, instant),
-    Call("nvmlDeviceGetPowerUsage", Quantity.POWER, Grade.SENSOR, lambda nvml, handle: nvml.nvmlDeviceGetPowerUsage(handle)),
+    Call(
+        "nvmlDeviceGetPowerUsage",
+        Quantity.POWER,
+        Grade.SENSOR,
+        lambda nvml, handle: nvml.nvmlDeviceGetPowerUsage(handle),
+    ),
 )
 """Best first."""
 SUPERCHIP: Final = re.compile(r"\bG[HB]\d+")
-"""Models in a module with a CPU: GH200, GB200. A driver that does not know scopes would give others' own power as their module's."""
-MODULE: Final = Call("NVML_FI_DEV_POWER_INSTANT, NVML_POWER_SCOPE_MODULE", Quantity.POWER, Grade.SENSOR, module)
+"""Models in a module with a CPU: GH200, GB200. A driver that does not know scopes would give
+others' own power as their module's.
+"""
+MODULE: Final = Call(
+    "NVML_FI_DEV_POWER_INSTANT, NVML_POWER_SCOPE_MODULE", Quantity.POWER, Grade.SENSOR, module
+)
 
 
 class Nvml:
@@ -86,10 +110,15 @@ class Nvml:
         except self.library.NVMLError as error:
             return f"no NVIDIA GPU that the driver knows: {error}"
         found = [channel for index in range(count) for channel in self.channel(index)]
-        return found or f"NVML answers NotSupported for each of {count} GPUs, as on Tegra and in MIG mode; a Jetson has rails instead"
+        return found or (
+            f"NVML answers NotSupported for each of {count} GPUs, as on Tegra and in MIG mode;"
+            " a Jetson has rails instead"
+        )
 
     def channel(self, index: int) -> Iterator[Channel]:
-        """Yield a GPU's channel, with the first call that gives a valid reading, and its module's if there is one."""
+        """Yield a GPU's channel, with the first call that gives a valid reading, and its module's
+        if there is one.
+        """
         try:
             handle = self.library.nvmlDeviceGetHandleByIndex(index)
         except self.library.NVMLError:
@@ -105,14 +134,26 @@ class Nvml:
         if SUPERCHIP.search(str(facts.get("model"))) and self.answer(MODULE, handle):
             yield self.made(MODULE, handle, f"module{index}", ("psys",), {"call": MODULE.name})
 
-    def made(self, call: Call, handle: Any, scope: str, within: tuple[str, ...], facts: Mapping[str, Any]) -> Channel:
+    def made(
+        self, call: Call, handle: Any, scope: str, within: tuple[str, ...], facts: Mapping[str, Any]
+    ) -> Channel:
         """Make the channel of a part, and note how it is read."""
         name = f"{self.name}:{scope}"
         self.ways[name] = (call, handle)
-        return Channel(name=name, source=self.name, grade=call.grade, scope=scope, within=within, quantity=call.quantity, facts=facts)
+        return Channel(
+            name=name,
+            source=self.name,
+            grade=call.grade,
+            scope=scope,
+            within=within,
+            quantity=call.quantity,
+            facts=facts,
+        )
 
     def answer(self, call: Call, handle: Any) -> int | None:
-        """Read once, in milli units; None if the GPU does not report the value, or reports a power or counter of 0."""
+        """Read once, in milli units; None if the GPU does not report the value, or reports a power
+        or counter of 0.
+        """
         try:
             return call.milli(self.library, handle) or None
         except (self.library.NVMLError, AttributeError):
@@ -120,11 +161,18 @@ class Nvml:
 
     def facts(self, call: Call, handle: Any) -> dict[str, Any]:
         """Return the facts of a GPU's readings."""
-        found: dict[str, Any] = {"call": call.name, "model": self.ask(self.library.nvmlDeviceGetName, handle)}
+        found: dict[str, Any] = {
+            "call": call.name,
+            "model": self.ask(self.library.nvmlDeviceGetName, handle),
+        }
         limit = self.ask(self.library.nvmlDeviceGetEnforcedPowerLimit, handle)
         if isinstance(limit, int):
             found["limit_w"] = limit * W_PER_MW
-        return {key: value.decode() if isinstance(value, bytes) else value for key, value in found.items() if value is not None}
+        return {
+            key: value.decode() if isinstance(value, bytes) else value
+            for key, value in found.items()
+            if value is not None
+        }
 
     def ask(self, function: Callable[..., Any], handle: Any) -> Any:
         """Call the library; None if the GPU does not report the value."""

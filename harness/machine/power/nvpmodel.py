@@ -1,6 +1,8 @@
-"""Power mode of a Jetson: its clocks and cores are limited to a budget, so a board in two modes is two systems.
+"""Power mode of a Jetson: its clocks and cores are limited to a budget, so a board in two modes is
+two systems.
 
-Source: Jetson Linux Developer Guide, Power Mode Controls: `nvpmodel -q` prints `NV Power Mode: MAXN` and the mode's number.
+Source: Jetson Linux Developer Guide, Power Mode Controls: `nvpmodel -q` prints `NV Power Mode:
+MAXN` and the mode's number.
 """
 
 import re
@@ -16,12 +18,21 @@ WAIT_S: Final = 5.0
 
 @cache
 def power_mode() -> str | None:
-    """Return the power mode (MAXN, MODE_30W, MAXQ); None on other machines, or if the program does not tell."""
+    """Return the power mode (MAXN, MODE_30W, MAXQ); None on other machines, or if the program does
+    not tell.
+    """
     program = shutil.which(PROGRAM)
     if program is None:
         return None
     try:
-        told = subprocess.run([program, "-q"], capture_output=True, text=True, errors="replace", timeout=WAIT_S, check=True).stdout
+        told = subprocess.run(
+            [program, "-q"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=WAIT_S,
+            check=True,
+        ).stdout
     except (OSError, subprocess.SubprocessError):
         return None
     found = MODE.search(told)

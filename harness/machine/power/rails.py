@@ -1,6 +1,8 @@
-"""Rails of Jetson boards, measured by INA3221 chips: sysfs in both forms of NVIDIA's kernels, readable by any user.
+"""Rails of Jetson boards, measured by INA3221 chips: sysfs in both forms of NVIDIA's kernels,
+readable by any user.
 
-Source: kernel documentation, hwmon/ina3221.rst: `in*_label`, `in*_input` in mV, `curr*_input` in mA; `in7` and `curr4` are sums of the
+Source: kernel documentation, hwmon/ina3221.rst: `in*_label`, `in*_input` in mV, `curr*_input` in
+mA; `in7` and `curr4` are sums of the
 shunts. Older kernels (L4T 32) have `rail_name_*` and `in_power*_input` in mW below an iio device.
 """
 
@@ -34,17 +36,40 @@ class Rails:
         """Find the readable rails."""
         found, known = list(rails(root)), board(root)
         if not found:
-            return f"no INA3221 below {' or '.join('/' + driver for driver in DRIVERS)}: this is no Jetson"
-        places = {label: place_of(label, known, [each for each, _, _ in found]) for label, _, _ in found}
-        return [self.channel(label, files, per, places[label], known.name if known else "unknown") for label, files, per in found]
+            return (
+                f"no INA3221 below {' or '.join('/' + driver for driver in DRIVERS)}: this is no"
+                " Jetson"
+            )
+        places = {
+            label: place_of(label, known, [each for each, _, _ in found]) for label, _, _ in found
+        }
+        return [
+            self.channel(label, files, per, places[label], known.name if known else "unknown")
+            for label, files, per in found
+        ]
 
-    def channel(self, label: str, files: tuple[Path, ...], per: int, place: tuple[str, tuple[str, ...]], name_of_board: str) -> Channel:
+    def channel(
+        self,
+        label: str,
+        files: tuple[Path, ...],
+        per: int,
+        place: tuple[str, tuple[str, ...]],
+        name_of_board: str,
+    ) -> Channel:
         """Build a rail's channel."""
         scope, within = place
         facts: dict[str, Any] = {"rail": label, "board": name_of_board}
         name = f"{self.name}:{label}"
         self.ways[name] = (files, per)
-        return Channel(name=name, source=self.name, grade=Grade.SENSOR, scope=scope, within=within, quantity=Quantity.POWER, facts=facts)
+        return Channel(
+            name=name,
+            source=self.name,
+            grade=Grade.SENSOR,
+            scope=scope,
+            within=within,
+            quantity=Quantity.POWER,
+            facts=facts,
+        )
 
     def read(self, channel: Channel) -> PowerReading:
         """Read a rail."""
@@ -62,7 +87,12 @@ def rails(root: Path) -> Iterator[tuple[str, tuple[Path, ...], int]]:
     for driver in DRIVERS:
         for label, files, factor in (*of_hwmon(root / driver), *of_iio(root / driver)):
             readable = all(sysfs.number_or_none(file) is not None for file in files)
-            if label not in NOT_CONNECTED and LABEL.fullmatch(label) and label not in seen and readable:
+            if (
+                label not in NOT_CONNECTED
+                and LABEL.fullmatch(label)
+                and label not in seen
+                and readable
+            ):
                 seen.add(label)
                 yield label, files, factor
 

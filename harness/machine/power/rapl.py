@@ -1,6 +1,7 @@
 """RAPL: energy counters of Intel's and AMD's processors, from Linux's powercap tree.
 
-Source: kernel documentation, power/powercap/powercap.rst; files `name`, `energy_uj`, `max_energy_range_uj`,
+Source: kernel documentation, power/powercap/powercap.rst; files `name`, `energy_uj`,
+`max_energy_range_uj`,
 `constraint_X_max_power_uw`, `constraint_X_power_limit_uw`.
 Since the fix of CVE-2020-8694 (PLATYPUS) the counters are readable by root alone.
 """
@@ -32,14 +33,24 @@ class Rapl:
     def probe(self, root: Path) -> Sequence[Channel] | str:
         """Find the zones with a readable counter."""
         folder = root / FOLDER
-        zones = sorted(path for path in folder.glob("intel-rapl:*") if ZONE.fullmatch(path.name)) if folder.is_dir() else []
+        zones = (
+            sorted(path for path in folder.glob("intel-rapl:*") if ZONE.fullmatch(path.name))
+            if folder.is_dir()
+            else []
+        )
         if not zones:
-            return f"no counters below {sysfs.shown(folder, root)}: the processor has none, or a virtual machine or container hides them"
+            return (
+                f"no counters below {sysfs.shown(folder, root)}: the processor has none, or a"
+                " virtual machine or container hides them"
+            )
         found = [channel for zone in zones for channel in self.channel(zone)]
         if found:
             return found
         files = sysfs.shown(folder / "intel-rapl:*" / "energy_uj", root)
-        return f"{sysfs.shown(zones[0] / 'energy_uj', root)} cannot be read; sudo chmod a+r {files} opens it until the next start"
+        return (
+            f"{sysfs.shown(zones[0] / 'energy_uj', root)} cannot be read; sudo chmod a+r {files}"
+            " opens it until the next start"
+        )
 
     def channel(self, zone: Path) -> Iterator[Channel]:
         """Yield a zone's channel, if its counter is readable."""
@@ -50,11 +61,25 @@ class Rapl:
         facts: dict[str, Any] = {"domain": sysfs.text(zone / "name") or zone.name}
         if (most := sysfs.number_or_none(zone / "max_energy_range_uj")) is not None:
             facts["range_uj"] = most
-        if limits := [each for file in zone.glob("constraint_*_*_uw") if CONSTRAINT.fullmatch(file.name) and (each := sysfs.number_or_none(file))]:
-            facts["limit_w"] = max(limits) / UW_PER_W  # the short-term limit is above the long-term one
+        if limits := [
+            each
+            for file in zone.glob("constraint_*_*_uw")
+            if CONSTRAINT.fullmatch(file.name) and (each := sysfs.number_or_none(file))
+        ]:
+            facts["limit_w"] = (
+                max(limits) / UW_PER_W
+            )  # the short-term limit is above the long-term one
         name = f"{self.name}:{scope}"
         self.paths[name] = counter
-        yield Channel(name=name, source=self.name, grade=Grade.COUNTER, scope=scope, within=within, quantity=Quantity.ENERGY, facts=facts)
+        yield Channel(
+            name=name,
+            source=self.name,
+            grade=Grade.COUNTER,
+            scope=scope,
+            within=within,
+            quantity=Quantity.ENERGY,
+            facts=facts,
+        )
 
     def read(self, channel: Channel) -> PowerReading:
         """Read a counter."""
@@ -65,19 +90,25 @@ class Rapl:
 
 
 def place_of(zone: Path) -> tuple[str, tuple[str, ...]]:
-    """Return a zone's scope and the scopes that contain it: psys contains packages, a package its cores; memory is not part of its package."""
+    """Return a zone's scope and the scopes that contain it: psys contains packages, a package its
+    cores; memory is not part of its package.
+    """
     match = ZONE.fullmatch(zone.name)
     assert match is not None
     name = sysfs.text(zone / "name") or zone.name
     if match[2] is None:
         return named(name), () if name == "psys" else ("psys",)
-    package = named(sysfs.text(zone.with_name(f"intel-rapl:{match[1]}") / "name") or f"package-{match[1]}")
+    package = named(
+        sysfs.text(zone.with_name(f"intel-rapl:{match[1]}") / "name") or f"package-{match[1]}"
+    )
     part = f"{name}{package.removeprefix('package')}"
     return part, ("psys",) if name == "dram" else (package, "psys")
 
 
 def named(name: str) -> str:
-    """Convert a zone's name to a scope: package-0 is package0, and each of two dies in one package is a separate scope."""
+    """Convert a zone's name to a scope: package-0 is package0, and each of two dies in one package
+    is a separate scope.
+    """
     match = PACKAGE.fullmatch(name)
     if match is None:
         return name

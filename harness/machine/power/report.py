@@ -1,4 +1,6 @@
-"""`podium power`: what this machine can read, each channel with an actual reading, and why other sources cannot be read."""
+"""`podium power`: what this machine can read, each channel with an actual reading, and why other
+sources cannot be read.
+"""
 
 import json
 import time
@@ -20,16 +22,24 @@ def report(root: Path, form: str) -> None:
     """Print all sources."""
     found = [probed(name, root) for name in registry.points(registry.POWER)]
     if form == "json":
-        click.echo(json.dumps({"root": str(root), "rehearsal": root != ROOT, "sources": found}, indent=2))
+        click.echo(
+            json.dumps({"root": str(root), "rehearsal": root != ROOT, "sources": found}, indent=2)
+        )
         return
     for each in found:
         for channel in each["channels"]:
             call = f", by {channel['facts']['call']}" if "call" in channel["facts"] else ""
-            click.echo(f"{channel['name']:<24} {watts(channel):>10}  grade {channel['grade']}, scope {channel['scope']}{call}")
+            click.echo(
+                f"{channel['name']:<24} {watts(channel):>10}  grade {channel['grade']}, scope"
+                f" {channel['scope']}{call}"
+            )
         if each["absent"]:
             click.echo(f"{each['name']:<24} {'-':>10}  {each['absent']}")
     if not any(each["channels"] for each in found):
-        click.echo("no watts can be read here: runs have no energy; a meter can be given with --meter, see docs/POWER.md")
+        click.echo(
+            "no watts can be read here: runs have no energy; a meter can be given with --meter, see"
+            " docs/POWER.md"
+        )
 
 
 def watts(channel: dict[str, Any]) -> str:
@@ -39,7 +49,12 @@ def watts(channel: dict[str, Any]) -> str:
 
 def readable(root: Path) -> list[str]:
     """Return the names of all channels that can be read."""
-    return [channel["name"] for name in registry.points(registry.POWER) for channel in probed(name, root)["channels"] if channel["watts"] is not None]
+    return [
+        channel["name"]
+        for name in registry.points(registry.POWER)
+        for channel in probed(name, root)["channels"]
+        if channel["watts"] is not None
+    ]
 
 
 def probed(name: str, root: Path) -> dict[str, Any]:
@@ -50,7 +65,11 @@ def probed(name: str, root: Path) -> dict[str, Any]:
         channels = [] if isinstance(answer, str) else [told(source, channel) for channel in answer]
     finally:
         source.close()
-    return {"name": name, "channels": channels, "absent": answer if isinstance(answer, str) else None}
+    return {
+        "name": name,
+        "channels": channels,
+        "absent": answer if isinstance(answer, str) else None,
+    }
 
 
 def told(source: PowerSource, channel: Channel) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""Power sources as sampler sources; one that was requested and is missing leaves a channel with the reason."""
+"""Power sources as sampler sources; one that was requested and is missing leaves a channel with the
+reason.
+"""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,7 +17,9 @@ SECOND_MS = 1000
 
 
 def open_source(name: str, root: str, period_ms: int, asked: bool) -> "Channels | Absent | None":
-    """Open a source by name; if it has nothing to read, return None, or the reason if the user requested it."""
+    """Open a source by name; if it has nothing to read, return None, or the reason if the user
+    requested it.
+    """
     try:
         source = registry.power_source(name)
         found = source.probe(Path(root))
@@ -41,7 +45,9 @@ class Absent:
     period_ms = SECOND_MS
 
     def __init__(self, name: str, reason: str) -> None:
-        self.channels: Sequence[Sampled] = [Sampled(name=f"power:{name}", kind=Kind.STATE, facts={"power": True, "absent": reason})]
+        self.channels: Sequence[Sampled] = [
+            Sampled(name=f"power:{name}", kind=Kind.STATE, facts={"power": True, "absent": reason})
+        ]
 
     def read(self) -> Iterator[Reading]:
         """Yield nothing."""
@@ -54,14 +60,23 @@ class Absent:
 class Channels:
     """A source's channels."""
 
-    def __init__(self, source: PowerSource, found: Sequence[Channel], root: str, period_ms: int) -> None:
+    def __init__(
+        self, source: PowerSource, found: Sequence[Channel], root: str, period_ms: int
+    ) -> None:
         self.source, self.found, self.root, self.period_ms = source, found, root, period_ms
         self.last_ns = [-1] * len(found)
 
     @property
     def channels(self) -> Sequence[Sampled]:
         """Return the channels, with all facts of their readings."""
-        return [Sampled(name=each.name, kind=Kind(each.quantity.value), facts=facts(each, self.root, self.period_ms)) for each in self.found]
+        return [
+            Sampled(
+                name=each.name,
+                kind=Kind(each.quantity.value),
+                facts=facts(each, self.root, self.period_ms),
+            )
+            for each in self.found
+        ]
 
     def read(self) -> Iterator[Reading]:
         """Read all readable channels; OSError if there are none."""
@@ -72,7 +87,9 @@ class Channels:
             except OSError as error:
                 failed.append(error)
                 continue
-            if reading.t_ns > self.last_ns[number]:  # a program that prints its own lines may have no new one
+            if (
+                reading.t_ns > self.last_ns[number]
+            ):  # a program that prints its own lines may have no new one
                 self.last_ns[number] = reading.t_ns
                 yield Reading(t_ns=reading.t_ns, channel=number, value=reading.value)
         if len(failed) == len(self.found):
@@ -85,7 +102,12 @@ class Channels:
 
 def facts(channel: Channel, root: str, period_ms: int) -> dict[str, Any]:
     """Return a channel's facts in the first line, besides its name and kind."""
-    own = {"source": channel.source, "grade": channel.grade.value, "scope": [channel.scope], "within": list(channel.within)}
+    own = {
+        "source": channel.source,
+        "grade": channel.grade.value,
+        "scope": [channel.scope],
+        "within": list(channel.within),
+    }
     return {**own, "root": root, "period_ms": period_ms, **channel.facts}
 
 
@@ -100,12 +122,16 @@ class MeterChannels:
     def channels(self) -> Sequence[Sampled]:
         """Return the power channel, then the state channel."""
         return [
-            Sampled(name="meter", kind=Kind.POWER, facts=facts(self.meter.channel, "/", self.period_ms)),
+            Sampled(
+                name="meter", kind=Kind.POWER, facts=facts(self.meter.channel, "/", self.period_ms)
+            ),
             Sampled(name="power:meter", kind=Kind.STATE, facts={"power": True}),
         ]
 
     def read(self) -> Iterator[Reading]:
-        """Yield the samples that have arrived, waiting for one at first; after an error, yield the reason once, then raise OSError."""
+        """Yield the samples that have arrived, waiting for one at first; after an error, yield the
+        reason once, then raise OSError.
+        """
         if self.told:
             raise OSError("the meter failed")
         try:
@@ -119,11 +145,14 @@ class MeterChannels:
             yield self.failure(error)
 
     def finish(self) -> Iterator[Reading]:
-        """After the last samples, yield those that arrived until the meter stopped, or why none counts: its clock moved, or a sample was lost."""
+        """After the last samples, yield those that arrived until the meter stopped, or why none
+        counts: its clock moved, or a sample was lost.
+        """
         if self.told:
             return
         try:
-            for reading in self.meter.finish():  # a meter that was held up dates them behind the run's end, where its energy needs one
+            # a meter that was held up dates them behind the run's end, where its energy needs one
+            for reading in self.meter.finish():
                 yield Reading(t_ns=reading.t_ns, channel=0, value=reading.value)
         except MeterError as error:
             yield self.failure(error)
@@ -131,7 +160,9 @@ class MeterChannels:
     def failure(self, error: MeterError) -> Reading:
         """Tell why the run has no energy by this meter: no sample counts, not even a later one."""
         self.told = True
-        return Reading(t_ns=error.t_ns, channel=1, value={"error": f"the meter {self.meter.address}: {error}"})
+        return Reading(
+            t_ns=error.t_ns, channel=1, value={"error": f"the meter {self.meter.address}: {error}"}
+        )
 
     def close(self) -> None:
         """Stop the meter."""

@@ -15,7 +15,9 @@ from suite.rounds import HyperValue
 
 AUTO, OFF = "auto", "off"
 REHEARSAL: Final = "PODIUM_POWER_ROOT"
-"""Variable that replaces the root /: a rehearsal on made-up files, which the judge never accepts."""
+"""Variable that replaces the root /: a rehearsal on made-up files, which the judge never
+accepts.
+"""
 PERIOD: Final = "power.period_ms"
 LEAST_MS, MOST_MS = 10, 10_000
 MODULE: Final = "harness.machine.power.sampled"
@@ -31,7 +33,8 @@ def power_root() -> Path:
 def choose(power: str, meter: str | None, settings: Mapping[str, HyperValue]) -> Chosen:
     """Resolve --power and --meter before anything is timed.
 
-    RequestError for an unknown name or an unreachable meter; MissingError for a named source that has nothing to read.
+    RequestError for an unknown name or an unreachable meter; MissingError for a named source that
+    has nothing to read.
     """
     period_ms = period_of(settings)
     names = names_of(power)
@@ -40,12 +43,19 @@ def choose(power: str, meter: str | None, settings: Mapping[str, HyperValue]) ->
     for name in names if asked else ():
         refuse_absent(name, root)
     options = {"root": str(root), "period_ms": period_ms, "asked": asked}
-    openings = [Opening(function=f"{MODULE}:open_source", options={"name": name, **options}) for name in names]
+    openings = [
+        Opening(function=f"{MODULE}:open_source", options={"name": name, **options})
+        for name in names
+    ]
     slowest_ms = period_ms if names else 0
     if meter is not None:
         slowest_ms = max(slowest_ms, meters_period(meter))
         openings.append(Opening(function=f"{MODULE}:open_meter", options={"address": meter}))
-    return Chosen(openings=tuple(openings), linger_s=LINGER_PERIODS * slowest_ms / 1000, asked=asked or meter is not None)
+    return Chosen(
+        openings=tuple(openings),
+        linger_s=LINGER_PERIODS * slowest_ms / 1000,
+        asked=asked or meter is not None,
+    )
 
 
 def names_of(power: str) -> Sequence[str]:
@@ -55,7 +65,9 @@ def names_of(power: str) -> Sequence[str]:
         return known if power == AUTO else []
     names = [word.strip() for word in power.split(",")]
     for name in {AUTO, OFF} & set(names):
-        raise RequestError(f"--power {power}: {name} stands alone, or name the sources: {', '.join(known)}")
+        raise RequestError(
+            f"--power {power}: {name} stands alone, or name the sources: {', '.join(known)}"
+        )
     for name in names:
         if name not in known:
             raise unknown("power source", name, [*known, AUTO, OFF])
@@ -93,7 +105,8 @@ def readable(chosen: Chosen) -> bool:
 
 
 def meters_period(address: str) -> int:
-    """Greet a meter once, and return its period; RequestError if its address is unreachable, MissingError if its program fails at once.
+    """Greet a meter once, and return its period; RequestError if its address is unreachable,
+    MissingError if its program fails at once.
 
     A meter that is reachable but faulty voids a run's energy, not the run.
     """

@@ -39,7 +39,9 @@ def number_or_none(path: Path) -> int | None:
 
 
 def stamped(*paths: Path, per: int = 1) -> PowerReading:
-    """Read one value, the product of the integers in some files divided by `per`; OSError if one is unreadable."""
+    """Read one value, the product of the integers in some files divided by `per`; OSError if one is
+    unreadable.
+    """
     start, value = time.monotonic_ns(), 1
     for path in paths:
         value *= number(path)

@@ -1,6 +1,8 @@
-"""Rails of a Jetson from the output of NVIDIA's tegrastats: for boards whose INA3221 is not readable.
+"""Rails of a Jetson from the output of NVIDIA's tegrastats: for boards whose INA3221 is not
+readable.
 
-In `RAIL a/b` or `RAIL amW/bmW` the first number is the present power; the second is the mean since the program started.
+In `RAIL a/b` or `RAIL amW/bmW` the first number is the present power; the second is the mean since
+the program started.
 Source: Jetson Linux Developer Guide, tegrastats Utility.
 """
 
@@ -21,7 +23,9 @@ from suite.power import PERIOD_MS, ROOT, Channel, Grade, PowerReading, Quantity
 PROGRAM: Final = "tegrastats"
 BIN: Final = "usr/bin"
 """Where JetPack puts the program."""
-RAIL: Final = re.compile(r"\b((?:VDD|POM|VIN|GPU|CPU|SOC|CV|VDDRQ|SYS)[A-Z0-9_]*) (\d+)(?:mW)?/(\d+)(?:mW)?(?=\s|$)")
+RAIL: Final = re.compile(
+    r"\b((?:VDD|POM|VIN|GPU|CPU|SOC|CV|VDDRQ|SYS)[A-Z0-9_]*) (\d+)(?:mW)?/(\d+)(?:mW)?(?=\s|$)"
+)
 WAIT_S: Final = 2.0
 """Time limit of the first line."""
 UW_PER_MW: Final = 1000
@@ -45,7 +49,11 @@ class Tegrastats:
         program = shutil.which(PROGRAM) if root == ROOT else shutil.which(PROGRAM, path=root / BIN)
         if program is None:
             return f"the program {PROGRAM} is not there: this is no Jetson"
-        self.process = subprocess.Popen([program, "--interval", str(PERIOD_MS)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            [program, "--interval", str(PERIOD_MS)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
         try:
             self.update(WAIT_S)
         except OSError as error:
@@ -57,15 +65,29 @@ class Tegrastats:
         """Build a rail's channel."""
         scope, within = place_of(label, known, self.powers)
         facts: dict[str, Any] = {"rail": label, "board": known.name if known else "unknown"}
-        return Channel(name=f"{self.name}:{label}", source=self.name, grade=Grade.SENSOR, scope=scope, within=within, quantity=Quantity.POWER, facts=facts)
+        return Channel(
+            name=f"{self.name}:{label}",
+            source=self.name,
+            grade=Grade.SENSOR,
+            scope=scope,
+            within=within,
+            quantity=Quantity.POWER,
+            facts=facts,
+        )
 
     def read(self, channel: Channel) -> PowerReading:
-        """Return the newest line's value, with its time; OSError if the program stopped printing."""
+        """Return the newest line's value, with its time; OSError if the program stopped
+        printing.
+        """
         self.update(0.0)
-        return PowerReading(t_ns=self.t_ns, value=self.powers[str(channel.facts["rail"])] * UW_PER_MW)
+        return PowerReading(
+            t_ns=self.t_ns, value=self.powers[str(channel.facts["rail"])] * UW_PER_MW
+        )
 
     def update(self, wait_s: float) -> None:
-        """Read the lines that have arrived; OSError if the program has ended, or was silent for long."""
+        """Read the lines that have arrived; OSError if the program has ended, or was silent for
+        long.
+        """
         if self.process is None or self.process.stdout is None:
             raise OSError(f"{PROGRAM} does not run")
         descriptor = self.process.stdout.fileno()  # not its buffer, in which `select` sees no line
@@ -75,7 +97,11 @@ class Tegrastats:
                 raise OSError(f"{PROGRAM} ended")
             *lines, self.waiting = (self.waiting + piece).split(b"\n")
             for line in lines:
-                self.t_ns, self.powers, wait_s = time.monotonic_ns(), dict(powers(line.decode("utf-8", "replace"))), 0.0
+                self.t_ns, self.powers, wait_s = (
+                    time.monotonic_ns(),
+                    dict(powers(line.decode("utf-8", "replace"))),
+                    0.0,
+                )
         if time.monotonic_ns() - self.t_ns > WAIT_S * 1e9:
             raise OSError(f"{PROGRAM} says nothing")
 

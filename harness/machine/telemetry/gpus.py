@@ -1,4 +1,6 @@
-"""Samples GPUs through NVIDIA's management library (NVML): utilisation, clocks, temperature, power, event reasons, ECC errors."""
+"""Samples GPUs through NVIDIA's management library (NVML): utilisation, clocks, temperature, power,
+event reasons, ECC errors.
+"""
 
 import os
 import time
@@ -11,7 +13,9 @@ MW_PER_W: Final = 1000
 
 
 def open_gpus(ordinals: Sequence[int]) -> "Gpus | None":
-    """Open GPUs by their numbers among the visible ones; None without a driver, or if none of them exists."""
+    """Open GPUs by their numbers among the visible ones; None without a driver, or if none of them
+    exists.
+    """
     try:
         import pynvml
     except ImportError:
@@ -28,12 +32,23 @@ def open_gpus(ordinals: Sequence[int]) -> "Gpus | None":
 def visible(library: Any, listed: str | None) -> list[Any]:
     """Return the handles of the GPUs that CUDA sees, in CUDA's order.
 
-    Numbers in CUDA_VISIBLE_DEVICES equal NVML's if all GPUs are of one model, or with CUDA_DEVICE_ORDER=PCI_BUS_ID.
+    Numbers in CUDA_VISIBLE_DEVICES equal NVML's if all GPUs are of one model, or with
+    CUDA_DEVICE_ORDER=PCI_BUS_ID.
     """
     if listed is None:
-        return [library.nvmlDeviceGetHandleByIndex(index) for index in range(library.nvmlDeviceGetCount())]
+        return [
+            library.nvmlDeviceGetHandleByIndex(index)
+            for index in range(library.nvmlDeviceGetCount())
+        ]
     words = [word.strip() for word in listed.split(",") if word.strip()]
-    return [library.nvmlDeviceGetHandleByIndex(int(word)) if word.isdecimal() else library.nvmlDeviceGetHandleByUUID(word) for word in words]
+    return [
+        (
+            library.nvmlDeviceGetHandleByIndex(int(word))
+            if word.isdecimal()
+            else library.nvmlDeviceGetHandleByUUID(word)
+        )
+        for word in words
+    ]
 
 
 class Gpus:
@@ -46,12 +61,20 @@ class Gpus:
 
     @property
     def channels(self) -> Sequence[Channel]:
-        """Return one channel per GPU, with CUDA's number in its name, and model and UUID as facts."""
-        return [Channel(name=f"gpu{ordinal}", kind=Kind.STATE, facts=self.facts(handle)) for ordinal, handle in self.handles.items()]
+        """Return one channel per GPU, with CUDA's number in its name, and model and UUID as
+        facts.
+        """
+        return [
+            Channel(name=f"gpu{ordinal}", kind=Kind.STATE, facts=self.facts(handle))
+            for ordinal, handle in self.handles.items()
+        ]
 
     def facts(self, handle: Any) -> dict[str, Any]:
         """Return a GPU's model and UUID."""
-        return {"model": self.ask(self.library.nvmlDeviceGetName, handle), "uuid": self.ask(self.library.nvmlDeviceGetUUID, handle)}
+        return {
+            "model": self.ask(self.library.nvmlDeviceGetName, handle),
+            "uuid": self.ask(self.library.nvmlDeviceGetUUID, handle),
+        }
 
     def read(self) -> Iterable[Reading]:
         """Read all GPUs."""
@@ -63,13 +86,17 @@ class Gpus:
     def state(self, handle: Any) -> dict[str, Any]:
         """Read one GPU; null for values that it does not report.
 
-        `util`: 0-1; `event_reasons`: NVML's bit mask of what limits the clocks (nvml.h, nvmlClocksEventReason*); `ecc`: errors since the driver
+        `util`: 0-1; `event_reasons`: NVML's bit mask of what limits the clocks (nvml.h,
+        nvmlClocksEventReason*); `ecc`: errors since the driver
         was loaded, corrected and uncorrected.
         """
         nvml = self.library
         use = self.ask(nvml.nvmlDeviceGetUtilizationRates, handle)
         power_mw = self.ask(nvml.nvmlDeviceGetPowerUsage, handle)
-        reasons = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None) or nvml.nvmlDeviceGetCurrentClocksThrottleReasons
+        reasons = (
+            getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
+            or nvml.nvmlDeviceGetCurrentClocksThrottleReasons
+        )
         return {
             "util": None if use is None else use.gpu / 100,
             "sm_mhz": self.ask(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM),
@@ -77,12 +104,20 @@ class Gpus:
             "temp_c": self.ask(nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU),
             "power_w": None if power_mw is None else power_mw / MW_PER_W,
             "event_reasons": self.ask(reasons, handle),
-            "ecc": [self.errors(handle, kind) for kind in (nvml.NVML_MEMORY_ERROR_TYPE_CORRECTED, nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED)],
+            "ecc": [
+                self.errors(handle, kind)
+                for kind in (
+                    nvml.NVML_MEMORY_ERROR_TYPE_CORRECTED,
+                    nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
+                )
+            ],
         }
 
     def errors(self, handle: Any, kind: int) -> int | None:
         """Count ECC errors of one kind."""
-        count: int | None = self.ask(self.library.nvmlDeviceGetTotalEccErrors, handle, kind, self.library.NVML_VOLATILE_ECC)
+        count: int | None = self.ask(
+            self.library.nvmlDeviceGetTotalEccErrors, handle, kind, self.library.NVML_VOLATILE_ECC
+        )
         return count
 
     def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:

@@ -1,7 +1,10 @@
-"""Samples the host: core use by this run and by other programs, steal, pressure, clocks, temperatures, memory and swap.
+"""Samples the host: core use by this run and by other programs, steal, pressure, clocks,
+temperatures, memory and swap.
 
-Shares are 0-1 of the cores that this process may use, since the last reading. Fields that a machine does not report (a virtual machine has
-neither clocks nor temperatures) are null. Costly fields are read less often, and are null in between.
+Shares are 0-1 of the cores that this process may use, since the last reading. Fields that a machine
+does not report (a virtual machine has
+neither clocks nor temperatures) are null. Costly fields are read less often, and are null in
+between.
 """
 
 import os
@@ -24,14 +27,20 @@ MIB: Final = 2**20
 MOST_SHARE: Final = 0.0005
 """House rule: the share of one core that one costly field may take."""
 FAMILY_SHARE: Final = 0.003
-"""The same for the search for this run's processes: until found, a process counts as another program's."""
+"""The same for the search for this run's processes: until found, a process counts as another
+program's.
+"""
 CPUFREQ: Final = Path("/sys/devices/system/cpu")
 PRESSURE: Final = Path("/proc/pressure/cpu")
-"""Kernel documentation, accounting/psi.rst: `some ... total=` counts microseconds in which at least one task waited for a core."""
+"""Kernel documentation, accounting/psi.rst: `some ... total=` counts microseconds in which at least
+one task waited for a core.
+"""
 LISTED: Final = Path("/proc/thread-self/children")
 """proc(5), /proc/pid/task/tid/children: only kernels with CONFIG_PROC_CHILDREN have it."""
 USED: Final = ("user", "nice", "system", "irq", "softirq")
-"""psutil's times per core that count as used; `user` includes `guest`. Idle, iowait and steal are read separately, other times not at all."""
+"""psutil's times per core that count as used; `user` includes `guest`. Idle, iowait and steal are
+read separately, other times not at all.
+"""
 
 
 def open_host(root_pid: int) -> "Host":
@@ -68,12 +77,20 @@ class Host:
     @property
     def channels(self) -> Sequence[Channel]:
         """Return one channel, with the number of cores and their governors as facts."""
-        return [Channel(name="host", kind=Kind.STATE, facts={"cores": len(self.cores), "governor": governor(self.cores)})]
+        return [
+            Channel(
+                name="host",
+                kind=Kind.STATE,
+                facts={"cores": len(self.cores), "governor": governor(self.cores)},
+            )
+        ]
 
     def read(self) -> Iterable[Reading]:
         """Read all fields."""
         before, self.last = self.last, self.counters()
-        yield Reading(t_ns=self.last.t_ns, channel=0, value={**shares(before, self.last), **self.state()})
+        yield Reading(
+            t_ns=self.last.t_ns, channel=0, value={**shares(before, self.last), **self.state()}
+        )
 
     def counters(self) -> Counters:
         """Read the increasing counters; the two that are compared are read back to back."""
@@ -81,7 +98,15 @@ class Host:
         start = time.monotonic_ns()
         used_s, steal_s, all_s = core_times(self.cores)
         t_ns = (start + time.monotonic_ns()) // 2
-        return Counters(t_ns=t_ns, own_s=own_s, used_s=used_s, steal_s=steal_s, all_s=all_s, psi_us=psi_us, swap_bytes=swap_bytes)
+        return Counters(
+            t_ns=t_ns,
+            own_s=own_s,
+            used_s=used_s,
+            steal_s=steal_s,
+            all_s=all_s,
+            psi_us=psi_us,
+            swap_bytes=swap_bytes,
+        )
 
     def state(self) -> dict[str, Any]:
         """Read the instantaneous values."""
@@ -96,7 +121,11 @@ class Host:
     def mhz(self) -> list[float] | None:
         """Read the clock of each core that this process may use."""
         found = psutil.cpu_freq(percpu=True)
-        return [round(found[core].current, 1) for core in self.cores] if len(found) > max(self.cores) else None
+        return (
+            [round(found[core].current, 1) for core in self.cores]
+            if len(found) > max(self.cores)
+            else None
+        )
 
     def close(self) -> None:
         """Do nothing: nothing is open."""
@@ -112,7 +141,9 @@ class Family:
         self.rss_bytes = 0
 
     def find(self) -> list[psutil.Process]:
-        """Search for descendants: from parent to child, or, where the kernel does not list children, among all processes."""
+        """Search for descendants: from parent to child, or, where the kernel does not list
+        children, among all processes.
+        """
         if not LISTED.exists():
             return [self.root, *self.root.children(recursive=True)]
         found, later = [self.root], children(self.root.pid)
@@ -137,7 +168,8 @@ class Family:
 def children(pid: int) -> list[int]:
     """Read the children of a process, which each of its threads has; none if it has ended.
 
-    The cost is that of its own threads: a large machine runs thousands of processes, and to look through them all takes so long that a run's new
+    The cost is that of its own threads: a large machine runs thousands of processes, and to look
+    through them all takes so long that a run's new
     processes would count as others' for a minute.
     """
     found: list[int] = []
@@ -174,7 +206,11 @@ def core_times(cores: Sequence[int]) -> tuple[float, float, float]:
     mine = [times[core] for core in cores if core < len(times)] or times
     used_s = sum(getattr(each, name, 0.0) for each in mine for name in USED)
     steal_s = sum(getattr(each, "steal", 0.0) for each in mine)
-    return used_s, steal_s, used_s + steal_s + sum(each.idle + getattr(each, "iowait", 0.0) for each in mine)
+    return (
+        used_s,
+        steal_s,
+        used_s + steal_s + sum(each.idle + getattr(each, "iowait", 0.0) for each in mine),
+    )
 
 
 def shares(before: Counters, after: Counters) -> dict[str, float | int | None]:
@@ -186,7 +222,11 @@ def shares(before: Counters, after: Counters) -> dict[str, float | int | None]:
         "cpu_own": share(own_s, all_s),
         "cpu_others": share(used_s - own_s, all_s),
         "steal": share(after.steal_s - before.steal_s, all_s),
-        "psi_some": None if pressure_us is None else share(pressure_us, (after.t_ns - before.t_ns) / NS_PER_US),
+        "psi_some": (
+            None
+            if pressure_us is None
+            else share(pressure_us, (after.t_ns - before.t_ns) / NS_PER_US)
+        ),
         "swap_in_bytes": grown(before.swap_bytes, after.swap_bytes),
     }
 
@@ -202,7 +242,9 @@ def share(part: float, whole: float) -> float | None:
 
 
 def pressure_us() -> int | None:
-    """Read how long any task has waited for a core since boot; None if the kernel does not count it."""
+    """Read how long any task has waited for a core since boot; None if the kernel does not count
+    it.
+    """
     try:
         return int(PRESSURE.read_text("ascii").splitlines()[0].rpartition("total=")[2])
     except (OSError, ValueError, IndexError):
@@ -228,5 +270,7 @@ def governor(cores: Sequence[int]) -> str | None:
     found = set()
     for core in cores:
         with suppress(OSError, UnicodeDecodeError):
-            found.add((CPUFREQ / f"cpu{core}" / "cpufreq" / "scaling_governor").read_text("ascii").strip())
+            found.add(
+                (CPUFREQ / f"cpu{core}" / "cpufreq" / "scaling_governor").read_text("ascii").strip()
+            )
     return ",".join(sorted(found)) or None

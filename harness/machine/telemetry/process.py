@@ -1,4 +1,6 @@
-"""Starts the sampler's process before a run, or takes the idle one of the last run; it never delays a run for long, and its failure never fails the run."""
+"""Starts the sampler's process before a run, or takes the idle one of the last run; it never delays
+a run for long, and its failure never fails the run.
+"""
 
 import atexit
 import os
@@ -20,7 +22,9 @@ from suite.process.devices import members, ordinal
 from suite.process.launcher import from_environment
 
 START_S: Final = 20.0
-"""Time limit until the sampler is ready; before any clock. On an idle machine it takes a third of a second."""
+"""Time limit until the sampler is ready; before any clock. On an idle machine it takes a third of a
+second.
+"""
 STOP_S: Final = 20.0
 MODULE: Final = "harness.machine.telemetry"
 SILENT: Final = "the sampler does not answer"
@@ -29,7 +33,9 @@ TAIL: Final = 1 << 14
 
 
 class Inherited(NamedTuple):
-    """What a process takes over from the one that starts it, which sources may look at: where any of it has changed, the idle one is not used again."""
+    """What a process takes over from the one that starts it, which sources may look at: where any
+    of it has changed, the idle one is not used again.
+    """
 
     command: tuple[str, ...]
     environment: Mapping[str, str]
@@ -42,7 +48,9 @@ def surroundings() -> Inherited:
     """Return what a process started now would inherit."""
     here = os.stat(".")  # noqa: PTH116  # works in a folder that was deleted
     command = (sys.executable, "-P", "-m", MODULE)
-    return Inherited(command, environment(), frozenset(os.sched_getaffinity(0)), (here.st_dev, here.st_ino))
+    return Inherited(
+        command, environment(), frozenset(os.sched_getaffinity(0)), (here.st_dev, here.st_ino)
+    )
 
 
 class Process:
@@ -52,8 +60,14 @@ class Process:
         """Start it, in a session of its own, so that it receives no signals from the terminal."""
         self.inherited = inherited
         self.complaints = TemporaryFile()  # noqa: SIM115  # no pipe: what sources print during many runs would fill it
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self.complaints}
-        self.popen = subprocess.Popen(inherited.command, env=inherited.environment, start_new_session=True, bufsize=0, **pipes)
+        pipes: dict[str, Any] = {
+            "stdin": subprocess.PIPE,
+            "stdout": subprocess.PIPE,
+            "stderr": self.complaints,
+        }
+        self.popen = subprocess.Popen(
+            inherited.command, env=inherited.environment, start_new_session=True, bufsize=0, **pipes
+        )
 
     def ask(self, words: bytes, limit_s: float) -> bytes | None:
         """Send it a message and wait for the answer; b"" if it has ended, None after the limit."""
@@ -64,7 +78,9 @@ class Process:
         return os.read(self.popen.stdout.fileno(), 64) if readable else None
 
     def reason(self, answer: bytes | None) -> str:
-        """Describe why it gave no answer, or another one: its own last line, or the signal that ended it."""
+        """Describe why it gave no answer, or another one: its own last line, or the signal that
+        ended it.
+        """
         if answer != b"":
             return SILENT
         try:
@@ -73,7 +89,15 @@ class Process:
             return SILENT
         self.complaints.seek(max(0, self.complaints.seek(0, os.SEEK_END) - TAIL))
         lines = self.complaints.read().decode(errors="replace").strip().splitlines()
-        return lines[-1] if lines and code > 0 else f"the sampler was ended by signal {-code}" if code < 0 else f"the sampler ended with exit status {code}"
+        return (
+            lines[-1]
+            if lines and code > 0
+            else (
+                f"the sampler was ended by signal {-code}"
+                if code < 0
+                else f"the sampler ended with exit status {code}"
+            )
+        )
 
     def kill(self) -> None:
         """End it by force; at the end of its pipe it might not end, which a fork may hold open."""
@@ -83,7 +107,8 @@ class Process:
 
 
 IDLE: Final[dict[int, Process]] = {}
-"""What waits for this process's next run, by its id: a fork does not take its parent's. A start costs a sixth of a second of CPU time, and an audited
+"""What waits for this process's next run, by its id: a fork does not take its parent's. A start
+costs a sixth of a second of CPU time, and an audited
 campaign has dozens of runs."""
 
 
@@ -147,10 +172,15 @@ class Sampler:
         self.remove()
 
     def end(self, word: bytes) -> None:
-        """Send the word, and wait until the last line is written; do nothing after the first call."""
+        """Send the word, and wait until the last line is written; do nothing after the first
+        call.
+        """
         if self.process is None:
             return
-        process, self.process = self.process, None  # a signal from here on must not have a second word said
+        process, self.process = (
+            self.process,
+            None,
+        )  # a signal from here on must not have a second word said
         if (answer := process.ask(word, STOP_S)) == DONE:
             keep(process)
             return
@@ -172,19 +202,29 @@ class Sampler:
 
 
 def environment() -> dict[str, str]:
-    """Return the sampler's environment: this process's import path, to which no working directory is added, and all GPUs visible."""
+    """Return the sampler's environment: this process's import path, to which no working directory
+    is added, and all GPUs visible.
+    """
     folders = [folder or str(Path.cwd()) for folder in sys.path]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
 
 
-def plan_for(path: Path, device: str, more: Sequence[Opening] = (), *, goes_on: bool = False) -> Plan:
+def plan_for(
+    path: Path, device: str, more: Sequence[Opening] = (), *, goes_on: bool = False
+) -> Plan:
     """Plan this node's sampling: the host, the GPUs of its ranks, and `more`."""
     ranks = from_environment("LOCAL_WORLD_SIZE", 1)
-    root_pid = os.getpid() if ranks == 1 else os.getppid()  # torchrun's agent started all ranks of the node
+    root_pid = (
+        os.getpid() if ranks == 1 else os.getppid()
+    )  # torchrun's agent started all ranks of the node
     openings = [Opening(function=f"{MODULE}.host:open_host", options={"root_pid": root_pid})]
     if device.startswith("cuda"):
-        ordinals = [ordinal(each) for each in members(device) or ()] if ranks == 1 else list(range(ranks))
-        openings.append(Opening(function=f"{MODULE}.gpus:open_gpus", options={"ordinals": ordinals}))
+        ordinals = (
+            [ordinal(each) for each in members(device) or ()] if ranks == 1 else list(range(ranks))
+        )
+        openings.append(
+            Opening(function=f"{MODULE}.gpus:open_gpus", options={"ordinals": ordinals})
+        )
     return Plan(path=str(path.absolute()), sources=(*openings, *more), goes_on=goes_on)
 
 

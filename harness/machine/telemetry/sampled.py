@@ -1,4 +1,6 @@
-"""Interfaces of what can be sampled: a source has channels, and returns their readings at its own period."""
+"""Interfaces of what can be sampled: a source has channels, and returns their readings at its own
+period.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +30,9 @@ class Channel:
     """Unique in a file: `host`, `gpu0`, `rapl:package-0`."""
     kind: Kind
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """Constants for the first line, after id, name and kind: model, source, grade, scope, range_uj (JSON types)."""
+    """Constants for the first line, after id, name and kind: model, source, grade, scope, range_uj
+    (JSON types).
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +48,14 @@ class Reading:
 
 
 class Source(Protocol):
-    """Something that the sampler reads; its `open` function returns None if this machine has nothing to read."""
+    """Something that the sampler reads; its `open` function returns None if this machine has
+    nothing to read.
+    """
 
     period_ms: int
-    """Time between two readings: STATE_PERIOD_MS, or for power sources the setting power.period_ms (100)."""
+    """Time between two readings: STATE_PERIOD_MS, or for power sources the setting power.period_ms
+    (100).
+    """
 
     @property
     def channels(self) -> Sequence[Channel]:

@@ -1,4 +1,6 @@
-"""The sampler's own process: reads each source when it is due, and writes lines, until its parent stops it or is gone; then waits for the next run."""
+"""The sampler's own process: reads each source when it is due, and writes lines, until its parent
+stops it or is gone; then waits for the next run.
+"""
 
 import json
 import math
@@ -26,7 +28,9 @@ READY, DONE = b"ready\n", b"done\n"
 IDLE_S: Final = 1.0
 """Between two looks, while idle, at whether the parent lives."""
 STOP, PAUSE = b"stop\n", b"pause\n"
-"""Messages of the parent: the file is complete; or the run was interrupted, and its file continues when it resumes. End of file: the parent is gone."""
+"""Messages of the parent: the file is complete; or the run was interrupted, and its file continues
+when it resumes. End of file: the parent is gone.
+"""
 
 
 class Parent:
@@ -45,7 +49,9 @@ class Parent:
         return bool(select.select([self.pipe], [], [], max(0.0, wait_s))[0])
 
     def line(self) -> bytes:
-        """Wait for a line and read it, b"" if the parent is gone; byte by byte: a message that follows belongs to the next read."""
+        """Wait for a line and read it, b"" if the parent is gone; byte by byte: a message that
+        follows belongs to the next read.
+        """
         while not self.speaks(IDLE_S):
             if self.gone:
                 return b""
@@ -90,15 +96,32 @@ class Sampler:
         now, first = time.monotonic_ns(), 0
         for source in sources:
             channels = source.channels
-            names, kinds = [channel.name for channel in channels], [channel.kind for channel in channels]
-            due_ns = now + (source.period_ms * NS_PER_MS if Kind.STATE in kinds[:1] else 0)  # counters and power need a reading before the run
-            self.turns.append(Turn(source=source, first=first, due_ns=due_ns, readings=[0] * len(channels), names=names, kinds=kinds))
+            names, kinds = (
+                [channel.name for channel in channels],
+                [channel.kind for channel in channels],
+            )
+            due_ns = now + (
+                source.period_ms * NS_PER_MS if Kind.STATE in kinds[:1] else 0
+            )  # counters and power need a reading before the run
+            self.turns.append(
+                Turn(
+                    source=source,
+                    first=first,
+                    due_ns=due_ns,
+                    readings=[0] * len(channels),
+                    names=names,
+                    kinds=kinds,
+                )
+            )
             first += len(channels)
 
     def head(self) -> None:
         """Write the first line."""
         channels = [channel for turn in self.turns for channel in turn.source.channels]
-        listed = [{"id": number, "name": each.name, "kind": each.kind.value, **each.facts} for number, each in enumerate(channels)]
+        listed = [
+            {"id": number, "name": each.name, "kind": each.kind.value, **each.facts}
+            for number, each in enumerate(channels)
+        ]
         self.write({"telemetry": VERSION, "channels": listed, "clocks_ns": clocks_ns()})
         self.stream.flush()
 
@@ -132,10 +155,16 @@ class Sampler:
             number = reading.channel
             turn.readings[number] += 1
             kind = turn.kinds[number]
-            told = {turn.names[number]: finite(reading.value)} if kind is Kind.STATE else {"i": turn.first + number, LINE_KEYS[kind]: reading.value}
+            told = (
+                {turn.names[number]: finite(reading.value)}
+                if kind is Kind.STATE
+                else {"i": turn.first + number, LINE_KEYS[kind]: reading.value}
+            )
             self.write({"t": reading.t_ns, **told})
         if readings:
-            turn.longest_ns = max(turn.longest_ns, readings[-1].t_ns - turn.last_ns if turn.last_ns else 0)
+            turn.longest_ns = max(
+                turn.longest_ns, readings[-1].t_ns - turn.last_ns if turn.last_ns else 0
+            )
             turn.last_ns = readings[-1].t_ns
 
     def foot(self) -> None:
@@ -156,7 +185,9 @@ class Sampler:
 
     def write(self, document: Mapping[str, Any]) -> None:
         """Write one line."""
-        self.stream.write(json.dumps(document, separators=(",", ":"), allow_nan=False).encode() + b"\n")
+        self.stream.write(
+            json.dumps(document, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+        )
 
 
 def finite(value: Any) -> Any:
@@ -178,7 +209,9 @@ def clocks_ns() -> list[int]:
 
 
 def planned(line: bytes) -> Plan:
-    """Read a plan as process.py writes it; without msgspec, whose import is a quarter of a sampler's start."""
+    """Read a plan as process.py writes it; without msgspec, whose import is a quarter of a
+    sampler's start.
+    """
     told = json.loads(line)
     return Plan(**{**told, "sources": tuple(Opening(**each) for each in told["sources"])})
 
@@ -200,7 +233,9 @@ def cut_torn_line(path: Path) -> None:
 
 
 def run(plan: Plan, parent: Parent, answer: int) -> bytes:
-    """Sample into `<path>.partial`; sync and rename it when the parent reports the end of the run. Return its message. OSError if the disk is full."""
+    """Sample into `<path>.partial`; sync and rename it when the parent reports the end of the run.
+    Return its message. OSError if the disk is full.
+    """
     path = Path(plan.path)
     partial = path.with_name(path.name + PARTIAL)
     if plan.goes_on and path.exists():
@@ -226,7 +261,9 @@ def run(plan: Plan, parent: Parent, answer: int) -> bytes:
 
 
 def main() -> None:
-    """Carry out one plan after another, each a line of standard input; report any failure in one line on standard error."""
+    """Carry out one plan after another, each a line of standard input; report any failure in one
+    line on standard error.
+    """
     parent, answer = Parent(), os.dup(1)
     os.dup2(2, 1)  # what sources print, or programs that they start, is no answer
     try:

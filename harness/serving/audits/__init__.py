@@ -1,1 +1,3 @@
-"""`podium audit`: MLPerf's compliance tests of a served result, each in turns with reference runs."""
+"""`podium audit`: MLPerf's compliance tests of a served result, each in turns with reference
+runs.
+"""

@@ -14,14 +14,35 @@ from suite.loadgen.scenario import parse_scenarios
 @click.command("audit")
 @click.argument("workload", type=WORKLOAD, metavar="WORKLOAD")
 @common_options
-@click.option("--scenario", type=SCENARIO, default="all", show_default=True, help="Whose results to audit.")
-@click.option("--test", type=click.Choice(["all", *AuditTest]), default="all", show_default=True, help="Which compliance test.")
-@click.option("--rules", type=click.Choice(RULES), default=RULES[0], show_default=True, help="Whose settings and limits: podium's own, or a round's.")
-@click.option("--checkpoint", type=PATH, help="Folder of exported weights; without it, the newest that reached the target.")
-def audit_command(workload: str, options: Options, scenario: str, test: str, rules: str, checkpoint: Path | None) -> None:
+@click.option(
+    "--scenario", type=SCENARIO, default="all", show_default=True, help="Whose results to audit."
+)
+@click.option(
+    "--test",
+    type=click.Choice(["all", *AuditTest]),
+    default="all",
+    show_default=True,
+    help="Which compliance test.",
+)
+@click.option(
+    "--rules",
+    type=click.Choice(RULES),
+    default=RULES[0],
+    show_default=True,
+    help="Whose settings and limits: podium's own, or a round's.",
+)
+@click.option(
+    "--checkpoint",
+    type=PATH,
+    help="Folder of exported weights; without it, the newest that reached the target.",
+)
+def audit_command(
+    workload: str, options: Options, scenario: str, test: str, rules: str, checkpoint: Path | None
+) -> None:
     """Run MLPerf's compliance tests of the results of WORKLOAD, each in turns with reference runs.
 
-    TEST01 compares the answers of performance runs with the accuracy run's, TEST04 issues one sample again and again, TEST05 takes other
+    TEST01 compares the answers of performance runs with the accuracy run's, TEST04 issues one
+    sample again and again, TEST05 takes other
     seeds. A test that fails makes the result one that does not count.
 
     Example: podium audit resnet50 --scenario offline --test TEST04
@@ -29,4 +50,11 @@ def audit_command(workload: str, options: Options, scenario: str, test: str, rul
     with installed():
         from harness.serving.audits.command import audit
 
-        audit(workload, options, scenarios=parse_scenarios(scenario), test=test, rules=rules, checkpoint=checkpoint)
+        audit(
+            workload,
+            options,
+            scenarios=parse_scenarios(scenario),
+            test=test,
+            rules=rules,
+            checkpoint=checkpoint,
+        )

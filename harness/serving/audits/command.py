@@ -1,4 +1,6 @@
-"""`podium audit`: the compliance tests of served results, recorded in the ledger, each kept when it is whole."""
+"""`podium audit`: the compliance tests of served results, recorded in the ledger, each kept when it
+is whole.
+"""
 
 import shlex
 import shutil
@@ -33,33 +35,55 @@ UNMETERED: Final = ("auto", "off")
 PASSED: Final = {True: "passed", False: "failed"}
 
 
-def audit(workload: str, options: Options, *, scenarios: Sequence[Scenario], test: str, rules: str, checkpoint: Path | None) -> None:
-    """Run the compliance tests of a workload's results; after all of them, JudgedError names those that failed.
+def audit(
+    workload: str,
+    options: Options,
+    *,
+    scenarios: Sequence[Scenario],
+    test: str,
+    rules: str,
+    checkpoint: Path | None,
+) -> None:
+    """Run the compliance tests of a workload's results; after all of them, JudgedError names those
+    that failed.
 
-    RequestError if a result is missing, INVALID or of another checkpoint. The finished tests of an interrupted audit stay.
+    RequestError if a result is missing, INVALID or of another checkpoint. The finished tests of an
+    interrupted audit stay.
     """
     tests = [each for each in rules_of(rules).tests if test in ("all", each)]
     refuse_meters(options)
     bench = set_up(workload, options, checkpoint)
     try:
         with raised(), exclusive(bench.entry.results):
-            failed = list(audited(bench, [subject(bench, scenario) for scenario in scenarios], tests, rules))
+            failed = list(
+                audited(bench, [subject(bench, scenario) for scenario in scenarios], tests, rules)
+            )
     except Interrupted as error:
-        raise type(error)(f"{workload}: {error}; finished tests are kept: {shlex.join(('podium', *sys.argv[1:]))}") from error
+        raise type(error)(
+            f"{workload}: {error}; finished tests are kept: {shlex.join(('podium', *sys.argv[1:]))}"
+        ) from error
     except OSError as error:
-        raise JudgedError(f"{error.filename or options.results}: {error.strerror}; finished tests are kept") from error
+        raise JudgedError(
+            f"{error.filename or options.results}: {error.strerror}; finished tests are kept"
+        ) from error
     if failed:
-        raise JudgedError(f"{workload}: the audit failed: {', '.join(failed)}; the result does not count")
+        raise JudgedError(
+            f"{workload}: the audit failed: {', '.join(failed)}; the result does not count"
+        )
 
 
 def refuse_meters(options: Options) -> None:
-    """RequestError for a request to read power: compliance tests compare speeds and answers, and file no watts."""
+    """RequestError for a request to read power: compliance tests compare speeds and answers, and
+    file no watts.
+    """
     asked = f"--meter {options.meter}" if options.meter is not None else f"--power {options.power}"
     if options.meter is not None or options.power not in UNMETERED:
         raise RequestError(f"{asked}: the runs of compliance tests are not metered; leave it out")
 
 
-def audited(bench: Bench, subjects: Sequence[Subject], tests: Sequence[AuditTest], rules: str) -> list[str]:
+def audited(
+    bench: Bench, subjects: Sequence[Subject], tests: Sequence[AuditTest], rules: str
+) -> list[str]:
     """Run all tests of all results; return those that failed."""
     recover(bench, beside(bench))
     bench.ledger.settle()
@@ -77,14 +101,23 @@ def audited(bench: Bench, subjects: Sequence[Subject], tests: Sequence[AuditTest
 def words(record: AuditRecord) -> str:
     """Say what a test came to in one line."""
     answers = f", {record.differing} of {record.answers} answers differ" if record.answers else ""
-    cause = ", LoadGen calls a run INVALID" if record.within_limits and record.answers_agree and not record.passed else ""
-    return f"{PASSED[record.passed]}, {record.ratio:.2f} times the reference's speed, {len(record.found)} turns{answers}{cause}"
+    cause = (
+        ", LoadGen calls a run INVALID"
+        if record.within_limits and record.answers_agree and not record.passed
+        else ""
+    )
+    return (
+        f"{PASSED[record.passed]}, {record.ratio:.2f} times the reference's speed,"
+        f" {len(record.found)} turns{answers}{cause}"
+    )
 
 
 def run_test(
     bench: Bench, subject: Subject, test: AuditTest, rules: str, before: turns.ReferenceRun | None
 ) -> tuple[AuditRecord, turns.ReferenceRun | None]:
-    """Run one test, and keep its files when they are whole; return its last reference run too, with which the next test may begin."""
+    """Run one test, and keep its files when they are whole; return its last reference run too, with
+    which the next test may begin.
+    """
     final = bench.entry.audits(bench.request.row.inference_name, subject.scenario) / test
     partial = final.with_name(final.name + PARTIAL)
     shutil.rmtree(partial, ignore_errors=True)
@@ -100,10 +133,17 @@ def run_test(
 
 
 def keep(bench: Bench, tried: Attempt, partial: Path, verdict: str) -> None:
-    """Record the test in the ledger, then give its folder its final name; an earlier one is moved aside."""
+    """Record the test in the ledger, then give its folder its final name; an earlier one is moved
+    aside.
+    """
     results = bench.entry.results
     paths = sorted(path for path in partial.rglob("*") if path.is_file())
-    hashed = {(tried.folder / path.relative_to(partial)).relative_to(results).as_posix(): file_sha256(path) for path in paths}
+    hashed = {
+        (tried.folder / path.relative_to(partial)).relative_to(results).as_posix(): file_sha256(
+            path
+        )
+        for path in paths
+    }
     with raised() as signals, signals.postponed():
         tried.note(StepKind.SERVED, hashed, verdict)
         supersede(results, [tried.folder])

@@ -1,4 +1,6 @@
-"""The files of a compliance test: audit.json, and those that MLCommons' submission checker looks for."""
+"""The files of a compliance test: audit.json, and those that MLCommons' submission checker looks
+for.
+"""
 
 import shutil
 from pathlib import Path
@@ -6,7 +8,14 @@ from typing import Final
 
 from suite.audits.names import AuditTest
 from suite.audits.rules import audit_config
-from suite.files.layout import ACCURACY, AUDIT_CONFIG, AUDIT_RECORD, VERIFY_ACCURACY, VERIFY_PERFORMANCE, sync
+from suite.files.layout import (
+    ACCURACY,
+    AUDIT_CONFIG,
+    AUDIT_RECORD,
+    VERIFY_ACCURACY,
+    VERIFY_PERFORMANCE,
+    sync,
+)
 from suite.loadgen.headline import LATENCY
 from suite.records import AuditRecord, write_record
 from suite.workload import Mode
@@ -23,7 +32,9 @@ def write(folder: Path, record: AuditRecord) -> None:
     if record.test == AuditTest.TEST01:
         (folder / VERIFY_ACCURACY).write_text(accuracy(record))
         (folder / Mode.ACCURACY).mkdir()
-        shutil.copyfile(folder / Mode.PERFORMANCE / "run_1" / ACCURACY, folder / Mode.ACCURACY / ACCURACY)
+        shutil.copyfile(
+            folder / Mode.PERFORMANCE / "run_1" / ACCURACY, folder / Mode.ACCURACY / ACCURACY
+        )
     for path in (*folder.rglob("*"), folder):
         sync(path)
 
@@ -33,10 +44,16 @@ def performance(record: AuditRecord) -> str:
     passed = record.passed or (record.within_limits and record.differing > 0)
     best = min if record.metric == LATENCY else max
     scores = f"reference score = {best(record.reference)}\ntest score = {best(record.found)}\n"
-    return f"Verifying performance ({record.metric}, the best of {len(record.found)} runs).\n{scores}ratio = {record.ratio}\n{WORDS[passed]}\n"
+    return (
+        f"Verifying performance ({record.metric}, the best of {len(record.found)}"
+        f" runs).\n{scores}ratio = {record.ratio}\n{WORDS[passed]}\n"
+    )
 
 
 def accuracy(record: AuditRecord) -> str:
     """Say how the answers compare."""
-    counts = f"num_perf_log_entries = {record.answers}\nnum_perf_log_data_mismatch = {record.differing}\n"
+    counts = (
+        f"num_perf_log_entries = {record.answers}\nnum_perf_log_data_mismatch ="
+        f" {record.differing}\n"
+    )
     return f"Verifying accuracy (whole answers).\n{counts}{WORDS[record.answers_agree]}\n"

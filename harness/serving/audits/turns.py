@@ -29,12 +29,17 @@ from suite.rounds import ScenarioRow
 from suite.workload import Mode
 
 AGAIN: Final = 2
-"""How often a run that LoadGen calls INVALID is run again, unchanged: house rule; on a shared machine one run predicts little about the next."""
+"""How often a run that LoadGen calls INVALID is run again, unchanged: house rule; on a shared
+machine one run predicts little about the next.
+"""
 CLEAR: Final = 10.0
-"""House rule: a speed that is so many times beyond its limit is not noise; in Server, neighbouring runs of an honest device beside busy loops were
+"""House rule: a speed that is so many times beyond its limit is not noise; in Server, neighbouring
+runs of an honest device beside busy loops were
 up to 7 times apart."""
 SPARE: Final = 4
-"""House rule: so many times the queries that the result's expected latency would prepare for the shortest duration."""
+"""House rule: so many times the queries that the result's expected latency would prepare for the
+shortest duration.
+"""
 INVALID: Final = "INVALID"
 TARGET: Final = "accuracy_log_sampling_target"
 INDEX: Final = "performance_issue_same_index"
@@ -88,80 +93,143 @@ class Ran:
         return self.rules.tests[self.test]
 
 
-def begin(bench: Bench, subject: Subject, test: AuditTest, rules: str, folder: Path, before: ReferenceRun | None = None) -> Ran:
-    """Settle what LoadGen is given; nothing has run. `before`: the last reference run of this scenario in this audit."""
+def begin(
+    bench: Bench,
+    subject: Subject,
+    test: AuditTest,
+    rules: str,
+    folder: Path,
+    before: ReferenceRun | None = None,
+) -> Ran:
+    """Settle what LoadGen is given; nothing has run. `before`: the last reference run of this
+    scenario in this audit.
+    """
     row, record = rules_of(rules).tests[test], bench.checkpoint.record
-    knobs = row.knobs(test, subject.scenario, bench.request.row.inference_name, record.nonce, record.sha256)
-    beside = row.beside if subject.scenario is not Scenario.MULTI_STREAM else {}  # its queries repeat samples: LoadGen has no unique ones for it
+    knobs = row.knobs(
+        test, subject.scenario, bench.request.row.inference_name, record.nonce, record.sha256
+    )
+    beside = (
+        row.beside if subject.scenario is not Scenario.MULTI_STREAM else {}
+    )  # its queries repeat samples: LoadGen has no unique ones for it
     known = before if before and before.beside == beside else None
-    subject = replace(subject, schedule=shortened(subject.schedule, bench.rules(subject.scenario), rules_of(rules)))
-    return Ran(bench=bench, subject=subject, test=test, name=rules, folder=folder, knobs=knobs, beside=beside, before=known)
+    subject = replace(
+        subject,
+        schedule=shortened(subject.schedule, bench.rules(subject.scenario), rules_of(rules)),
+    )
+    return Ran(
+        bench=bench,
+        subject=subject,
+        test=test,
+        name=rules,
+        folder=folder,
+        knobs=knobs,
+        beside=beside,
+        before=known,
+    )
 
 
 def shortened(schedule: Schedule, row: ScenarioRow, rules: Rules) -> Schedule:
-    """Ask for fewer queries where they tell what is compared, and prepare many more: a run that runs out of them is INVALID."""
+    """Ask for fewer queries where they tell what is compared, and prepare many more: a run that
+    runs out of them is INVALID.
+    """
     wanted = rules.conditions(schedule.scenario, row)
     if wanted == row:
         return schedule
     expected_ns = max(1000, int(schedule.expected_latency_ns / SPARE))
-    return replace(schedule, percentile=wanted.percentile, min_queries=wanted.min_queries, expected_latency_ns=expected_ns)
+    return replace(
+        schedule,
+        percentile=wanted.percentile,
+        min_queries=wanted.min_queries,
+        expected_latency_ns=expected_ns,
+    )
 
 
 def logged(schedule: Schedule, row: ScenarioRow, samples: int) -> Schedule:
-    """Ask for as many queries as the answers need that LoadGen is to log, one for each sample in memory, at most for those of a result."""
+    """Ask for as many queries as the answers need that LoadGen is to log, one for each sample in
+    memory, at most for those of a result.
+    """
     target = min(samples, int(schedule.special.get(TARGET, 0)))
-    return replace(schedule, min_queries=max(schedule.min_queries, min(row.min_queries, math.ceil(target / schedule.samples_per_query))))
+    return replace(
+        schedule,
+        min_queries=max(
+            schedule.min_queries,
+            min(row.min_queries, math.ceil(target / schedule.samples_per_query)),
+        ),
+    )
 
 
 def run(ran: Ran) -> AuditRecord:
-    """Take as many turns as the rules ask for, and more while speed alone speaks against the system; return what all of them came to."""
+    """Take as many turns as the rules ask for, and more while speed alone speaks against the
+    system; return what all of them came to.
+    """
     for turn in range(1, ran.rules.most_turns + 1):
-        ran.outcome = take_over(ran, ran.before) if turn == 1 and ran.before else once(ran, REFERENCE, turn)
+        ran.outcome = (
+            take_over(ran, ran.before) if turn == 1 and ran.before else once(ran, REFERENCE, turn)
+        )
         if turn == 1 and INDEX in ran.knobs:
             ran.knobs[INDEX] = index(ran, ran.outcome)
         once(ran, Mode.PERFORMANCE, turn)
         record = tally(ran)
-        if turn >= ran.row.least_turns(ran.rules) and (record.passed or record.differing or clear(record) or invalid(ran)):
+        if turn >= ran.row.least_turns(ran.rules) and (
+            record.passed or record.differing or clear(record) or invalid(ran)
+        ):
             break
     return record
 
 
 def take_over(ran: Ran, before: ReferenceRun) -> Outcome:
-    """Begin with the run that the test before ended with: one reference run lies between the runs of two tests, and is filed with both."""
+    """Begin with the run that the test before ended with: one reference run lies between the runs
+    of two tests, and is filed with both.
+    """
     shutil.copytree(before.folder, ran.folder / REFERENCE / "run_1")
     ran.reference.append(before.value)
     return before.outcome
 
 
 def last_reference(ran: Ran, folder: Path) -> ReferenceRun | None:
-    """Return a finished test's last reference run, unless it is INVALID: the next test would fail with it; `folder` is where the test lies now."""
+    """Return a finished test's last reference run, unless it is INVALID: the next test would fail
+    with it; `folder` is where the test lies now.
+    """
     last = folder / REFERENCE / f"run_{len(ran.reference)}"
     if ran.outcome is None or is_invalid(last):
         return None
-    return ReferenceRun(folder=last, outcome=ran.outcome, value=ran.reference[-1], beside=ran.beside)
+    return ReferenceRun(
+        folder=last, outcome=ran.outcome, value=ran.reference[-1], beside=ran.beside
+    )
 
 
 def clear(record: AuditRecord) -> bool:
     """Tell whether the speed is so far off its limits that further turns would not help."""
-    return record.ratio > CLEAR * (record.highest or math.inf) or CLEAR * record.ratio < (record.lowest or 0.0)
+    return record.ratio > CLEAR * (record.highest or math.inf) or CLEAR * record.ratio < (
+        record.lowest or 0.0
+    )
 
 
 def index(ran: Ran, outcome: Outcome) -> int:
-    """Choose the sample that TEST04 issues: where lengths differ the longest, which an honest system does not answer faster than the others."""
+    """Choose the sample that TEST04 issues: where lengths differ the longest, which an honest
+    system does not answer faster than the others.
+    """
     loaded = read_facts(ran.folder / REFERENCE / "run_1").values.get("loaded_qsl_set")
     held = loaded if isinstance(loaded, list) else []
     place = held.index(outcome.longest) if outcome.longest in held else int(ran.knobs[INDEX])
     if place >= len(held):
-        raise RequestError(f"{ran.test} issues sample {place} of those in memory, and there are only {len(held)}")
+        raise RequestError(
+            f"{ran.test} issues sample {place} of those in memory, and there are only {len(held)}"
+        )
     return place
 
 
 def once(ran: Ran, kind: str, turn: int) -> Outcome:
     """Run LoadGen once; a run that it calls INVALID is repeated a few times."""
     special, figures = (ran.beside, ran.reference) if kind == REFERENCE else (ran.knobs, ran.found)
-    schedule, place = replace(ran.subject.schedule, special=dict(special)), ran.folder / kind / f"run_{turn}"
+    schedule, place = (
+        replace(ran.subject.schedule, special=dict(special)),
+        ran.folder / kind / f"run_{turn}",
+    )
     if schedule.scenario is Scenario.MULTI_STREAM:
-        schedule = logged(schedule, ran.bench.rules(schedule.scenario), ran.bench.row.performance_samples)
+        schedule = logged(
+            schedule, ran.bench.rules(schedule.scenario), ran.bench.row.performance_samples
+        )
     title = f"{schedule.scenario.label} {ran.test}, {'reference' if kind == REFERENCE else 'test'}"
     _, key = figure(ran.rules, schedule.scenario)
     for left in reversed(range(AGAIN + 1)):
@@ -175,22 +243,39 @@ def once(ran: Ran, kind: str, turn: int) -> Outcome:
     return outcome
 
 
-def one_run(bench: Bench, schedule: Schedule, place: Path, title: str, key: str) -> tuple[Outcome, bool, float]:
-    """Run LoadGen into a folder, with podium's record; return what the child saw, whether the run is VALID, and a figure of its detail log."""
+def one_run(
+    bench: Bench, schedule: Schedule, place: Path, title: str, key: str
+) -> tuple[Outcome, bool, float]:
+    """Run LoadGen into a folder, with podium's record; return what the child saw, whether the run
+    is VALID, and a figure of its detail log.
+    """
     job = Job(system=bench.system, schedule=schedule, folder=place)
     latency_ns = float(schedule.expected_latency_ns or 1)
-    probe = Probe(samples_per_second=schedule.rate or 1.0, latency_ns=latency_ns, query_latency_ns=latency_ns)
-    with Waiting(title, least_s(schedule, probe)) as shown, held(job, shown.tick) as (folder, outcome):
+    probe = Probe(
+        samples_per_second=schedule.rate or 1.0, latency_ns=latency_ns, query_latency_ns=latency_ns
+    )
+    with (
+        Waiting(title, least_s(schedule, probe)) as shown,
+        held(job, shown.tick) as (folder, outcome),
+    ):
         facts = read_facts(folder)
         verdict = judge(bench, schedule, facts)
-        result = Result(verdict=VALID if verdict.valid else INVALID, metric=verdict.metric, value=verdict.value, hints=verdict.hints)
+        result = Result(
+            verdict=VALID if verdict.valid else INVALID,
+            metric=verdict.metric,
+            value=verdict.value,
+            hints=verdict.hints,
+        )
         write_run_record(bench, schedule, outcome, result, folder)
     return outcome, verdict.valid, facts.number(key)
 
 
 def tally(ran: Ran) -> AuditRecord:
     """Compute what the runs come to."""
-    record, compared = ran.bench.checkpoint.record, compare(ran.rules, ran.row, ran.subject.scenario, ran.reference, ran.found)
+    record, compared = (
+        ran.bench.checkpoint.record,
+        compare(ran.rules, ran.row, ran.subject.scenario, ran.reference, ran.found),
+    )
     answers, wrong = answers_of(ran) if ran.test is AuditTest.TEST01 else (0, 0)
     proven = answers > 0 or ran.test is not AuditTest.TEST01
     return AuditRecord(
@@ -228,7 +313,9 @@ def invalid(ran: Ran) -> bool:
 def runs(ran: Ran) -> list[Path]:
     """Name the folders of the runs that have to be VALID."""
     kinds = [Mode.PERFORMANCE.value, *([] if ran.beside.get(UNIQUE) else [REFERENCE])]
-    return [ran.folder / kind / f"run_{turn + 1}" for kind in kinds for turn in range(len(ran.found))]
+    return [
+        ran.folder / kind / f"run_{turn + 1}" for kind in kinds for turn in range(len(ran.found))
+    ]
 
 
 def is_invalid(folder: Path) -> bool:
@@ -238,10 +325,11 @@ def is_invalid(folder: Path) -> bool:
 
 
 def answers_of(ran: Ran) -> tuple[int, int]:
-    """Compare the logged answers of the test's runs with the accuracy run's; return how many there are, and how many differ."""
+    """Compare the logged answers of the test's runs with the accuracy run's; return how many there
+    are, and how many differ.
+    """
     found: dict[int, list[bytes]] = {}
     for turn in range(len(ran.found)):
         for sample, answer in read_answers(ran.folder / Mode.PERFORMANCE / f"run_{turn + 1}"):
             found.setdefault(sample, []).append(answer)
     return differing(found, ran.subject.answers, registry.agreement(ran.bench.request.name))
-

@@ -1,6 +1,8 @@
-"""The process of one instance: it builds the system under test, loads its own samples, and answers sample numbers that arrive by pipe.
+"""The process of one instance: it builds the system under test, loads its own samples, and answers
+sample numbers that arrive by pipe.
 
-It takes its cores and its GPU before anything loads a framework, and ends when LoadGen's process does.
+It takes its cores and its GPU before anything loads a framework, and ends when LoadGen's process
+does.
 """
 
 import os
@@ -84,7 +86,9 @@ def instance_main(number: int, place: Place, threads: int, pipe: Connection) -> 
     if place.cores:
         os.sched_setaffinity(0, place.cores)
     os.environ.update(visible_alone(place.device, os.environ))
-    os.environ["OMP_NUM_THREADS"] = str(threads)  # read when a framework is loaded, which the first message does
+    os.environ["OMP_NUM_THREADS"] = str(
+        threads
+    )  # read when a framework is loaded, which the first message does
     threading.Thread(target=end_with_parent, daemon=True).start()
     garbage.look_seldom()
     try:

@@ -1,7 +1,10 @@
-"""Stands for several instances in LoadGen's process: samples are loaded by all of them, a worker's batch is answered by its own.
+"""Stands for several instances in LoadGen's process: samples are loaded by all of them, a worker's
+batch is answered by its own.
 
-Only sample numbers and answers travel. Workers pull batches, so that a fast instance takes more than a slow one. In Offline each instance has two
-workers: while it answers one's batch, the other's lies in its pipe. Elsewhere a query would wait there while another instance is idle.
+Only sample numbers and answers travel. Workers pull batches, so that a fast instance takes more
+than a slow one. In Offline each instance has two
+workers: while it answers one's batch, the other's lies in its pipe. Elsewhere a query would wait
+there while another instance is idle.
 """
 
 import multiprocessing
@@ -26,15 +29,24 @@ JOIN_S = 10.0
 
 
 class Lane:
-    """One instance's process and the pipe to it; several workers may ask, and are answered in their order."""
+    """One instance's process and the pipe to it; several workers may ask, and are answered in their
+    order.
+    """
 
     def __init__(self, number: int, place: Place, threads: int) -> None:
         context = multiprocessing.get_context("spawn")
-        self.number, self.place, self.turn, self.ended = number, place, threading.Lock(), threading.Lock()
+        self.number, self.place, self.turn, self.ended = (
+            number,
+            place,
+            threading.Lock(),
+            threading.Lock(),
+        )
         self.asked, self.answered, self.next = 0, 0, threading.Condition()
         pipe, theirs = context.Pipe()
         self.pipe: Connection = pipe
-        self.process = context.Process(target=instance_main, args=(number, place, threads, theirs), daemon=True)
+        self.process = context.Process(
+            target=instance_main, args=(number, place, threads, theirs), daemon=True
+        )
         with interrupts_blocked(), main_module.kept_back():
             self.process.start()
         theirs.close()
@@ -49,7 +61,9 @@ class Lane:
         """Describe its end."""
         with self.ended:  # the first thread that waits for a process gets its status
             self.process.join()
-        return JudgedError(f"{self.name} {ending(self.process.exitcode)}; nothing of that run counts")
+        return JudgedError(
+            f"{self.name} {ending(self.process.exitcode)}; nothing of that run counts"
+        )
 
     def say(self, message: object) -> None:
         """Send a message; JudgedError if the instance has ended."""
@@ -70,7 +84,11 @@ class Lane:
 
     def told(self, failure: Failure) -> Failure:
         """Say which GPU's process failed."""
-        return failure if self.place.device == "cpu" else replace(failure, sentence=f"{self.name}: {failure.sentence}")
+        return (
+            failure
+            if self.place.device == "cpu"
+            else replace(failure, sentence=f"{self.name}: {failure.sentence}")
+        )
 
     def ask(self, verb: str, argument: object = None) -> Any:
         """Send a request and wait for its answer, behind those that were sent before."""
@@ -145,7 +163,9 @@ class Instances:
 
     def open(self, worker: int, max_batch: int) -> Predictor:
         """Return the predictor of one instance; the workers take the instances in turns."""
-        return LanePredictor(self.lanes[worker % len(self.lanes)], max_batch, first=worker < len(self.lanes))
+        return LanePredictor(
+            self.lanes[worker % len(self.lanes)], max_batch, first=worker < len(self.lanes)
+        )
 
     def truth(self, folder: Path) -> None:
         """Let the first instance write the ground truth."""

@@ -1,1 +1,3 @@
-"""LoadGen runs, each in a child process: test settings, sample library (QSL), batching, session, probe and result files."""
+"""LoadGen runs, each in a child process: test settings, sample library (QSL), batching, session,
+probe and result files.
+"""

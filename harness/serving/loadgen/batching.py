@@ -1,9 +1,14 @@
-"""Query batching: a queue that LoadGen's thread only puts queries into, and worker threads that take batches from it.
+"""Query batching: a queue that LoadGen's thread only puts queries into, and worker threads that
+take batches from it.
 
-The path of one query: LoadGen's thread puts (response ids, sample indexes, time of issue) into a SimpleQueue, which is C and
-wakes one worker; that worker gathers what has arrived meanwhile into a batch, calls its predictor, and completes in chunks.
-The record of a run (`queries.npy`) costs one clock reading per query at its issue, and one per chunk at its completion: the
-times of issue are stored by the worker, a batch at a time, since storing them one by one costs LoadGen's thread twice the clock.
+The path of one query: LoadGen's thread puts (response ids, sample indexes, time of issue) into a
+SimpleQueue, which is C and
+wakes one worker; that worker gathers what has arrived meanwhile into a batch, calls its predictor,
+and completes in chunks.
+The record of a run (`queries.npy`) costs one clock reading per query at its issue, and one per
+chunk at its completion: the
+times of issue are stored by the worker, a batch at a time, since storing them one by one costs
+LoadGen's thread twice the clock.
 """
 
 import ctypes
@@ -34,7 +39,8 @@ Query: TypeAlias = tuple[list[int], list[int], int]
 Gathered: TypeAlias = tuple[list[int], list[int], int, int]
 """The same of a batch, then its first query (0 for the first issued) and its number of queries.
 
-That is 1, or one per sample: LoadGen issues a query of several samples only when the one before it is fully answered.
+That is 1, or one per sample: LoadGen issues a query of several samples only when the one before it
+is fully answered.
 """
 Batch: TypeAlias = tuple[list[int], list[int], int, int, int]
 """The gathered queries and the batch's number, from 0."""
@@ -58,9 +64,17 @@ class Tally:
 
 
 class Gatherer:
-    """Collects queries into batches; one worker gathers at a time, the others wait for their turn."""
+    """Collects queries into batches; one worker gathers at a time, the others wait for their
+    turn.
+    """
 
-    def __init__(self, batching: Batching, sort_key: Callable[[], Callable[[int], int] | None], *, keeps_times: bool = True) -> None:
+    def __init__(
+        self,
+        batching: Batching,
+        sort_key: Callable[[], Callable[[int], int] | None],
+        *,
+        keeps_times: bool = True,
+    ) -> None:
         self.queue: SimpleQueue[Query | None] = SimpleQueue()
         self.max_batch = batching.max_batch
         self.window_ns = batching.window_us * NS_PER_US
@@ -75,7 +89,9 @@ class Gatherer:
         self.issue = self.issuer()
 
     def issuer(self) -> Callable[[list[int], list[int]], None]:
-        """Return the function that enqueues one query; LoadGen's thread calls it inside its clock, so it looks up no attributes."""
+        """Return the function that enqueues one query; LoadGen's thread calls it inside its clock,
+        so it looks up no attributes.
+        """
         put, clock = self.queue.put, monotonic_ns
 
         def issue(ids: list[int], indexes: list[int]) -> None:
@@ -97,7 +113,9 @@ class Gatherer:
             return *batch, self.taken - 1
 
     def wait(self) -> Gathered | None:
-        """Wait for a query, and add those that share its batch; what exceeds a batch is kept for the next turns."""
+        """Wait for a query, and add those that share its batch; what exceeds a batch is kept for
+        the next turns.
+        """
         query = self.queue.get()
         if query is None:
             self.queue.put(None)  # for the next worker
@@ -110,8 +128,12 @@ class Gatherer:
         self.ready.extend(self.split(ids, indexes, first))
         return self.ready.popleft()
 
-    def gather(self, ids: list[int], indexes: list[int], issued_ns: int) -> tuple[list[int], list[int], int]:
-        """Add queries until the batch is full or the window has passed; without a window, those already in the queue. Also return their number."""
+    def gather(
+        self, ids: list[int], indexes: list[int], issued_ns: int
+    ) -> tuple[list[int], list[int], int]:
+        """Add queries until the batch is full or the window has passed; without a window, those
+        already in the queue. Also return their number.
+        """
         times, most, arrived = [issued_ns], self.max_batch, self.arrivals()
         while len(ids) < most:
             try:
@@ -129,7 +151,9 @@ class Gatherer:
         return ids, indexes, len(times)
 
     def arrivals(self) -> Callable[[], Query | None]:
-        """Return what gives the next query: at once, or within the window from now; it raises Empty if there is none."""
+        """Return what gives the next query: at once, or within the window from now; it raises Empty
+        if there is none.
+        """
         if not self.window_ns:
             return self.queue.get_nowait
         deadline = monotonic_ns() + self.window_ns
@@ -142,11 +166,16 @@ class Gatherer:
             order = sorted(range(len(ids)), key=lambda place: key(indexes[place]))
             ids, indexes = [ids[place] for place in order], [indexes[place] for place in order]
         starts = range(0, len(ids), self.max_batch)
-        return [(ids[start : start + self.max_batch], indexes[start : start + self.max_batch], first, 1) for start in starts]
+        return [
+            (ids[start : start + self.max_batch], indexes[start : start + self.max_batch], first, 1)
+            for start in starts
+        ]
 
 
 class Envelope:
-    """One worker's responses, reused while answer sizes stay the same: creating one costs three times as much as readdressing it."""
+    """One worker's responses, reused while answer sizes stay the same: creating one costs three
+    times as much as readdressing it.
+    """
 
     def __init__(self, response: Any) -> None:
         self.response, self.set_id = response, response.id.fset
@@ -161,7 +190,14 @@ class Envelope:
             deque(map(self.set_id, self.responses, ids), maxlen=0)
         else:
             self.sizes, self.memory = sizes, ctypes.create_string_buffer(sum(sizes))
-            self.responses = list(map(self.response, ids, accumulate(sizes, initial=ctypes.addressof(self.memory)), sizes))
+            self.responses = list(
+                map(
+                    self.response,
+                    ids,
+                    accumulate(sizes, initial=ctypes.addressof(self.memory)),
+                    sizes,
+                )
+            )
         content = b"".join(answers)
         ctypes.memmove(self.memory, content, len(content))
         return self.responses[:count]
@@ -170,13 +206,23 @@ class Envelope:
 class Workers:
     """Worker threads, each with its own predictor."""
 
-    def __init__(self, lg: Any, inference: Inference, batching: Batching, gatherer: Gatherer, abort: Abort) -> None:
+    def __init__(
+        self, lg: Any, inference: Inference, batching: Batching, gatherer: Gatherer, abort: Abort
+    ) -> None:
         self.respond, self.response = lg.QuerySamplesComplete, lg.QuerySampleResponse
-        self.inference, self.batching, self.gatherer, self.abort = inference, batching, gatherer, abort
+        self.inference, self.batching, self.gatherer, self.abort = (
+            inference,
+            batching,
+            gatherer,
+            abort,
+        )
         self.tallies = [Tally() for _ in range(batching.workers)]
         self.completions = [Completions() for _ in range(batching.workers)]
         self.warm = threading.Barrier(batching.workers + 1)
-        self.threads = [threading.Thread(target=self.work, args=(number,), daemon=True) for number in range(batching.workers)]
+        self.threads = [
+            threading.Thread(target=self.work, args=(number,), daemon=True)
+            for number in range(batching.workers)
+        ]
 
     def start(self) -> None:
         """Start the threads and wait until all are warmed up, before LoadGen's clock starts."""
@@ -198,20 +244,38 @@ class Workers:
             self.warm.wait()
             envelope = Envelope(self.response)
             while (batch := self.gatherer.take()) is not None:
-                self.answer(predictor, batch, envelope, self.tallies[number], self.completions[number])
+                self.answer(
+                    predictor, batch, envelope, self.tallies[number], self.completions[number]
+                )
         except BaseException as error:
             self.abort(error)
 
-    def answer(self, predictor: Predictor, batch: Batch, envelope: Envelope, tally: Tally, completions: Completions) -> None:
-        """Answer one batch; the envelope owns the answers' memory, which LoadGen has copied when `respond` returns."""
+    def answer(
+        self,
+        predictor: Predictor,
+        batch: Batch,
+        envelope: Envelope,
+        tally: Tally,
+        completions: Completions,
+    ) -> None:
+        """Answer one batch; the envelope owns the answers' memory, which LoadGen has copied when
+        `respond` returns.
+        """
         ids, indexes, first, queries, number = batch
         answers = predictor(indexes)
         if len(answers) != len(ids):
-            raise JudgedError(f"the system under test gave {len(answers)} answers to {len(ids)} samples")
+            raise JudgedError(
+                f"the system under test gave {len(answers)} answers to {len(ids)} samples"
+            )
         for start in range(0, len(ids), CHUNK):
             responses = envelope.fill(ids[start : start + CHUNK], answers[start : start + CHUNK])
             done = monotonic_ns()  # LoadGen reads its own clock as soon as it is called
             self.respond(responses)
-            completions.add(done, number, *((first, 1) if queries == 1 else (first + start, len(responses))), len(responses))
+            completions.add(
+                done,
+                number,
+                *((first, 1) if queries == 1 else (first + start, len(responses))),
+                len(responses),
+            )
         tally.batches += 1
         tally.samples += len(ids)

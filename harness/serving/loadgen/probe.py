@@ -1,4 +1,6 @@
-"""A short probe of the system under test before LoadGen's runs: ground truth, speed, and what the engine built."""
+"""A short probe of the system under test before LoadGen's runs: ground truth, speed, and what the
+engine built.
+"""
 
 import statistics
 import time
@@ -16,7 +18,9 @@ from suite.rounds import HyperValue
 from suite.workload import Inference, Predictor
 
 TURNS: Final = 3
-"""Repetitions of each kind of call, interleaved; the median counts, because a shared machine is slow for a while, and then is not."""
+"""Repetitions of each kind of call, interleaved; the median counts, because a shared machine is
+slow for a while, and then is not.
+"""
 RATE_S: Final = 1.0
 """Seconds of full batches over all repetitions together; at least one batch in each."""
 LATENCY_S: Final = 0.3
@@ -54,19 +58,37 @@ def look(job: LookJob, abort: Abort) -> Look:
     found = probe(inference, job)
     count = inference.sample_count
     inference.close()
-    return Look(sample_count=count, built=recorder.built, calibrated=recorder.calibrated, probe=found)
+    return Look(
+        sample_count=count, built=recorder.built, calibrated=recorder.calibrated, probe=found
+    )
 
 
 def probe(inference: Inference, job: LookJob) -> Probe:
-    """Time full batches, one sample, and one MultiStream query, answered in as many batches as it takes, on one worker."""
+    """Time full batches, one sample, and one MultiStream query, answered in as many batches as it
+    takes, on one worker.
+    """
     batching = job.system.batching
     predictor = inference.open(0, batching.max_batch)
     predictor.warm_up()
-    held = range(min(inference.sample_count, inference.performance_sample_count, max(batching.max_batch, job.query_samples)))
+    held = range(
+        min(
+            inference.sample_count,
+            inference.performance_sample_count,
+            max(batching.max_batch, job.query_samples),
+        )
+    )
     inference.load(held)
-    batch, query = ([held[place % len(held)] for place in range(size)] for size in (batching.max_batch, job.query_samples))
-    parts = [query[start : start + batching.max_batch] for start in range(0, len(query), batching.max_batch)]
-    batch_s, latency_s, *parts_s = medians(predictor, [(batch, RATE_S), (batch[:1], LATENCY_S), *((part, LATENCY_S) for part in parts)])
+    batch, query = (
+        [held[place % len(held)] for place in range(size)]
+        for size in (batching.max_batch, job.query_samples)
+    )
+    parts = [
+        query[start : start + batching.max_batch]
+        for start in range(0, len(query), batching.max_batch)
+    ]
+    batch_s, latency_s, *parts_s = medians(
+        predictor, [(batch, RATE_S), (batch[:1], LATENCY_S), *((part, LATENCY_S) for part in parts)]
+    )
     inference.unload(held)
     return Probe(
         samples_per_second=job.system.workers * len(batch) / batch_s,
@@ -76,14 +98,21 @@ def probe(inference: Inference, job: LookJob) -> Probe:
 
 
 def medians(predictor: Predictor, kinds: Sequence[tuple[Sequence[int], float]]) -> list[float]:
-    """Return each kind of call's median seconds, measured for the given seconds in all; the first call of each does not count."""
+    """Return each kind of call's median seconds, measured for the given seconds in all; the first
+    call of each does not count.
+    """
     for batch, _ in kinds:
         predictor(batch)
-    turns = [[seconds_per_call(predictor, batch, in_all_s / TURNS) for batch, in_all_s in kinds] for _ in range(TURNS)]
+    turns = [
+        [seconds_per_call(predictor, batch, in_all_s / TURNS) for batch, in_all_s in kinds]
+        for _ in range(TURNS)
+    ]
     return [statistics.median(times) for times in zip(*turns, strict=True)]
 
 
-def seconds_per_call(predictor: Callable[[Sequence[int]], Sequence[bytes]], batch: Sequence[int], at_least_s: float) -> float:
+def seconds_per_call(
+    predictor: Callable[[Sequence[int]], Sequence[bytes]], batch: Sequence[int], at_least_s: float
+) -> float:
     """Time calls for at least that long; at least one call."""
     start, calls = time.perf_counter(), 0
     while not calls or time.perf_counter() - start < at_least_s:

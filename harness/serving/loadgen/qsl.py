@@ -1,4 +1,6 @@
-"""LoadGen's query sample library (QSL) over an Inference: loads samples into memory, on LoadGen's thread, outside the clock."""
+"""LoadGen's query sample library (QSL) over an Inference: loads samples into memory, on LoadGen's
+thread, outside the clock.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -37,8 +39,12 @@ class Library:
         return self.lengths.__getitem__ if len(set(self.lengths.values())) > 1 else None
 
 
-def guarded(callback: Callable[[Sequence[int]], None], abort: Abort) -> Callable[[Sequence[int]], None]:
-    """Pass each sample once, since MultiStream repeats some to fill its last query; end the process on an exception, which C++ cannot propagate."""
+def guarded(
+    callback: Callable[[Sequence[int]], None], abort: Abort
+) -> Callable[[Sequence[int]], None]:
+    """Pass each sample once, since MultiStream repeats some to fill its last query; end the process
+    on an exception, which C++ cannot propagate.
+    """
 
     def call(samples: Sequence[int]) -> None:
         try:

@@ -1,6 +1,8 @@
-"""Collects the issue and completion time of each query, and writes them as `queries.npy` after LoadGen has ended.
+"""Collects the issue and completion time of each query, and writes them as `queries.npy` after
+LoadGen has ended.
 
-Inside LoadGen's clock its thread reads the time of each issue, and workers append these and their completions to arrays, which become rows afterwards.
+Inside LoadGen's clock its thread reads the time of each issue, and workers append these and their
+completions to arrays, which become rows afterwards.
 Queries are told apart by their number in the order of issue.
 """
 
@@ -14,29 +16,41 @@ from suite.loadgen.query_record import FIELDS, MOST_ROWS
 from suite.loadgen.scenario import Scenario
 
 NUMBERS: Final = 5
-"""Per completion: its time, its batch, its first query (from 0, in the order of issue), its queries, the samples per query."""
+"""Per completion: its time, its batch, its first query (from 0, in the order of issue), its
+queries, the samples per query.
+"""
 
 
 class Completions:
-    """One worker's completions; each answers several single-sample queries, or a part of one query."""
+    """One worker's completions; each answers several single-sample queries, or a part of one
+    query.
+    """
 
     def __init__(self) -> None:
         self.numbers = array("q")
 
     def add(self, done_ns: int, batch: int, first: int, queries: int, samples: int) -> None:
-        """Record a completion of so many queries; completions beyond the record's limit are dropped."""
+        """Record a completion of so many queries; completions beyond the record's limit are
+        dropped.
+        """
         if len(self.numbers) < NUMBERS * MOST_ROWS:
             self.numbers.extend((done_ns, batch, first, queries, samples // queries))
 
 
 def table(scenario: Scenario, issued: "array[int]", workers: Sequence[Completions]) -> Any:
-    """Build the rows, a structured array (queries,), from the issue times and all workers' completions; the parts of a MultiStream query become one row."""
+    """Build the rows, a structured array (queries,), from the issue times and all workers'
+    completions; the parts of a MultiStream query become one row.
+    """
     import numpy
 
-    completed = numpy.concatenate([numpy.frombuffer(each.numbers, numpy.int64).reshape(-1, NUMBERS) for each in workers])
+    completed = numpy.concatenate(
+        [numpy.frombuffer(each.numbers, numpy.int64).reshape(-1, NUMBERS) for each in workers]
+    )
     completed = completed[completed[:, 2] < MOST_ROWS]
     counts = completed[:, 3]
-    query = numpy.repeat(completed[:, 2] - counts.cumsum() + counts, counts) + numpy.arange(counts.sum())
+    query = numpy.repeat(completed[:, 2] - counts.cumsum() + counts, counts) + numpy.arange(
+        counts.sum()
+    )
     rows = numpy.empty(len(query), numpy.dtype(list(FIELDS)))
     rows["issued_ns"] = numpy.frombuffer(issued, numpy.int64)[query]
     for name, column in zip(("done_ns", "batch", "samples"), (0, 1, 4), strict=True):
@@ -58,8 +72,12 @@ def whole_queries(rows: Any) -> Any:
     return joined
 
 
-def write(folder: Path, scenario: Scenario, issued: "array[int]", workers: Sequence[Completions]) -> str:
-    """Write the record into a run's folder; return why that failed, or "". The run counts without it."""
+def write(
+    folder: Path, scenario: Scenario, issued: "array[int]", workers: Sequence[Completions]
+) -> str:
+    """Write the record into a run's folder; return why that failed, or "". The run counts without
+    it.
+    """
     import numpy
 
     try:

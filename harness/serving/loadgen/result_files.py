@@ -15,9 +15,14 @@ from suite.loadgen import loadgen_errors
 
 TOKEN: Final = b":::MLLOG "
 LAST_KEY: Final = "power_end"
-"""LoadGen writes it when all queries are answered (loadgen.cc, RunPerformanceMode, RunAccuracyMode); a verdict follows in performance mode."""
+"""LoadGen writes it when all queries are answered (loadgen.cc, RunPerformanceMode,
+RunAccuracyMode); a verdict follows in performance mode.
+"""
 LINE_END: Final = b"}}\n"
-SUMMARY_END: Final = re.compile(rb"\n(No errors encountered during test|(1 ERROR|\d+ ERRORS) encountered\. See detailed log)\.\n\Z")
+SUMMARY_END: Final = re.compile(
+    rb"\n(No errors encountered during test|(1 ERROR|\d+ ERRORS) encountered\. See detailed"
+    rb" log)\.\n\Z"
+)
 """loadgen/logging.cc, AsyncLog::SetLogFiles: the last line of a summary."""
 NO_NUMBER: Final = re.compile(rb'"value": -?(nan|inf), ')
 """A rate over zero time, as C++ prints it: of a Server run of one query."""
@@ -73,7 +78,10 @@ def check_whole(folder: Path) -> None:
             raise JudgedError(f"LoadGen wrote no {name}")
     if not SUMMARY_END.search((folder / SUMMARY).read_bytes()):
         raise JudgedError(f"{SUMMARY} is truncated")
-    if not (folder / DETAIL).read_bytes().endswith(LINE_END) or LAST_KEY not in read_facts(folder).values:
+    if (
+        not (folder / DETAIL).read_bytes().endswith(LINE_END)
+        or LAST_KEY not in read_facts(folder).values
+    ):
         raise JudgedError(f"{DETAIL} is truncated")
     for _ in read_answers(folder):
         pass
@@ -86,7 +94,9 @@ def read_facts(folder: Path) -> Facts:
     errors: list[str] = []
     for line in (folder / DETAIL).read_bytes().splitlines():
         if line.startswith(TOKEN):
-            event = decode(decoder, NO_NUMBER.sub(b'"value": null, ', line.removeprefix(TOKEN)), DETAIL)
+            event = decode(
+                decoder, NO_NUMBER.sub(b'"value": null, ', line.removeprefix(TOKEN)), DETAIL
+            )
             values[event.key] = event.value
             if event.metadata.is_error and not loadgen_errors.is_harmless(str(event.value)):
                 errors.append(str(event.value))
@@ -113,7 +123,9 @@ def from_hex(answer: Answer) -> bytes:
     try:
         return bytes.fromhex(answer.data)
     except ValueError as error:
-        raise JudgedError(f"{ACCURACY}: the answer to sample {answer.qsl_idx} is not hexadecimal") from error
+        raise JudgedError(
+            f"{ACCURACY}: the answer to sample {answer.qsl_idx} is not hexadecimal"
+        ) from error
 
 
 def decode(decoder: Any, line: bytes, name: str) -> Any:

@@ -1,6 +1,7 @@
 """One LoadGen run in a child process, from its settings to complete result files.
 
-LoadGen writes into `<folder>.partial`; the folder is renamed when the child succeeded and its files are complete.
+LoadGen writes into `<folder>.partial`; the folder is renamed when the child succeeded and its files
+are complete.
 """
 
 import gc
@@ -30,7 +31,9 @@ from suite.rounds import HyperValue
 from suite.workload import Inference, Mode, Run
 
 NO_AUDIT: Final = "no-audit.config"
-"""A file that does not exist: otherwise LoadGen would read audit.config from the working directory, and change the run's settings."""
+"""A file that does not exist: otherwise LoadGen would read audit.config from the working directory,
+and change the run's settings.
+"""
 
 
 class Servable(Protocol):
@@ -41,7 +44,9 @@ class Servable(Protocol):
 
 
 STUCK_S: Final = 120.0
-"""Once in some thousand runs LoadGen's last flush never ends (logging.cc, Logger::StopLogging); results of ten million queries take it 80 s."""
+"""Once in some thousand runs LoadGen's last flush never ends (logging.cc, Logger::StopLogging);
+results of ten million queries take it 80 s.
+"""
 TRIES: Final = 3
 TAIL: Final = 1 << 16
 BATCHES_AHEAD: Final = 2
@@ -68,7 +73,11 @@ class System:
     @property
     def device(self) -> str:
         """Name the device that computes, or all of them."""
-        return name_of([place.device for place in self.placement]) if self.placement else self.run.device
+        return (
+            name_of([place.device for place in self.placement])
+            if self.placement
+            else self.run.device
+        )
 
     @property
     def workers(self) -> int:
@@ -76,7 +85,9 @@ class System:
         return len(self.placement) or self.batching.workers
 
     def batching_in(self, scenario: Scenario) -> Batching:
-        """Return the batching with a worker for each instance; two in Offline, so that its next batch lies ready when it has answered one."""
+        """Return the batching with a worker for each instance; two in Offline, so that its next
+        batch lies ready when it has answered one.
+        """
         ahead = BATCHES_AHEAD if self.placement and scenario is Scenario.OFFLINE else 1
         return replace(self.batching, workers=ahead * self.workers)
 
@@ -84,8 +95,14 @@ class System:
         """Build the system under test, in as many processes as it has instances."""
         if not self.placement:
             return self.build()
-        instances = Instances(self.placement, self.run.threads, [self.on(place.device).build for place in self.placement])
-        if self.loadgen_cores:  # after the instances, which would inherit them; threads that start later do
+        instances = Instances(
+            self.placement,
+            self.run.threads,
+            [self.on(place.device).build for place in self.placement],
+        )
+        if (
+            self.loadgen_cores
+        ):  # after the instances, which would inherit them; threads that start later do
             pin_process(self.loadgen_cores)
         return instances, instances
 
@@ -96,7 +113,10 @@ class System:
     def build(self) -> tuple[Inference, "Recorder"]:
         """Build the system under test in this process."""
         recorder = Recorder(self.engine)
-        return self.workload.inference(self.run, self.checkpoint, cast("Engine[Any]", recorder)), recorder
+        return (
+            self.workload.inference(self.run, self.checkpoint, cast("Engine[Any]", recorder)),
+            recorder,
+        )
 
 
 class Recorder:
@@ -167,8 +187,12 @@ class Outcome:
 
 @contextmanager
 def held(job: Job, tick: Callable[[], None] | None = None) -> Iterator[tuple[Path, Outcome]]:
-    """Run LoadGen once; yield the `.partial` folder with complete files, rename it if the block succeeds, else delete it."""
-    from harness.serving.loadgen.result_files import check_whole  # late, as others below: the child imports this module for each run
+    """Run LoadGen once; yield the `.partial` folder with complete files, rename it if the block
+    succeeds, else delete it.
+    """
+    from harness.serving.loadgen.result_files import (
+        check_whole,
+    )  # late, as others below: the child imports this module for each run
 
     partial = job.folder.with_name(job.folder.name + PARTIAL)
     shutil.rmtree(partial, ignore_errors=True)
@@ -191,7 +215,10 @@ def patiently(job: Job, tick: Callable[[], None] | None) -> Outcome:
         except StuckError:
             from suite.console.screen import note
 
-            note(f"{job.schedule.scenario.label}: LoadGen's logger did not end after the last query; running it again")
+            note(
+                f"{job.schedule.scenario.label}: LoadGen's logger did not end after the last query;"
+                " running it again"
+            )
             shutil.rmtree(job.folder, ignore_errors=True)
             job.folder.mkdir()
     raise JudgedError(f"LoadGen's logger did not end after the last query, {TRIES} times in a row")
@@ -202,7 +229,9 @@ class StuckError(Exception):
 
 
 class Watch:
-    """Called every second of a run: raises StuckError when LoadGen has logged its end and then nothing for STUCK_S."""
+    """Called every second of a run: raises StuckError when LoadGen has logged its end and then
+    nothing for STUCK_S.
+    """
 
     def __init__(self, folder: Path, tick: Callable[[], None] | None) -> None:
         self.detail, self.tick = folder / DETAIL, tick
@@ -219,7 +248,9 @@ class Watch:
             raise StuckError
 
     def ended(self) -> bool:
-        """Tell whether the log's last lines have the end of the queries; there is no log while the system under test is being built."""
+        """Tell whether the log's last lines have the end of the queries; there is no log while the
+        system under test is being built.
+        """
         if not self.size:
             return False
         with self.detail.open("rb") as stream:
@@ -228,7 +259,9 @@ class Watch:
 
 
 def observed(job: Job, tick: Callable[[], None] | None) -> Outcome:
-    """Run LoadGen in a child; in performance mode a second process samples host and GPU meanwhile."""
+    """Run LoadGen in a child; in performance mode a second process samples host and GPU
+    meanwhile.
+    """
     if job.schedule.mode is Mode.ACCURACY:
         return in_child(run_loadgen, job, tick)
     from harness.machine.telemetry.process import sampling
@@ -263,8 +296,16 @@ def run_loadgen(job: Job, abort: Abort) -> Outcome:
     gc.freeze()  # the garbage collector skips objects built before the clock
     count = inference.sample_count
     sut = lg.ConstructFastSUT(gatherer.issue, no_flush)
-    qsl = lg.ConstructQSL(count, min(count, inference.performance_sample_count), library.load, library.unload)
-    lg.StartTestWithLogSettings(sut, qsl, loadgen_settings(job.schedule), log_settings(lg, job.folder), str(job.folder / NO_AUDIT))
+    qsl = lg.ConstructQSL(
+        count, min(count, inference.performance_sample_count), library.load, library.unload
+    )
+    lg.StartTestWithLogSettings(
+        sut,
+        qsl,
+        loadgen_settings(job.schedule),
+        log_settings(lg, job.folder),
+        str(job.folder / NO_AUDIT),
+    )
     lg.DestroyQSL(qsl)
     lg.DestroyFastSUT(sut)
     workers.stop()
@@ -282,10 +323,14 @@ def run_loadgen(job: Job, abort: Abort) -> Outcome:
 
 
 def recorded(job: Job, gatherer: Gatherer, workers: Workers) -> str:
-    """Write the issue and completion times of a performance run's queries; return why that failed, or ""."""
+    """Write the issue and completion times of a performance run's queries; return why that failed,
+    or "".
+    """
     if job.schedule.mode is Mode.ACCURACY:
         return ""
-    return query_times.write(job.folder, job.schedule.scenario, gatherer.issued, workers.completions)
+    return query_times.write(
+        job.folder, job.schedule.scenario, gatherer.issued, workers.completions
+    )
 
 
 def no_flush() -> None:

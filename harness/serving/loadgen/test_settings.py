@@ -16,7 +16,9 @@ from suite.rounds import HyperValue, Round, ScenarioRow
 from suite.workload import Mode
 
 OFFLINE_MARGIN: Final = 1.2
-"""Offline's one query is sized from a rate probed for a second; LoadGen itself adds 1.1 (test_settings_internal.cc, kSlack)."""
+"""Offline's one query is sized from a rate probed for a second; LoadGen itself adds 1.1
+(test_settings_internal.cc, kSlack).
+"""
 NS_PER_US: Final = 1000
 NS_PER_S: Final = 1e9
 MS_PER_S: Final = 1000
@@ -59,7 +61,13 @@ class Schedule:
 
 
 def plan(
-    round: Round, row: ScenarioRow, scenario: Scenario, mode: Mode, settings: Mapping[str, HyperValue], probe: Probe, log_seed: int
+    round: Round,
+    row: ScenarioRow,
+    scenario: Scenario,
+    mode: Mode,
+    settings: Mapping[str, HyperValue],
+    probe: Probe,
+    log_seed: int,
 ) -> Schedule:
     """Build a run's schedule: the user's settings first, then the round's row, then the probe."""
     return Schedule(
@@ -89,16 +97,32 @@ def number(settings: Mapping[str, HyperValue], key: str, otherwise: float) -> fl
 def rate(scenario: Scenario, settings: Mapping[str, HyperValue], probe: Probe) -> float:
     """Return Server's target rate or Offline's expected rate."""
     if scenario is Scenario.SERVER:
-        return number(settings, "server.target_qps", number(settings, "server.qps_share", 0.5) * probe.samples_per_second)
+        return number(
+            settings,
+            "server.target_qps",
+            number(settings, "server.qps_share", 0.5) * probe.samples_per_second,
+        )
     return number(settings, "offline.expected_qps", OFFLINE_MARGIN * probe.samples_per_second)
 
 
-def expected_latency_ns(scenario: Scenario, settings: Mapping[str, HyperValue], probe: Probe) -> int:
-    """Return the expected latency of one query: at least 1 us, which records keep; from 0 LoadGen would prepare queries until memory is full."""
+def expected_latency_ns(
+    scenario: Scenario, settings: Mapping[str, HyperValue], probe: Probe
+) -> int:
+    """Return the expected latency of one query: at least 1 us, which records keep; from 0 LoadGen
+    would prepare queries until memory is full.
+    """
     if scenario is Scenario.MULTI_STREAM:
-        told = number(settings, "multi_stream.expected_latency_us", LATENCY_SHARE * probe.query_latency_ns / NS_PER_US)
+        told = number(
+            settings,
+            "multi_stream.expected_latency_us",
+            LATENCY_SHARE * probe.query_latency_ns / NS_PER_US,
+        )
     else:
-        told = number(settings, "single_stream.expected_latency_us", LATENCY_SHARE * probe.latency_ns / NS_PER_US)
+        told = number(
+            settings,
+            "single_stream.expected_latency_us",
+            LATENCY_SHARE * probe.latency_ns / NS_PER_US,
+        )
     return int(NS_PER_US * max(told, 1))
 
 
@@ -107,7 +131,10 @@ def loadgen() -> Any:
     try:
         import mlperf_loadgen
     except ImportError as error:
-        from suite.process.installation import RUN, install  # late: each LoadGen process imports this module
+        from suite.process.installation import (
+            RUN,
+            install,
+        )  # late: each LoadGen process imports this module
 
         raise MissingError(f"LoadGen is not installed: {install(RUN)}") from error
     return mlperf_loadgen
@@ -118,7 +145,9 @@ def loadgen_settings(schedule: Schedule) -> Any:
     lg = loadgen()
     settings = lg.TestSettings()
     settings.scenario = getattr(lg.TestScenario, schedule.scenario.label)
-    settings.mode = lg.TestMode.AccuracyOnly if schedule.mode is Mode.ACCURACY else lg.TestMode.PerformanceOnly
+    settings.mode = (
+        lg.TestMode.AccuracyOnly if schedule.mode is Mode.ACCURACY else lg.TestMode.PerformanceOnly
+    )
     settings.qsl_rng_seed = schedule.qsl_rng_seed
     settings.sample_index_rng_seed = schedule.sample_index_rng_seed
     settings.schedule_rng_seed = schedule.schedule_rng_seed
@@ -179,8 +208,12 @@ def lasts_s(schedule: Schedule, samples: int, probe: Probe) -> float:
 
 
 def least_s(schedule: Schedule, probe: Probe) -> float:
-    """Return the minimum seconds of a performance run: the round's duration, or the time to answer its minimum query count."""
-    samples = schedule.min_queries * (schedule.samples_per_query if schedule.scenario is Scenario.MULTI_STREAM else 1)
+    """Return the minimum seconds of a performance run: the round's duration, or the time to answer
+    its minimum query count.
+    """
+    samples = schedule.min_queries * (
+        schedule.samples_per_query if schedule.scenario is Scenario.MULTI_STREAM else 1
+    )
     return max(schedule.min_duration_ms / MS_PER_S, lasts_s(schedule, samples, probe))
 
 

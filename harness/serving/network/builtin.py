@@ -1,4 +1,5 @@
-"""The built-in server: KServe v2 over gRPC, on one event loop, with the protocol's official messages and service from tritonclient.
+"""The built-in server: KServe v2 over gRPC, on one event loop, with the protocol's official
+messages and service from tritonclient.
 
 Only what podium and tritonclient's tools call is implemented: health, metadata, ModelInfer.
 """
@@ -14,7 +15,18 @@ import msgspec
 
 from harness.serving.network.access import HEADER, Guard
 from harness.serving.network.service import Call, Finished, Service
-from harness.serving.network.wire import BYTES, CHANNEL, FACTS_MODEL, INPUT, OUTPUT, Endpoint, Facts, element, elements, messages
+from harness.serving.network.wire import (
+    BYTES,
+    CHANNEL,
+    FACTS_MODEL,
+    INPUT,
+    OUTPUT,
+    Endpoint,
+    Facts,
+    element,
+    elements,
+    messages,
+)
 from suite import __version__
 from suite.errors import MissingError, RequestError
 
@@ -31,13 +43,19 @@ class Builtin:
         self.ready, self.port, self.failure = threading.Event(), 0, ""
         self.loop = asyncio.new_event_loop()
         self.ending = asyncio.Event()
-        self.thread = threading.Thread(target=self.loop.run_until_complete, args=(self.serve(),), daemon=True)
+        self.thread = threading.Thread(
+            target=self.loop.run_until_complete, args=(self.serve(),), daemon=True
+        )
 
     def start(self) -> int:
-        """Listen; return the port. RequestError if the address or the certificate cannot be used."""
+        """Listen; return the port. RequestError if the address or the certificate cannot be
+        used.
+        """
         self.thread.start()
         if not self.ready.wait(START_S) or self.failure:
-            raise RequestError(f"--listen {self.listen.target}: {self.failure or 'the server did not start'}")
+            raise RequestError(
+                f"--listen {self.listen.target}: {self.failure or 'the server did not start'}"
+            )
         return self.port
 
     def stop(self) -> None:
@@ -52,7 +70,9 @@ class Builtin:
             from tritonclient.grpc import service_pb2_grpc
 
             server = grpc.aio.server(options=CHANNEL)
-            service_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(servicer(self, grpc), server)
+            service_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(
+                servicer(self, grpc), server
+            )
             self.port = self.bind(grpc, server)
             await server.start()
         except Exception as error:
@@ -106,7 +126,11 @@ class Calls:
         """Refuse a model that is not served."""
         await self.enter(context)
         if name not in (self.owner.facts.workload, FACTS_MODEL):
-            await context.abort(self.code.NOT_FOUND, f"no model {name!r} here; this server has {self.owner.facts.workload} and {FACTS_MODEL}")
+            await context.abort(
+                self.code.NOT_FOUND,
+                f"no model {name!r} here; this server has {self.owner.facts.workload} and"
+                f" {FACTS_MODEL}",
+            )
 
     async def ServerLive(self, request: Any, context: Any) -> Any:
         """Say that the server runs."""
@@ -153,20 +177,30 @@ class Calls:
 
 
 def servicer(owner: Builtin, grpc: Any) -> Any:
-    """Build the protocol's service, in which all other calls are unimplemented; tritonclient is imported only here."""
+    """Build the protocol's service, in which all other calls are unimplemented; tritonclient is
+    imported only here.
+    """
     from tritonclient.grpc import service_pb2_grpc
 
-    return type("Servicer", (Calls, service_pb2_grpc.GRPCInferenceServiceServicer), {})(owner, grpc.StatusCode)
+    return type("Servicer", (Calls, service_pb2_grpc.GRPCInferenceServiceServicer), {})(
+        owner, grpc.StatusCode
+    )
 
 
 def payloads_of(request: Any) -> list[bytes]:
     """Read the payloads of a request; ValueError if it has another input than the model."""
-    if len(request.inputs) != 1 or request.inputs[0].name != INPUT or request.inputs[0].datatype != BYTES:
+    if (
+        len(request.inputs) != 1
+        or request.inputs[0].name != INPUT
+        or request.inputs[0].datatype != BYTES
+    ):
         raise ValueError(f"one input {INPUT!r} of type {BYTES} is wanted")
     raw = request.raw_input_contents
     found = elements(raw[0]) if len(raw) == 1 else list(request.inputs[0].contents.bytes_contents)
     if not found or math.prod(request.inputs[0].shape) != len(found):
-        raise ValueError(f"{len(found)} payloads in a tensor of shape {list(request.inputs[0].shape)}")
+        raise ValueError(
+            f"{len(found)} payloads in a tensor of shape {list(request.inputs[0].shape)}"
+        )
     return found
 
 

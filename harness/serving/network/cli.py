@@ -1,4 +1,6 @@
-"""The command serve, and the options of infer that name its servers; thin, so that `--help` loads no framework."""
+"""The command serve, and the options of infer that name its servers; thin, so that `--help` loads
+no framework.
+"""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -28,8 +30,16 @@ def endpoint_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that name servers."""
     for option in (
         click.option("--token-file", type=PATH, help="File with the token that the servers want."),
-        click.option("--ca", type=PATH, help="PEM file with the certificates to trust, for grpcs://."),
-        click.option("--endpoint", "endpoints", multiple=True, metavar="grpc[s]://HOST:PORT", help="A server that podium serve runs; may be repeated."),
+        click.option(
+            "--ca", type=PATH, help="PEM file with the certificates to trust, for grpcs://."
+        ),
+        click.option(
+            "--endpoint",
+            "endpoints",
+            multiple=True,
+            metavar="grpc[s]://HOST:PORT",
+            help="A server that podium serve runs; may be repeated.",
+        ),
     ):
         command = option(command)
     return command
@@ -39,7 +49,11 @@ def asked_servers(values: Mapping[str, Any]) -> "Asked | None":
     """Return the servers that are asked for, if any."""
     from harness.serving.network.setup import Asked
 
-    return Asked(endpoints=values["endpoints"], ca=values["ca"], token_file=values["token_file"]) if values["endpoints"] else None
+    return (
+        Asked(endpoints=values["endpoints"], ca=values["ca"], token_file=values["token_file"])
+        if values["endpoints"]
+        else None
+    )
 
 
 def check_endpoints(values: Mapping[str, Any], scenario: str) -> tuple[Scenario, ...]:
@@ -49,7 +63,9 @@ def check_endpoints(values: Mapping[str, Any], scenario: str) -> tuple[Scenario,
         if values["ca"] or values["token_file"]:
             raise RequestError(f"{'--ca' if values['ca'] else '--token-file'} needs --endpoint")
         return tuple(parse_scenarios(scenario))
-    reasons = dict.fromkeys(SERVERS, "podium serve has chosen it") | dict.fromkeys(NOT_REMOTE, "it does not go with --endpoint")
+    reasons = dict.fromkeys(SERVERS, "podium serve has chosen it") | dict.fromkeys(
+        NOT_REMOTE, "it does not go with --endpoint"
+    )
     for name, reason in reasons.items():
         if given(name) is not ParameterSource.DEFAULT:
             raise RequestError(f"--{name}: {reason}; leave it out")
@@ -57,26 +73,50 @@ def check_endpoints(values: Mapping[str, Any], scenario: str) -> tuple[Scenario,
 
 
 def scenarios_of(text: str) -> tuple[Scenario, ...]:
-    """Return Offline and Server for `all`; RequestError for a scenario that the Network Division does not have."""
+    """Return Offline and Server for `all`; RequestError for a scenario that the Network Division
+    does not have.
+    """
     if text == "all":
         return SUITE
     found = tuple(parse_scenarios(text))
     if strange := [scenario.label for scenario in found if scenario not in SUITE]:
-        raise RequestError(f"--scenario {strange[0]}: over a network there are Server and Offline only (inference_rules.adoc, Network Division)")
+        raise RequestError(
+            f"--scenario {strange[0]}: over a network there are Server and Offline only"
+            " (inference_rules.adoc, Network Division)"
+        )
     return found
 
 
 @click.command("serve")
 @click.argument("workload", type=WORKLOAD, metavar="WORKLOAD")
 @common_options
-@click.option("--checkpoint", type=PATH, help="Folder of exported weights; without it, the newest that reached the target.")
-@click.option("--listen", metavar="HOST:PORT", required=True, help="Where to listen; port 0 takes a free one.")
-@click.option("--server", type=click.Choice(["builtin", "triton"]), default="builtin", show_default=True, help="podium's own server, or Triton.")
+@click.option(
+    "--checkpoint",
+    type=PATH,
+    help="Folder of exported weights; without it, the newest that reached the target.",
+)
+@click.option(
+    "--listen", metavar="HOST:PORT", required=True, help="Where to listen; port 0 takes a free one."
+)
+@click.option(
+    "--server",
+    type=click.Choice(["builtin", "triton"]),
+    default="builtin",
+    show_default=True,
+    help="podium's own server, or Triton.",
+)
 @click.option("--tls-cert", type=PATH, help="PEM file with the server's certificate chain.")
 @click.option("--tls-key", type=PATH, help="PEM file with the certificate's key.")
 @click.option("--token-file", type=PATH, help="File with the token that clients must have.")
 def serve_command(
-    workload: str, options: Options, checkpoint: Path | None, listen: str, server: str, tls_cert: Path | None, tls_key: Path | None, token_file: Path | None
+    workload: str,
+    options: Options,
+    checkpoint: Path | None,
+    listen: str,
+    server: str,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    token_file: Path | None,
 ) -> None:
     """Serve WORKLOAD to other machines, by KServe's protocol v2 over gRPC, until it is stopped.
 
@@ -87,4 +127,11 @@ def serve_command(
     with installed():
         from harness.serving.network.command import serve
 
-        serve(workload, options, checkpoint=checkpoint, listen=listen, server=server, files=(tls_cert, tls_key, token_file))
+        serve(
+            workload,
+            options,
+            checkpoint=checkpoint,
+            listen=listen,
+            server=server,
+            files=(tls_cert, tls_key, token_file),
+        )

@@ -29,7 +29,15 @@ from suite.workload import PayloadInference
 TRITON: Final = "triton"
 
 
-def serve(workload: str, options: Options, *, checkpoint: Path | None, listen: str, server: str, files: tuple[Path | None, Path | None, Path | None]) -> None:
+def serve(
+    workload: str,
+    options: Options,
+    *,
+    checkpoint: Path | None,
+    listen: str,
+    server: str,
+    files: tuple[Path | None, Path | None, Path | None],
+) -> None:
     """Serve a checkpoint until a signal ends it. `files`: TLS certificate, its key, token."""
     check_installed()
     certificate, key, token = files
@@ -39,13 +47,24 @@ def serve(workload: str, options: Options, *, checkpoint: Path | None, listen: s
         check_request(address, lock)
     bench = set_up(workload, options, checkpoint)
     if bench.system.placement:
-        raise RequestError("podium serve answers in one process: start one for each device, and give podium infer an --endpoint for each")
-    check(Attempt(workload=workload, half=Half.INFERENCE, engine=options.engine, precision=bench.precision), bench.system.run.device)
+        raise RequestError(
+            "podium serve answers in one process: start one for each device, and give podium infer"
+            " an --endpoint for each"
+        )
+    check(
+        Attempt(
+            workload=workload, half=Half.INFERENCE, engine=options.engine, precision=bench.precision
+        ),
+        bench.system.run.device,
+    )
     bench = bench.on(beside_others(options.threads, Alone(), 0))
     note(f"{workload}: preparing the model")
     inference, recorder = bench.system.open()
     if not isinstance(inference, PayloadInference):
-        raise RequestError(f"{workload}: its Inference has no method `payload`: it cannot be served over a network (docs/guides/your-workload.md)")
+        raise RequestError(
+            f"{workload}: its Inference has no method `payload`: it cannot be served over a network"
+            " (docs/guides/your-workload.md)"
+        )
     service = Service(inference, bench.system.batching)
     service.start()
     garbage.keep_loaded()
@@ -56,15 +75,24 @@ def serve(workload: str, options: Options, *, checkpoint: Path | None, listen: s
 
 def run(facts: Facts, service: Service, address: Endpoint, lock: Guard) -> None:
     """Serve until a signal comes."""
-    built = TritonServer(facts, service, address) if facts.server == TRITON else Builtin(facts, service, address, lock)
+    built = (
+        TritonServer(facts, service, address)
+        if facts.server == TRITON
+        else Builtin(facts, service, address, lock)
+    )
     port = built.start()
     where = Endpoint(tls=address.tls, host=address.host, port=port)
-    click.echo(f"{facts.workload}: {facts.engine} {facts.precision} of checkpoint {facts.checkpoint_sha256[:16]} on {where.url}; Ctrl-C ends it")
+    click.echo(
+        f"{facts.workload}: {facts.engine} {facts.precision} of checkpoint"
+        f" {facts.checkpoint_sha256[:16]} on {where.url}; Ctrl-C ends it"
+    )
     try:
         threading.Event().wait()
     except Interrupted as error:
         built.stop()
-        raise type(error)(f"{facts.workload}: {error}; {service.answered:,} samples were answered") from error
+        raise type(error)(
+            f"{facts.workload}: {error}; {service.answered:,} samples were answered"
+        ) from error
 
 
 def facts_of(bench: Bench, recorder: Any, server: str) -> Facts:

@@ -1,4 +1,6 @@
-"""A client's connection to one server: what is wrong with it is said before any run, and nothing is ever asked twice."""
+"""A client's connection to one server: what is wrong with it is said before any run, and nothing is
+ever asked twice.
+"""
 
 import socket
 import ssl
@@ -9,7 +11,17 @@ from typing import Any, Final
 import msgspec
 
 from harness.serving.network.access import Access
-from harness.serving.network.wire import CHANNEL, DECODER, FACTS_MODEL, INFER, Endpoint, Facts, elements, messages, opaque_request
+from harness.serving.network.wire import (
+    CHANNEL,
+    DECODER,
+    FACTS_MODEL,
+    INFER,
+    Endpoint,
+    Facts,
+    elements,
+    messages,
+    opaque_request,
+)
 from suite.errors import JudgedError, MissingError, PodiumError, RequestError
 
 CONNECT_S: Final = 10.0
@@ -25,10 +37,18 @@ class Connection:
 
         self.endpoint, self.access, self.grpc = endpoint, access, grpc
         if endpoint.tls:
-            self.channel = grpc.secure_channel(endpoint.target, grpc.ssl_channel_credentials(root_certificates=access.ca), options=CHANNEL)
+            self.channel = grpc.secure_channel(
+                endpoint.target,
+                grpc.ssl_channel_credentials(root_certificates=access.ca),
+                options=CHANNEL,
+            )
         else:
             self.channel = grpc.insecure_channel(endpoint.target, options=CHANNEL)
-        self.call = self.channel.unary_unary(INFER, request_serializer=None, response_deserializer=messages().ModelInferResponse.FromString)
+        self.call = self.channel.unary_unary(
+            INFER,
+            request_serializer=None,
+            response_deserializer=messages().ModelInferResponse.FromString,
+        )
 
     def close(self) -> None:
         """Close the channel."""
@@ -44,7 +64,15 @@ class Connection:
         """Raise MissingError if the server cannot be used, with the reason."""
         reach(self.endpoint, self.access)
         try:
-            ready = self.service().ServerReady(messages().ServerReadyRequest(), metadata=self.access.metadata, timeout=CONNECT_S).ready
+            ready = (
+                self.service()
+                .ServerReady(
+                    messages().ServerReadyRequest(),
+                    metadata=self.access.metadata,
+                    timeout=CONNECT_S,
+                )
+                .ready
+            )
         except self.grpc.RpcError as error:
             raise MissingError(f"{self.endpoint.url}: {self.refusal(error)}") from error
         if not ready:
@@ -54,7 +82,11 @@ class Connection:
         """Say why a server refuses a call."""
         code = self.grpc.StatusCode
         if error.code() == code.UNAUTHENTICATED:
-            return "the token of --token-file is not the server's" if self.access.token else "the server wants a token: --token-file"
+            return (
+                "the token of --token-file is not the server's"
+                if self.access.token
+                else "the server wants a token: --token-file"
+            )
         if error.code() == code.DEADLINE_EXCEEDED:
             return f"the server accepts connections and does not answer within {CONNECT_S:g} s"
         if error.code() == code.UNIMPLEMENTED:
@@ -64,17 +96,24 @@ class Connection:
     def facts(self) -> Facts:
         """Ask what is served; MissingError if the server is not podium's."""
         try:
-            reply = self.call(opaque_request(FACTS_MODEL, b""), metadata=self.access.metadata, timeout=CONNECT_S)
+            reply = self.call(
+                opaque_request(FACTS_MODEL, b""), metadata=self.access.metadata, timeout=CONNECT_S
+            )
             return DECODER.decode(answer_in(reply))
         except self.grpc.RpcError as error:
-            if error.code() == self.grpc.StatusCode.NOT_FOUND or "unknown model" in str(error.details()):
+            if error.code() == self.grpc.StatusCode.NOT_FOUND or "unknown model" in str(
+                error.details()
+            ):
                 raise MissingError(
-                    f"{self.endpoint.url}: not a server of podium serve: it has no model {FACTS_MODEL}; for another server's own model, "
-                    "name its tensors with --set endpoint.input and endpoint.output"
+                    f"{self.endpoint.url}: not a server of podium serve: it has no model"
+                    f" {FACTS_MODEL}; for another server's own model, name its tensors with --set"
+                    " endpoint.input and endpoint.output"
                 ) from error
             raise MissingError(f"{self.endpoint.url}: {self.refusal(error)}") from error
         except (msgspec.MsgspecError, ValueError) as error:
-            raise MissingError(f"{self.endpoint.url}: does not say what it serves: {error}") from error
+            raise MissingError(
+                f"{self.endpoint.url}: does not say what it serves: {error}"
+            ) from error
 
     def round_trips_ns(self, count: int) -> list[int]:
         """Time empty calls, one after another."""
@@ -91,7 +130,9 @@ class Connection:
 
     def server_name(self) -> str:
         """Ask for the server's name, a round trip inside LoadGen's `Name()`."""
-        told = self.service().ServerMetadata(messages().ServerMetadataRequest(), metadata=self.access.metadata, timeout=CONNECT_S)
+        told = self.service().ServerMetadata(
+            messages().ServerMetadataRequest(), metadata=self.access.metadata, timeout=CONNECT_S
+        )
         return f"{told.name} at {self.endpoint.target}"
 
     def start(self, request: bytes, done: Callable[[Any], None]) -> None:
@@ -117,54 +158,86 @@ class Connection:
             return JudgedError(f"{where} went away {when}; {nothing}")
         if error.code() == code.DEADLINE_EXCEEDED:
             return JudgedError(f"{where} gave no answer in time {when}; {nothing}")
-        return JudgedError(f"{where} refused a query {when}: {error.code().name}: {' '.join(str(error.details()).split())}; {nothing}")
+        return JudgedError(
+            f"{where} refused a query {when}: {error.code().name}:"
+            f" {' '.join(str(error.details()).split())}; {nothing}"
+        )
 
 
 def answer_in(reply: Any) -> bytes:
     """Return the one answer of an opaque reply; ValueError if it is not one of at least a byte."""
-    if len(reply.outputs) != 1 or reply.outputs[0].datatype != "BYTES" or len(reply.raw_output_contents) != 1:
-        kinds = ", ".join(f"{each.datatype}{list(each.shape)}" for each in reply.outputs) or "nothing"
+    if (
+        len(reply.outputs) != 1
+        or reply.outputs[0].datatype != "BYTES"
+        or len(reply.raw_output_contents) != 1
+    ):
+        kinds = (
+            ", ".join(f"{each.datatype}{list(each.shape)}" for each in reply.outputs) or "nothing"
+        )
         raise ValueError(f"1 answer of type BYTES wanted, got {kinds}")
     found = elements(reply.raw_output_contents[0])
     if len(found) != 1 or not found[0]:
-        raise ValueError(f"1 answer that is not empty wanted, got {len(found)} of {', '.join(str(len(each)) for each in found) or 'no'} bytes")
+        raise ValueError(
+            f"1 answer that is not empty wanted, got {len(found)} of"
+            f" {', '.join(str(len(each)) for each in found) or 'no'} bytes"
+        )
     return found[0]
 
 
 def reach(endpoint: Endpoint, access: Access) -> None:
-    """Connect once by TCP, and by TLS where it is wanted; MissingError says which of them fails, and why. gRPC would say UNAVAILABLE for all."""
+    """Connect once by TCP, and by TLS where it is wanted; MissingError says which of them fails,
+    and why. gRPC would say UNAVAILABLE for all.
+    """
     try:
         with socket.create_connection((endpoint.host, endpoint.port), CONNECT_S) as plain:
             if endpoint.tls:
                 handshake(endpoint, access, plain)
             elif speaks_tls(plain, endpoint):
-                raise MissingError(f"{endpoint.url}: the server wants TLS; write grpcs://{endpoint.target}")
+                raise MissingError(
+                    f"{endpoint.url}: the server wants TLS; write grpcs://{endpoint.target}"
+                )
     except TimeoutError as error:
         raise MissingError(f"{endpoint.url}: no connection within {CONNECT_S:g} s") from error
     except socket.gaierror as error:
-        raise MissingError(f"{endpoint.url}: the name {endpoint.host} is not known: {error.strerror}") from error
+        raise MissingError(
+            f"{endpoint.url}: the name {endpoint.host} is not known: {error.strerror}"
+        ) from error
     except OSError as error:
         raise MissingError(f"{endpoint.url}: no server there: {error.strerror or error}") from error
 
 
 def handshake(endpoint: Endpoint, access: Access, plain: socket.socket) -> None:
-    """Make a TLS connection as gRPC will; MissingError if the certificate is not trusted or there is no TLS."""
+    """Make a TLS connection as gRPC will; MissingError if the certificate is not trusted or there
+    is no TLS.
+    """
     try:
-        context = ssl.create_default_context(cadata=access.ca.decode("ascii") if access.ca else None)
+        context = ssl.create_default_context(
+            cadata=access.ca.decode("ascii") if access.ca else None
+        )
     except (ssl.SSLError, UnicodeDecodeError) as error:
         raise RequestError(f"--ca: no certificates in PEM form: {error}") from error
     context.set_alpn_protocols(["h2"])
     try:
         context.wrap_socket(plain, server_hostname=endpoint.host).close()
     except ssl.SSLCertVerificationError as error:
-        trusted = "--ca names the certificates to trust" if access.ca is None else "--ca does not vouch for it"
-        raise MissingError(f"{endpoint.url}: its certificate is not trusted: {error.verify_message}; {trusted}") from error
+        trusted = (
+            "--ca names the certificates to trust"
+            if access.ca is None
+            else "--ca does not vouch for it"
+        )
+        raise MissingError(
+            f"{endpoint.url}: its certificate is not trusted: {error.verify_message}; {trusted}"
+        ) from error
     except (ssl.SSLError, ConnectionError) as error:
-        raise MissingError(f"{endpoint.url}: no TLS there; write grpc://{endpoint.target} for a server without it") from error
+        raise MissingError(
+            f"{endpoint.url}: no TLS there; write grpc://{endpoint.target} for a server without it"
+        ) from error
 
 
 def speaks_tls(plain: socket.socket, endpoint: Endpoint) -> bool:
-    """Tell whether a server answers a TLS greeting; what its certificate says does not matter here."""
+    """Tell whether a server answers a TLS greeting; what its certificate says does not matter
+    here.
+    """
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.set_alpn_protocols(["h2"])

@@ -1,4 +1,6 @@
-"""What a request holds: podium's opaque payloads, or the named tensors of another server's own model."""
+"""What a request holds: podium's opaque payloads, or the named tensors of another server's own
+model.
+"""
 
 import math
 from collections.abc import Mapping
@@ -10,8 +12,21 @@ from harness.serving.network.wire import messages, opaque_request
 from suite.errors import JudgedError, RequestError
 from suite.rounds import HyperValue
 
-SIZES: Final = {"BOOL": 1, "UINT8": 1, "INT8": 1, "UINT16": 2, "INT16": 2, "FP16": 2, "BF16": 2, "UINT32": 4, "INT32": 4, "FP32": 4, "UINT64": 8,
-                "INT64": 8, "FP64": 8}  # fmt: skip
+SIZES: Final = {
+    "BOOL": 1,
+    "UINT8": 1,
+    "INT8": 1,
+    "UINT16": 2,
+    "INT16": 2,
+    "FP16": 2,
+    "BF16": 2,
+    "UINT32": 4,
+    "INT32": 4,
+    "FP32": 4,
+    "UINT64": 8,
+    "INT64": 8,
+    "FP64": 8,
+}
 """Bytes of an element: KServe, predict v2, Tensor Data Types."""
 
 
@@ -44,7 +59,9 @@ class Opaque:
         try:
             return answer_in(reply)
         except ValueError as error:
-            raise JudgedError(f"{connection.endpoint.target}: {error}; nothing of that run counts") from error
+            raise JudgedError(
+                f"{connection.endpoint.target}: {error}; nothing of that run counts"
+            ) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +78,10 @@ class Tensor:
         free = self.shape.count(-1)
         if size % known or (not free and size != known):
             told = "x".join(map(str, self.shape))
-            raise RequestError(f"setting endpoint.input: a sample of this workload has {size:,} bytes, and {self.kind} {told} does not")
+            raise RequestError(
+                f"setting endpoint.input: a sample of this workload has {size:,} bytes, and"
+                f" {self.kind} {told} does not"
+            )
         return tuple(size // known if side < 0 else side for side in self.shape)
 
 
@@ -70,9 +90,22 @@ def tensor(key: str, text: HyperValue) -> Tensor:
     name, _, rest = str(text).partition(":")
     kind, _, sides = rest.partition(":")
     parts = sides.split("x") if sides else []
-    shape = tuple(int(part) for part in parts if part == "-1" or part.isascii() and part.isdigit() and int(part) > 0)
-    if not name or kind not in SIZES or not parts or len(shape) != len(parts) or shape.count(-1) > 1:
-        raise RequestError(f"setting {key}: {text!r}: write NAME:TYPE:SHAPE, as in picture:FP32:1x3x224x224, with one -1 at most; types: {', '.join(SIZES)}")
+    shape = tuple(
+        int(part)
+        for part in parts
+        if part == "-1" or part.isascii() and part.isdigit() and int(part) > 0
+    )
+    if (
+        not name
+        or kind not in SIZES
+        or not parts
+        or len(shape) != len(parts)
+        or shape.count(-1) > 1
+    ):
+        raise RequestError(
+            f"setting {key}: {text!r}: write NAME:TYPE:SHAPE, as in picture:FP32:1x3x224x224, with"
+            f" one -1 at most; types: {', '.join(SIZES)}"
+        )
     return Tensor(name=name, kind=kind, shape=shape)
 
 
@@ -85,28 +118,43 @@ class Tensors:
     target: Tensor
 
     def request(self, payload: bytes) -> bytes:
-        """Return the serialised request of one sample; its payload has to be that tensor, and nothing else."""
+        """Return the serialised request of one sample; its payload has to be that tensor, and
+        nothing else.
+        """
         request = messages().ModelInferRequest(model_name=self.model, raw_input_contents=[payload])
-        request.inputs.add(name=self.source.name, datatype=self.source.kind, shape=self.source.sized(len(payload)))
+        request.inputs.add(
+            name=self.source.name, datatype=self.source.kind, shape=self.source.sized(len(payload))
+        )
         request.outputs.add(name=self.target.name)
         return bytes(request.SerializeToString())
 
     def answer(self, connection: Connection, reply: Any) -> bytes:
         """Return the bytes of the answer's tensor."""
         found = [f"{each.name} {each.datatype}{list(each.shape)}" for each in reply.outputs]
-        if len(reply.raw_output_contents) == 1 and len(reply.outputs) == 1 and self.fits(reply.outputs[0], len(reply.raw_output_contents[0])):
+        if (
+            len(reply.raw_output_contents) == 1
+            and len(reply.outputs) == 1
+            and self.fits(reply.outputs[0], len(reply.raw_output_contents[0]))
+        ):
             return bytes(reply.raw_output_contents[0])
         told = "x".join(map(str, self.target.shape))
         raise JudgedError(
-            f"{connection.endpoint.target}: 1 answer {self.target.name} of {self.target.kind} {told} wanted, got {', '.join(found) or 'nothing'}; "
-            "nothing of that run counts"
+            f"{connection.endpoint.target}: 1 answer {self.target.name} of {self.target.kind}"
+            f" {told} wanted, got {', '.join(found) or 'nothing'}; nothing of that run counts"
         )
 
     def fits(self, output: Any, size: int) -> bool:
         """Check a reply's tensor."""
         shape = tuple(output.shape)
-        alike = len(shape) == len(self.target.shape) and all(wanted in (-1, side) for side, wanted in zip(shape, self.target.shape, strict=True))
-        return output.name == self.target.name and output.datatype == self.target.kind and alike and 0 < size == math.prod(shape) * SIZES[self.target.kind]
+        alike = len(shape) == len(self.target.shape) and all(
+            wanted in (-1, side) for side, wanted in zip(shape, self.target.shape, strict=True)
+        )
+        return (
+            output.name == self.target.name
+            and output.datatype == self.target.kind
+            and alike
+            and 0 < size == math.prod(shape) * SIZES[self.target.kind]
+        )
 
 
 def form_of(settings: Mapping[str, HyperValue], workload: str) -> Form:
@@ -117,4 +165,8 @@ def form_of(settings: Mapping[str, HyperValue], workload: str) -> Form:
         return Opaque(model=model)
     if source is None or target is None:
         raise RequestError("endpoint.input and endpoint.output belong together")
-    return Tensors(model=model, source=tensor("endpoint.input", source), target=tensor("endpoint.output", target))
+    return Tensors(
+        model=model,
+        source=tensor("endpoint.input", source),
+        target=tensor("endpoint.output", target),
+    )

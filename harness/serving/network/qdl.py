@@ -1,6 +1,8 @@
-"""LoadGen over a network: its QDL sends each sample as one request, without batching, padding or caching, and hands each answer on.
+"""LoadGen over a network: its QDL sends each sample as one request, without batching, padding or
+caching, and hands each answer on.
 
-inference_rules.adoc, Network Division: the QDL is a proxy. A request that fails ends the run; none is repeated.
+inference_rules.adoc, Network Division: the QDL is a proxy. A request that fails ends the run; none
+is repeated.
 """
 
 import gc
@@ -29,17 +31,25 @@ NAME: Final = "Network SUT"
 OFFLINE_S: Final = 60.0
 BOUNDS: Final = 10
 LEAST_S: Final = 10.0
-"""House rules: how long no answer at all may come. A server that is slow still answers; one that is frozen does not."""
+"""House rules: how long no answer at all may come. A server that is slow still answers; one that is
+frozen does not.
+"""
 LOOK_S: Final = 0.1
 MS_PER_S: Final = 1000
 NS_PER_S: Final = 1e9
 
 
 def timeout_s(schedule: Schedule, wanted_ms: int | None) -> float:
-    """Return how long no answer may come: what the user says, else ten latency bounds, at least ten seconds; in Offline a minute."""
+    """Return how long no answer may come: what the user says, else ten latency bounds, at least ten
+    seconds; in Offline a minute.
+    """
     if wanted_ms is not None:
         return wanted_ms / MS_PER_S
-    if schedule.scenario is not Scenario.SERVER or schedule.bound_ns is None or schedule.mode is Mode.ACCURACY:
+    if (
+        schedule.scenario is not Scenario.SERVER
+        or schedule.bound_ns is None
+        or schedule.mode is Mode.ACCURACY
+    ):
         return OFFLINE_S
     return max(LEAST_S, BOUNDS * schedule.bound_ns / NS_PER_S)
 
@@ -76,7 +86,12 @@ class Dispatcher:
     def __init__(self, lg: Any, inference: RemoteInference, abort: Abort, silence_s: float) -> None:
         remote = inference.remote
         self.respond, self.envelope = lg.QuerySamplesComplete, Envelope(lg.QuerySampleResponse)
-        self.inference, self.abort, self.form, self.silence_s = inference, abort, remote.form, silence_s
+        self.inference, self.abort, self.form, self.silence_s = (
+            inference,
+            abort,
+            remote.form,
+            silence_s,
+        )
         self.lines = [Line(connection, remote.in_flight) for connection in remote.connect()]
         self.queue: SimpleQueue[Sequence[Any] | None] = SimpleQueue()
         self.issued = array("q")
@@ -86,7 +101,10 @@ class Dispatcher:
         self.asked = self.answered = 0
         self.bytes_out = self.bytes_in = 0
         self.over = threading.Event()
-        self.threads = [threading.Thread(target=self.guarded, args=(work,), daemon=True) for work in (self.send, self.watch)]
+        self.threads = [
+            threading.Thread(target=self.guarded, args=(work,), daemon=True)
+            for work in (self.send, self.watch)
+        ]
 
     def start(self) -> None:
         """Check the servers, then start; MissingError if one cannot be used."""
@@ -114,7 +132,9 @@ class Dispatcher:
         try:
             return f"{NAME}: {', '.join(line.connection.server_name() for line in self.lines)}"
         except Exception as error:
-            self.abort(JudgedError(f"a server does not tell its name: {' '.join(str(error).split())}"))
+            self.abort(
+                JudgedError(f"a server does not tell its name: {' '.join(str(error).split())}")
+            )
 
     def guarded(self, work: Any) -> None:
         """Run a thread; any exception ends the process."""
@@ -124,7 +144,9 @@ class Dispatcher:
             self.abort(error)
 
     def send(self) -> None:
-        """Send each sample of each query, to the servers in turns; wait where too many answers are owed."""
+        """Send each sample of each query, to the servers in turns; wait where too many answers are
+        owed.
+        """
         number = -1
         while (query := self.queue.get()) is not None:
             number += 1
@@ -149,7 +171,9 @@ class Dispatcher:
             self.answered += 1
             self.bytes_in += len(answer)
             responses = self.envelope.fill([identity], [answer])
-            self.completions.add(monotonic_ns(), self.answered - 1, query, 1, 1)  # first: after the last answer LoadGen returns, and the record is written
+            self.completions.add(
+                monotonic_ns(), self.answered - 1, query, 1, 1
+            )  # first: after the last answer LoadGen returns, and the record is written
             self.respond(responses)
 
     def progress(self) -> str:
@@ -162,7 +186,10 @@ class Dispatcher:
             for line in self.lines:
                 if line.silent_s() > self.silence_s:
                     where = line.connection.endpoint.target
-                    raise JudgedError(f"{where} gave no answer for {self.silence_s:g} s, {self.progress()}; nothing of that run counts")
+                    raise JudgedError(
+                        f"{where} gave no answer for {self.silence_s:g} s, {self.progress()};"
+                        " nothing of that run counts"
+                    )
 
 
 class Reply:
@@ -188,18 +215,34 @@ def run_over_network(job: Job, abort: Abort) -> Outcome:
     inference, recorder = job.system.open()
     assert isinstance(inference, RemoteInference)
     library = Library(inference, abort)
-    dispatcher = Dispatcher(lg, inference, abort, timeout_s(job.schedule, job.system.remote.timeout_ms))
+    dispatcher = Dispatcher(
+        lg, inference, abort, timeout_s(job.schedule, job.system.remote.timeout_ms)
+    )
     dispatcher.start()
     gc.freeze()
     count = inference.sample_count
     sut = lg.ConstructQDL(dispatcher.issue, no_flush, dispatcher.name)
-    qsl = lg.ConstructQSL(count, min(count, inference.performance_sample_count), library.load, library.unload)
-    lg.StartTestWithLogSettings(sut, qsl, loadgen_settings(job.schedule), log_settings(lg, job.folder), str(job.folder / NO_AUDIT))
+    qsl = lg.ConstructQSL(
+        count, min(count, inference.performance_sample_count), library.load, library.unload
+    )
+    lg.StartTestWithLogSettings(
+        sut,
+        qsl,
+        loadgen_settings(job.schedule),
+        log_settings(lg, job.folder),
+        str(job.folder / NO_AUDIT),
+    )
     lg.DestroyQSL(qsl)
     lg.DestroyQDL(sut)
     dispatcher.stop()
     inference.close()
-    lost = "" if job.schedule.mode is Mode.ACCURACY else query_times.write(job.folder, job.schedule.scenario, dispatcher.issued, [dispatcher.completions])
+    lost = (
+        ""
+        if job.schedule.mode is Mode.ACCURACY
+        else query_times.write(
+            job.folder, job.schedule.scenario, dispatcher.issued, [dispatcher.completions]
+        )
+    )
     return Outcome(
         sample_count=count,
         batches=dispatcher.answered,

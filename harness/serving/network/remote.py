@@ -1,4 +1,6 @@
-"""A system under test behind a network, as LoadGen's side sees it: samples are prepared here, and everything else happens on the servers."""
+"""A system under test behind a network, as LoadGen's side sees it: samples are prepared here, and
+everything else happens on the servers.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -53,7 +55,9 @@ class RemoteSystem(System):
 
     def open(self) -> tuple[Inference, Recorder]:
         """Build LoadGen's side: the samples; no network is compiled."""
-        inference = self.workload.inference(self.run, self.checkpoint, cast("Engine[Any]", ElsewhereEngine()))
+        inference = self.workload.inference(
+            self.run, self.checkpoint, cast("Engine[Any]", ElsewhereEngine())
+        )
         facts = self.remote.served
         recorder = cast(Recorder, SimpleNamespace(built=facts.built, calibrated=facts.calibrated))
         return RemoteInference(inference, self.remote), recorder
@@ -84,7 +88,10 @@ class RemoteInference:
 
     def __init__(self, inference: Inference, remote: Remote) -> None:
         if not isinstance(inference, PayloadInference):
-            raise RequestError(f"{type(inference).__name__} has no method `payload`: it cannot be served over a network (docs/guides/your-workload.md)")
+            raise RequestError(
+                f"{type(inference).__name__} has no method `payload`: it cannot be served over a"
+                " network (docs/guides/your-workload.md)"
+            )
         self.inference, self.remote = inference, remote
         self.requests: dict[int, bytes] = {}
         self.lengths: dict[int, int] = {}
@@ -100,10 +107,14 @@ class RemoteInference:
         return self.inference.performance_sample_count
 
     def load(self, samples: Sequence[int]) -> None:
-        """Prepare samples and their requests, outside the clock; the samples themselves are released again."""
+        """Prepare samples and their requests, outside the clock; the samples themselves are
+        released again.
+        """
         self.inference.load(samples)
         source = cast(PayloadInference, self.inference)
-        self.requests |= {sample: self.remote.form.request(source.payload(sample)) for sample in samples}
+        self.requests |= {
+            sample: self.remote.form.request(source.payload(sample)) for sample in samples
+        }
         self.lengths |= {sample: self.inference.length(sample) for sample in samples}
         self.inference.unload(samples)
 
@@ -131,7 +142,9 @@ class RemoteInference:
 
 
 class RemotePredictor:
-    """Sends samples to the servers in turns and waits for all answers: for the probe, before any run."""
+    """Sends samples to the servers in turns and waits for all answers: for the probe, before any
+    run.
+    """
 
     def __init__(self, owner: RemoteInference) -> None:
         self.owner, self.form = owner, owner.remote.form
@@ -145,22 +158,46 @@ class RemotePredictor:
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
         """Answer samples, one request each, all at once."""
         count = len(self.connections)
-        calls = [(self.connections[place % count], self.owner.requests[sample]) for place, sample in enumerate(samples)]
-        waiting = [(connection, connection.begin(request, PROBE_S)) for connection, request in calls]
-        return [self.form.answer(connection, connection.wait(future)) for connection, future in waiting]
+        calls = [
+            (self.connections[place % count], self.owner.requests[sample])
+            for place, sample in enumerate(samples)
+        ]
+        waiting = [
+            (connection, connection.begin(request, PROBE_S)) for connection, request in calls
+        ]
+        return [
+            self.form.answer(connection, connection.wait(future)) for connection, future in waiting
+        ]
 
 
 def agreed(endpoints: Sequence[Endpoint], facts: Sequence[Facts]) -> None:
     """RequestError if two servers do not serve the same system."""
-    keys = ("checkpoint_sha256", "engine", "engine_package", "precision", "framework", "threads", "version")
+    keys = (
+        "checkpoint_sha256",
+        "engine",
+        "engine_package",
+        "precision",
+        "framework",
+        "threads",
+        "version",
+    )
     for endpoint, each in zip(endpoints[1:], facts[1:], strict=True):
         for key in keys:
             if getattr(each, key) != getattr(facts[0], key):
                 first = f"{endpoints[0].url} {getattr(facts[0], key)}"
-                raise RequestError(f"the endpoints are not one system: {key} is {getattr(each, key)} at {endpoint.url}, {first}")
+                raise RequestError(
+                    f"the endpoints are not one system: {key} is {getattr(each, key)} at"
+                    f" {endpoint.url}, {first}"
+                )
 
 
 def unlike(settings: Mapping[str, Any], facts: Facts, ignored: tuple[str, ...]) -> list[str]:
-    """List the settings that differ between client and server, except those with an ignored prefix."""
+    """List the settings that differ between client and server, except those with an ignored
+    prefix.
+    """
     keys = sorted(settings.keys() | facts.settings.keys())
-    return [key for key in keys if not key.startswith(ignored) and settings.get(key) != facts.settings.get(key)]
+    return [
+        key
+        for key in keys
+        if not key.startswith(ignored) and settings.get(key) != facts.settings.get(key)
+    ]

@@ -1,4 +1,6 @@
-"""Answers payloads on the server's side: queue, batches and worker threads, whatever protocol brings the payloads."""
+"""Answers payloads on the server's side: queue, batches and worker threads, whatever protocol
+brings the payloads.
+"""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -46,16 +48,23 @@ class Service:
 
     def __init__(self, inference: Inference, batching: Batching) -> None:
         self.inference, self.batching = inference, batching
-        self.gatherer = Gatherer(batching, lambda: None, keeps_times=False)  # each query is one payload: none is split; a server may run for months
+        self.gatherer = Gatherer(
+            batching, lambda: None, keeps_times=False
+        )  # each query is one payload: none is split; a server may run for months
         self.waiting: dict[int, Call] = {}
         self.tickets = count()
         self.answered = 0
         self.threads: list[threading.Thread] = []
 
     def start(self) -> None:
-        """Open and warm up all predictors, then start; RequestError where the workload cannot answer payloads."""
+        """Open and warm up all predictors, then start; RequestError where the workload cannot
+        answer payloads.
+        """
         predictors = [self.predictor(number) for number in range(self.batching.workers)]
-        self.threads = [threading.Thread(target=self.work, args=(predictor,), daemon=True) for predictor in predictors]
+        self.threads = [
+            threading.Thread(target=self.work, args=(predictor,), daemon=True)
+            for predictor in predictors
+        ]
         for thread in self.threads:
             thread.start()
 
@@ -63,7 +72,10 @@ class Service:
         """Open and warm up one worker's predictor."""
         predictor = self.inference.open(number, self.batching.max_batch)
         if not isinstance(predictor, PayloadPredictor):
-            raise RequestError(f"{type(predictor).__name__} has no method `answer`: it cannot be served over a network (docs/guides/your-workload.md)")
+            raise RequestError(
+                f"{type(predictor).__name__} has no method `answer`: it cannot be served over a"
+                " network (docs/guides/your-workload.md)"
+            )
         predictor.warm_up()
         return predictor
 
@@ -86,7 +98,9 @@ class Service:
             done = answered(predictor, calls)
             self.answered += len(calls)
             for finish in dict.fromkeys(call.finish for call in calls):
-                finish([each for call, each in zip(calls, done, strict=True) if call.finish == finish])
+                finish(
+                    [each for call, each in zip(calls, done, strict=True) if call.finish == finish]
+                )
 
 
 def answered(predictor: Answering, calls: Sequence[Call]) -> list[Finished]:
@@ -99,4 +113,6 @@ def answered(predictor: Answering, calls: Sequence[Call]) -> list[Finished]:
         problem = f"{type(error).__name__}: {' '.join(str(error).split())}"
         click.echo(f"a batch of {len(calls)} failed: {problem}", err=True)
         return [Finished(call.caller, b"", problem) for call in calls]
-    return [Finished(call.caller, bytes(answer)) for call, answer in zip(calls, answers, strict=True)]
+    return [
+        Finished(call.caller, bytes(answer)) for call, answer in zip(calls, answers, strict=True)
+    ]

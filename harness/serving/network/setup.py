@@ -1,4 +1,6 @@
-"""Set-up of `podium infer --endpoint`: what the servers serve, and whether that is what the checkpoint and the settings here say."""
+"""Set-up of `podium infer --endpoint`: what the servers serve, and whether that is what the
+checkpoint and the settings here say.
+"""
 
 import platform
 import statistics
@@ -20,7 +22,14 @@ from harness.serving.network.connection import Connection
 from harness.serving.network.forms import Opaque, form_of
 from harness.serving.network.qdl import run_over_network
 from harness.serving.network.remote import ElsewhereEngine, Remote, RemoteSystem, agreed, unlike
-from harness.serving.network.wire import Endpoint, Facts, is_loopback, machine, messages, parse_endpoint
+from harness.serving.network.wire import (
+    Endpoint,
+    Facts,
+    is_loopback,
+    machine,
+    messages,
+    parse_endpoint,
+)
 from harness.serving.setup import Bench, batching_of, check_legal, served_by
 from suite import __version__
 from suite.cli import Options
@@ -51,7 +60,9 @@ class Asked:
 
 
 def set_up_remote(workload: str, options: Options, checkpoint: Path | None, asked: Asked) -> Bench:
-    """Resolve a request to measure servers; RequestError for what does not match, MissingError for a server that cannot be used."""
+    """Resolve a request to measure servers; RequestError for what does not match, MissingError for
+    a server that cannot be used.
+    """
     messages()
     endpoints = tuple(parse_endpoint(text) for text in asked.endpoints)
     if len(set(endpoints)) < len(endpoints):
@@ -60,13 +71,19 @@ def set_up_remote(workload: str, options: Options, checkpoint: Path | None, aske
     request = prepare(options, workload, serving=True)
     row = request.row.inference.get(request.profile)
     if row is None:
-        raise RequestError(f"{workload} has no inference rules in profile {request.profile} of round {request.round.name}")
+        raise RequestError(
+            f"{workload} has no inference rules in profile {request.profile} of round"
+            f" {request.round.name}"
+        )
     chosen, form = choose_checkpoint(request, checkpoint), form_of(request.settings, workload)
     connections = [Connection(endpoint, allowed) for endpoint in endpoints]
     for connection in connections:
         connection.check()
     told = isinstance(form, Opaque)
-    facts = tuple(connection.facts() if told else undescribed(request, chosen, connection) for connection in connections)
+    facts = tuple(
+        connection.facts() if told else undescribed(request, chosen, connection)
+        for connection in connections
+    )
     agreed(endpoints, facts)
     matching(request, chosen, endpoints[0], facts[0])
     remote = Remote(
@@ -93,24 +110,41 @@ def positive(request: Request, key: str, otherwise: Any) -> Any:
 
 def matching(request: Request, chosen: Checkpoint, endpoint: Endpoint, facts: Facts) -> None:
     """RequestError if a server serves something else than what is to be measured."""
-    wanted = {"workload": request.name, "round": request.round.name, "profile": request.profile.value}
+    wanted = {
+        "workload": request.name,
+        "round": request.round.name,
+        "profile": request.profile.value,
+    }
     for key, value in wanted.items():
         if getattr(facts, key) != value:
-            raise RequestError(f"{endpoint.url} serves {key} {getattr(facts, key)}, and {value} is asked for")
+            raise RequestError(
+                f"{endpoint.url} serves {key} {getattr(facts, key)}, and {value} is asked for"
+            )
     if facts.checkpoint_sha256 != chosen.record.sha256:
-        raise RequestError(f"{endpoint.url} serves checkpoint {facts.checkpoint_sha256[:16]}, and here {chosen.record.sha256[:16]} is measured")
+        raise RequestError(
+            f"{endpoint.url} serves checkpoint {facts.checkpoint_sha256[:16]}, and here"
+            f" {chosen.record.sha256[:16]} is measured"
+        )
     if facts.version != __version__:
         raise RequestError(f"{endpoint.url} runs podium {facts.version}, and this is {__version__}")
-    settings = {key: list(value) if isinstance(value, tuple) else value for key, value in request.settings.items()}
+    settings = {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in request.settings.items()
+    }
     if strange := [key for key in request.chosen if key.startswith(SERVERS)]:
         raise RequestError(f"setting {strange[0]}: it is the server's; give it to podium serve")
     if different := unlike(settings, facts, (*OWN, *SERVERS)):
         there = ", ".join(f"{key} is {facts.settings.get(key)!r}" for key in different)
-        raise RequestError(f"{endpoint.url} has other settings: {there}; give podium serve and podium infer the same")
+        raise RequestError(
+            f"{endpoint.url} has other settings: {there}; give podium serve and podium infer the"
+            " same"
+        )
 
 
 def undescribed(request: Request, chosen: Checkpoint, connection: Connection) -> Facts:
-    """Describe another server, which does not say what it serves: the checkpoint is the user's word."""
+    """Describe another server, which does not say what it serves: the checkpoint is the user's
+    word.
+    """
     return Facts(
         workload=request.name,
         round=request.round.name,
@@ -122,7 +156,10 @@ def undescribed(request: Request, chosen: Checkpoint, connection: Connection) ->
         framework=request.options.framework,
         device="cpu",
         threads=1,
-        settings={key: list(value) if isinstance(value, tuple) else value for key, value in request.settings.items()},
+        settings={
+            key: list(value) if isinstance(value, tuple) else value
+            for key, value in request.settings.items()
+        },
         system=slug(request.options.system or f"network-{connection.endpoint.host}"),
         description={},
         machine="",
@@ -133,7 +170,9 @@ def undescribed(request: Request, chosen: Checkpoint, connection: Connection) ->
     )
 
 
-def record_of(connections: Sequence[Connection], facts: Sequence[Facts], model: str, opaque: bool) -> NetworkRecord:
+def record_of(
+    connections: Sequence[Connection], facts: Sequence[Facts], model: str, opaque: bool
+) -> NetworkRecord:
     """Measure round trips, and say which machines there are."""
     here = machine()
     trips = [sorted(connection.round_trips_ns(ROUND_TRIPS)) for connection in connections]
@@ -154,27 +193,50 @@ def record_of(connections: Sequence[Connection], facts: Sequence[Facts], model: 
 
 
 def division_of(row: InferenceRow, record: NetworkRecord) -> Division:
-    """Return the division: network only where the row is closed, all machines are known to be others, and the servers say what they serve."""
+    """Return the division: network only where the row is closed, all machines are known to be
+    others, and the servers say what they serve.
+    """
     closed = row.division is Division.CLOSED
-    return Division.NETWORK if closed and record.apart and record.form == "opaque" else Division.OPEN
+    return (
+        Division.NETWORK if closed and record.apart and record.form == "opaque" else Division.OPEN
+    )
 
 
 def bench_of(request: Request, row: InferenceRow, chosen: Checkpoint, remote: Remote) -> Bench:
-    """Put together what LoadGen's side needs; engine, number format and batching are the servers'."""
+    """Put together what LoadGen's side needs; engine, number format and batching are the
+    servers'.
+    """
     if instances_of(request.settings):
-        raise RequestError(f"setting {INSTANCES}: a system behind --endpoint has its instances elsewhere")
+        raise RequestError(
+            f"setting {INSTANCES}: a system behind --endpoint has its instances elsewhere"
+        )
     facts = remote.served
     if row.division is Division.CLOSED:
         check_legal(request, row)
-    served = {key: tuple(value) if isinstance(value, list) else value for key, value in facts.settings.items() if key.startswith(SERVERS)}
-    settings = {key: value for key, value in request.settings.items() if not key.startswith(SERVERS)} | served
+    served = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in facts.settings.items()
+        if key.startswith(SERVERS)
+    }
+    settings = {
+        key: value for key, value in request.settings.items() if not key.startswith(SERVERS)
+    } | served
     precision = Precision(facts.precision)
-    options = replace(request.options, engine=facts.engine, framework=facts.framework, precision=precision)
+    options = replace(
+        request.options, engine=facts.engine, framework=facts.framework, precision=precision
+    )
     request = replace(request, options=options, settings=settings)
     name = slug(options.system or f"{facts.system}-network")
-    entry = Entry(results=options.results.absolute(), division=division_of(row, remote.record), org=options.org, system=name)
+    entry = Entry(
+        results=options.results.absolute(),
+        division=division_of(row, remote.record),
+        org=options.org,
+        system=name,
+    )
     run = replace(informed(request, request.run(chosen.record.seed, precision)), device="cpu")
-    load_ahead((*served_by(request.workload, options.framework), __name__))  # gRPC is loaded by who connects, never before a fork
+    load_ahead(
+        (*served_by(request.workload, options.framework), __name__)
+    )  # gRPC is loaded by who connects, never before a fork
     return Bench(
         request=request,
         row=row,
@@ -198,13 +260,24 @@ def bench_of(request: Request, row: InferenceRow, chosen: Checkpoint, remote: Re
 
 
 def describe_remote(bench: Bench) -> dict[str, Any]:
-    """Describe the servers, then the network with MLCommons' 13 fields; what nobody knows is null, and --system-file tells it."""
+    """Describe the servers, then the network with MLCommons' 13 fields; what nobody knows is null,
+    and --system-file tells it.
+    """
     facts, record = bench.served, bench.network
     assert facts is not None and record is not None
     request = bench.request
     local = describe(bench.entry, replace(request.described, system_file=None))
-    hardware = {key: facts.description.get(key) for key in local if key not in ("submitter", "division", "status", "system_name", "podium")}
-    found: dict[str, Any] = {**local, **hardware, "number_of_nodes": len(record.endpoints), **network_fields(record, facts)}
+    hardware = {
+        key: facts.description.get(key)
+        for key in local
+        if key not in ("submitter", "division", "status", "system_name", "podium")
+    }
+    found: dict[str, Any] = {
+        **local,
+        **hardware,
+        "number_of_nodes": len(record.endpoints),
+        **network_fields(record, facts),
+    }
     return {**found, **given(request.options.system_file, found)}
 
 
@@ -212,9 +285,16 @@ def network_fields(record: NetworkRecord, facts: Facts) -> Mapping[str, Any]:
     """Return MLCommons' fields of a networked system."""
     known = {
         "is_network": "true",
-        "net_software_stack_loadgen": f"grpcio {version('grpcio')}, tritonclient {version('tritonclient')}, {platform.system()} {platform.release()}",
+        "net_software_stack_loadgen": (
+            f"grpcio {version('grpcio')}, tritonclient {version('tritonclient')},"
+            f" {platform.system()} {platform.release()}"
+        ),
         "net_software_stack_sut": facts.software,
-        "network_protocol": "KServe v2, gRPC, HTTP/2, TLS, TCP" if record.endpoints[0].startswith("grpcs") else "KServe v2, gRPC, HTTP/2, TCP",
+        "network_protocol": (
+            "KServe v2, gRPC, HTTP/2, TLS, TCP"
+            if record.endpoints[0].startswith("grpcs")
+            else "KServe v2, gRPC, HTTP/2, TCP"
+        ),
         "number_connections": str(len(record.endpoints)),
     }
     return {field: known.get(field) for field in NETWORK_FIELDS}

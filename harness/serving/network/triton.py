@@ -1,4 +1,5 @@
-"""NVIDIA's Triton in front of podium's predictor, by nvidia-pytriton: the same models and tensors as the built-in server has.
+"""NVIDIA's Triton in front of podium's predictor, by nvidia-pytriton: the same models and tensors
+as the built-in server has.
 
 pytriton starts a tritonserver, which hands each batch to this process.
 """
@@ -21,7 +22,9 @@ from suite.process.installation import install
 
 EXIT_S: Final = 5
 NUMPY: Final = 1
-"""Newest major version: nvidia-pytriton 0.7, Requires-Dist. With NumPy 2 it starts, and its backend dies at the first BYTES tensor."""
+"""Newest major version: nvidia-pytriton 0.7, Requires-Dist. With NumPy 2 it starts, and its backend
+dies at the first BYTES tensor.
+"""
 LIBRARIES: Final = "LD_LIBRARY_PATH"
 
 
@@ -38,13 +41,22 @@ class TritonServer:
         pytriton = imported()
         os.environ[LIBRARIES] = libraries()
         try:
-            self.triton = pytriton.Triton(config=self.config(pytriton), workspace=Path(self.folder.name) / "workspace")
-            self.bind(self.facts.workload, self.answer, self.service.batching.max_batch, self.service.batching.window_us)
+            self.triton = pytriton.Triton(
+                config=self.config(pytriton), workspace=Path(self.folder.name) / "workspace"
+            )
+            self.bind(
+                self.facts.workload,
+                self.answer,
+                self.service.batching.max_batch,
+                self.service.batching.window_us,
+            )
             self.bind(FACTS_MODEL, self.told, 1, 0)
             self.triton.run()
         except Exception as error:
             self.stop()
-            raise MissingError(f"Triton does not start: {' '.join(str(error).split()) or type(error).__name__}") from error
+            raise MissingError(
+                f"Triton does not start: {' '.join(str(error).split()) or type(error).__name__}"
+            ) from error
         return self.listen.port
 
     def stop(self) -> None:
@@ -69,14 +81,27 @@ class TritonServer:
         from pytriton.model_config import DynamicBatcher, ModelConfig, Tensor
 
         tensors = [[Tensor(name=name, dtype=numpy.bytes_, shape=(1,))] for name in (INPUT, OUTPUT)]
-        config = ModelConfig(max_batch_size=max_batch, batcher=DynamicBatcher(max_queue_delay_microseconds=window_us))
-        self.triton.bind(model_name=model, infer_func=function, inputs=tensors[0], outputs=tensors[1], config=config)
+        config = ModelConfig(
+            max_batch_size=max_batch, batcher=DynamicBatcher(max_queue_delay_microseconds=window_us)
+        )
+        self.triton.bind(
+            model_name=model,
+            infer_func=function,
+            inputs=tensors[0],
+            outputs=tensors[1],
+            config=config,
+        )
 
     def answer(self, requests: Sequence[Any]) -> list[dict[str, Any]]:
         """Answer a batch of requests with one pass over all of their payloads."""
-        payloads = [bytes(payload) for request in requests for payload in request.data[INPUT].reshape(-1)]
+        payloads = [
+            bytes(payload) for request in requests for payload in request.data[INPUT].reshape(-1)
+        ]
         answers = iter(self.answers(payloads))
-        return [{OUTPUT: column([next(answers) for _ in range(len(request.data[INPUT]))])} for request in requests]
+        return [
+            {OUTPUT: column([next(answers) for _ in range(len(request.data[INPUT]))])}
+            for request in requests
+        ]
 
     def answers(self, payloads: Sequence[bytes]) -> list[bytes]:
         """Put payloads through the service and wait; Triton reports an exception to the callers."""
@@ -100,7 +125,10 @@ def check_request(listen: Endpoint, guard: Guard) -> None:
     """RequestError for what pytriton's Triton cannot do; MissingError where there is none."""
     if guard.token or guard.certificate:
         option = "--token-file" if guard.token else "--tls-cert"
-        raise RequestError(f"{option}: pytriton starts a Triton without tokens and TLS; put a proxy in front of it, or take --server builtin")
+        raise RequestError(
+            f"{option}: pytriton starts a Triton without tokens and TLS; put a proxy in front of"
+            " it, or take --server builtin"
+        )
     if listen.port == 0:
         raise RequestError("--listen: Triton takes no free port by itself; name one")
     imported()
@@ -114,19 +142,31 @@ def column(values: Sequence[bytes]) -> Any:
 
 
 def imported() -> Any:
-    """Import pytriton; MissingError if it is not installed, or has a NumPy with which its backend dies at the first query."""
+    """Import pytriton; MissingError if it is not installed, or has a NumPy with which its backend
+    dies at the first query.
+    """
     import numpy
 
     try:
         from pytriton import triton
     except ImportError as error:
-        raise MissingError(f"nvidia-pytriton is not installed: {install('triton')}, in an environment of its own (docs/SCALE.md)") from error
+        raise MissingError(
+            f"nvidia-pytriton is not installed: {install('triton')}, in an environment of its own"
+            " (docs/SCALE.md)"
+        ) from error
     if int(numpy.__version__.partition(".")[0]) > NUMPY:
-        raise MissingError(f"nvidia-pytriton needs numpy<2, and this is {numpy.__version__}: give it an environment of its own (docs/SCALE.md)")
+        raise MissingError(
+            f"nvidia-pytriton needs numpy<2, and this is {numpy.__version__}: give it an"
+            " environment of its own (docs/SCALE.md)"
+        )
     return triton
 
 
 def libraries() -> str:
-    """Return the library path with which Triton's backend finds this interpreter's libpython before another one of the same version."""
+    """Return the library path with which Triton's backend finds this interpreter's libpython before
+    another one of the same version.
+    """
     own, before = str(sysconfig.get_config_var("LIBDIR")), os.environ.get(LIBRARIES, "")
-    return before if own in before.split(os.pathsep) else os.pathsep.join(filter(None, [own, before]))
+    return (
+        before if own in before.split(os.pathsep) else os.pathsep.join(filter(None, [own, before]))
+    )

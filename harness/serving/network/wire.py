@@ -1,7 +1,10 @@
-"""What travels between podium and a server: KServe v2 messages (tritonclient has them), endpoints, and what a server tells of itself.
+"""What travels between podium and a server: KServe v2 messages (tritonclient has them), endpoints,
+and what a server tells of itself.
 
-Opaque form: model `<workload>`, input `payload` and output `answer`, both BYTES [n, 1]: a sample's payload in, its answer out exactly as the
-accuracy log stores it. One request per sample. A second model, `podium-facts`, returns what is served as JSON.
+Opaque form: model `<workload>`, input `payload` and output `answer`, both BYTES [n, 1]: a sample's
+payload in, its answer out exactly as the
+accuracy log stores it. One request per sample. A second model, `podium-facts`, returns what is
+served as JSON.
 """
 
 import hashlib
@@ -28,13 +31,23 @@ LENGTH: Final = struct.Struct("<I")
 """In front of each element of a BYTES tensor: KServe, predict v2, Tensor Data."""
 MOST_BYTES: Final = 1 << 28
 """Of one message; the largest payload, a picture of Mask R-CNN, has 5.6 MB."""
-CHANNEL: Final = (("grpc.max_receive_message_length", MOST_BYTES), ("grpc.max_send_message_length", MOST_BYTES), ("grpc.so_reuseport", 0),
-                  ("grpc.enable_retries", 0))  # fmt: skip
-"""No retries: a repeated query would be another measurement. No shared port: two servers on one would share its queries unnoticed."""
+CHANNEL: Final = (
+    ("grpc.max_receive_message_length", MOST_BYTES),
+    ("grpc.max_send_message_length", MOST_BYTES),
+    ("grpc.so_reuseport", 0),
+    ("grpc.enable_retries", 0),
+)
+"""No retries: a repeated query would be another measurement. No shared port: two servers on one
+would share its queries unnoticed.
+"""
 INFER: Final = "/inference.GRPCInferenceService/ModelInfer"
 BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
-"""One per running kernel: containers and network namespaces of one host share it, unlike /etc/machine-id."""
-ENDPOINT: Final = re.compile(r"(?P<scheme>grpcs?)://(?P<host>\[[0-9A-Fa-f:.]+\]|[^/:\[\]@\s]+):(?P<port>\d{1,5})/?")
+"""One per running kernel: containers and network namespaces of one host share it, unlike
+/etc/machine-id.
+"""
+ENDPOINT: Final = re.compile(
+    r"(?P<scheme>grpcs?)://(?P<host>\[[0-9A-Fa-f:.]+\]|[^/:\[\]@\s]+):(?P<port>\d{1,5})/?"
+)
 LISTEN: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^/:\[\]@\s]+):(?P<port>\d{1,5})")
 HIGHEST_PORT: Final = 65_535
 
@@ -97,8 +110,12 @@ def parse_endpoint(text: str) -> Endpoint:
     """Read grpc://HOST:PORT or grpcs://HOST:PORT; RequestError otherwise."""
     match = ENDPOINT.fullmatch(text)
     if not match or not 0 < int(match["port"]) <= HIGHEST_PORT:
-        raise RequestError(f"--endpoint {text}: write grpc://HOST:PORT, or grpcs://HOST:PORT for TLS")
-    return Endpoint(tls=match["scheme"] == "grpcs", host=match["host"].strip("[]"), port=int(match["port"]))
+        raise RequestError(
+            f"--endpoint {text}: write grpc://HOST:PORT, or grpcs://HOST:PORT for TLS"
+        )
+    return Endpoint(
+        tls=match["scheme"] == "grpcs", host=match["host"].strip("[]"), port=int(match["port"])
+    )
 
 
 def parse_listen(text: str, tls: bool) -> Endpoint:
@@ -118,7 +135,9 @@ def is_loopback(host: str) -> bool:
 
 
 def machine() -> str:
-    """Return a name of this running kernel that tells nothing else of it; empty where it has none."""
+    """Return a name of this running kernel that tells nothing else of it; empty where it has
+    none.
+    """
     try:
         return hashlib.sha256(b"podium " + BOOT.read_bytes().strip()).hexdigest()[:32]
     except OSError:
@@ -162,5 +181,7 @@ def opaque_request(model: str, payload: bytes) -> bytes:
 
 
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Give all values the types that JSON has: engines describe themselves with subclasses of str, too."""
+    """Give all values the types that JSON has: engines describe themselves with subclasses of str,
+    too.
+    """
     return dict(json.loads(json.dumps(dict(settings), allow_nan=False)))

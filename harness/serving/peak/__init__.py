@@ -1,1 +1,3 @@
-"""`podium peak`: the highest Server rate, or the most samples per MultiStream query, that a latency bound allows."""
+"""`podium peak`: the highest Server rate, or the most samples per MultiStream query, that a latency
+bound allows.
+"""

@@ -40,11 +40,15 @@ from suite.studies.rates import PEAK, RUN, Peak, Sought, Trial, answer_of, repla
 BUDGET_S: Final = 600.0
 TOLERANCE: Final = 0.02
 BUDGET_RUNS: Final = 12
-"""Full runs that a search within `podium infer` may take at least, in time: the second phase has nine at most."""
+"""Full runs that a search within `podium infer` may take at least, in time: the second phase has
+nine at most.
+"""
 DIGITS: Final = 6
 """LoadGen logs numbers with so many significant digits: C++'s default."""
 SPARE: Final = 2.5
-"""Full runs that have to fit into what is left of the budget for another probe; else a full run is next."""
+"""Full runs that have to fit into what is left of the budget for another probe; else a full run is
+next.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,52 +62,100 @@ class Ask:
     tolerance: float
 
 
-ROUNDS: Final = Ask(scenario=Scenario.SERVER, within_ms=None, percentile=None, budget_s=BUDGET_S, tolerance=TOLERANCE)
+ROUNDS: Final = Ask(
+    scenario=Scenario.SERVER,
+    within_ms=None,
+    percentile=None,
+    budget_s=BUDGET_S,
+    tolerance=TOLERANCE,
+)
 """The search whose best run `podium infer --peak` takes."""
 
 
 def peak(workload: str, options: Options, ask: Ask, checkpoint: Path | None, form: str) -> None:
-    """Search, print and save; JudgedError if no full run was VALID, RequestError for a budget below one full run."""
+    """Search, print and save; JudgedError if no full run was VALID, RequestError for a budget below
+    one full run.
+    """
     bench = set_up(workload, options, checkpoint)
-    check(Attempt(workload=workload, half=Half.INFERENCE, engine=options.engine, precision=bench.precision), bench.system.run.device)
+    check(
+        Attempt(
+            workload=workload, half=Half.INFERENCE, engine=options.engine, precision=bench.precision
+        ),
+        bench.system.run.device,
+    )
     described = describe(bench.entry, bench.request.described)
     home = home_of(bench, ask)
     try:
-        with raised(), exclusive(bench.entry.results), redirect_stdout(sys.stderr if form == "json" else sys.stdout):
-            bench = replace(bench, description=described).on(beside_others(options.threads, Alone(), threads_of(home, bench)))
+        with (
+            raised(),
+            exclusive(bench.entry.results),
+            redirect_stdout(sys.stderr if form == "json" else sys.stdout),
+        ):
+            bench = replace(bench, description=described).on(
+                beside_others(options.threads, Alone(), threads_of(home, bench))
+            )
             found = search(session_of(bench, ask, looked(bench), home), ask)
     except Interrupted as error:
-        raise type(error)(f"{workload}: {error}; what was measured is kept, and the same command goes on") from error
+        raise type(error)(
+            f"{workload}: {error}; what was measured is kept, and the same command goes on"
+        ) from error
     if form == "json":
         click.echo(json.dumps(asdict(found), indent=2))
     else:
         click.echo(f"{sentence(found)}\nsaved in {home}")
     if found.answer.valid is None:
-        raise JudgedError("no full run was VALID" if found.answer.runs else "the budget ended before a full run")
-    if form != "json" and found.sought.of_round and home == home_of(bench, ROUNDS) and ask.tolerance == ROUNDS.tolerance:
-        note(f"next: {shlex.join(('podium', 'infer', workload, '--scenario', 'server', '--peak', *given()))}")
+        raise JudgedError(
+            "no full run was VALID" if found.answer.runs else "the budget ended before a full run"
+        )
+    if (
+        form != "json"
+        and found.sought.of_round
+        and home == home_of(bench, ROUNDS)
+        and ask.tolerance == ROUNDS.tolerance
+    ):
+        command = ("podium", "infer", workload, "--scenario", "server", "--peak", *given())
+        note(f"next: {shlex.join(command)}")
 
 
 def given() -> Iterator[str]:
-    """Yield the options of this command that `podium infer` has too: with others it would search another system."""
+    """Yield the options of this command that `podium infer` has too: with others it would search
+    another system.
+    """
     context = click.get_current_context()
     for each in context.command.params:
-        if each.name in (*Options.__dataclass_fields__, "checkpoint") and context.get_parameter_source(each.name) is ParameterSource.COMMANDLINE:
+        if (
+            each.name in (*Options.__dataclass_fields__, "checkpoint")
+            and context.get_parameter_source(each.name) is ParameterSource.COMMANDLINE
+        ):
             values = context.params[each.name]
             for value in values if each.multiple else (values,):
                 yield from (each.opts[0], str(value))
 
 
 def best_run(bench: Bench, seen: Look) -> Searched:
-    """Search the round's own peak rate, and return its best run; JudgedError if no full run was VALID."""
+    """Search the round's own peak rate, and return its best run; JudgedError if no full run was
+    VALID.
+    """
     session = session_of(bench, ROUNDS, seen, home_of(bench, ROUNDS))
-    whole_s = lasts_s(session, Step(rate=session.sought.seen / 2, queries=session.aim.full(session.sought.seen / 2), full=True))
+    whole_s = lasts_s(
+        session,
+        Step(
+            rate=session.sought.seen / 2,
+            queries=session.aim.full(session.sought.seen / 2),
+            full=True,
+        ),
+    )
     found = search(session, replace(ROUNDS, budget_s=max(BUDGET_S, BUDGET_RUNS * whole_s)))
     click.echo(sentence(found))
     answer = found.answer
     if answer.valid is None:
         raise JudgedError("no full run of the search was VALID")
-    proven = SearchRecord(invalid_qps=answer.invalid, runs=answer.runs, probes=answer.probes, tolerance=ROUNDS.tolerance)
+    proven = SearchRecord(
+        invalid_qps=answer.invalid,
+        runs=answer.runs,
+        probes=answer.probes,
+        tolerance=ROUNDS.tolerance,
+    )
     return Searched(folder=session.home / answer.folder, rate=answer.valid, search=proven)
 
 
@@ -112,7 +164,9 @@ def home_of(bench: Bench, ask: Ask) -> Path:
     bound = f"-{ask.within_ms:g}ms" if ask.within_ms is not None else ""
     percentile = f"-p{ask.percentile:g}" if ask.percentile is not None else ""
     stream = "-multi-stream" if ask.scenario is Scenario.MULTI_STREAM else ""
-    name = slug(f"{bench.request.name}-{PEAK}{stream}{bound}{percentile}-{bench.request.options.engine}-{bench.precision}")
+    name = slug(
+        f"{bench.request.name}-{PEAK}{stream}{bound}{percentile}-{bench.request.options.engine}-{bench.precision}"
+    )
     return own_results(bench.request.options.results.absolute()) / STUDIES / name
 
 
@@ -127,37 +181,61 @@ def looked(bench: Bench) -> Look:
     note(f"{bench.request.name}: preparing: model, accuracy set, and a probe of its speed")
     with tempfile.TemporaryDirectory() as truth:
         seen = in_child(look, LookJob(system=bench.system, query_samples=1, truth=Path(truth)))
-    click.echo(f"probe: {seen.probe.samples_per_second:,.1f} samples/s, {seen.probe.latency_ns / NS_PER_MS:.2f} ms for one sample")
+    click.echo(
+        f"probe: {seen.probe.samples_per_second:,.1f} samples/s,"
+        f" {seen.probe.latency_ns / NS_PER_MS:.2f} ms for one sample"
+    )
     return seen
 
 
 def session_of(bench: Bench, ask: Ask, seen: Look, home: Path) -> Session:
-    """Resolve a request; JudgedError for a bound below one sample's latency, RequestError for one without a bound."""
+    """Resolve a request; JudgedError for a bound below one sample's latency, RequestError for one
+    without a bound.
+    """
     sought = sought_of(bench, ask, seen)
     if seen.probe.latency_ns > sought.bound_ns:
         bound = f"{sought.bound_ns / NS_PER_MS:g} ms"
-        raise JudgedError(f"{bench.request.name}: one sample alone takes {seen.probe.latency_ns / NS_PER_MS:.2f} ms; no rate keeps {bound}")
+        raise JudgedError(
+            f"{bench.request.name}: one sample alone takes {seen.probe.latency_ns / NS_PER_MS:.2f}"
+            f" ms; no rate keeps {bound}"
+        )
     session = Session(bench=bench, look=seen, stamps=stamps_of(bench), sought=sought, home=home)
     first = record_in(home / session.stamps.system / "trial-01")
-    return replace(session, sought=replace(sought, seen=first.sought.seen)) if first and same(first, session) else session
+    return (
+        replace(session, sought=replace(sought, seen=first.sought.seen))
+        if first and same(first, session)
+        else session
+    )
 
 
 def sought_of(bench: Bench, ask: Ask, seen: Look) -> Sought:
     """Resolve what is searched for: the round's bound and percentile unless others are named."""
     row = bench.rules(ask.scenario)
-    within_ms = ask.within_ms if ask.within_ms is not None or row.bound_ns is not None else bench.request.row.latency_budget_ms
+    within_ms = (
+        ask.within_ms
+        if ask.within_ms is not None or row.bound_ns is not None
+        else bench.request.row.latency_budget_ms
+    )
     if within_ms is None and row.bound_ns is None:
-        raise RequestError(f"{ask.scenario.label} of {bench.request.name} has no bound in the round: name one with --within-ms")
+        raise RequestError(
+            f"{ask.scenario.label} of {bench.request.name} has no bound in the round: name one with"
+            " --within-ms"
+        )
     bound_ns = round((within_ms or 0) * NS_PER_MS) or row.bound_ns or 0
     percentile = ask.percentile if ask.percentile is not None else row.percentile
-    of_round = ask.scenario is Scenario.SERVER and (bound_ns, percentile) == (row.bound_ns, row.percentile)
+    of_round = ask.scenario is Scenario.SERVER and (bound_ns, percentile) == (
+        row.bound_ns,
+        row.percentile,
+    )
     rate = seen.probe.samples_per_second
     return Sought(
         scenario=ask.scenario.label,
         percentile=percentile,
         bound_ns=bound_ns,
         of_round=of_round,
-        min_queries=max(row.min_queries, queries_needed(0 if ask.scenario is Scenario.SERVER else 1, percentile)),
+        min_queries=max(
+            row.min_queries, queries_needed(0 if ask.scenario is Scenario.SERVER else 1, percentile)
+        ),
         min_duration_ms=row.min_duration_ms,
         tolerance=ask.tolerance,
         seen=rate if ask.scenario is Scenario.SERVER else max(1.0, rate * bound_ns / 1e9),
@@ -165,7 +243,9 @@ def sought_of(bench: Bench, ask: Ask, seen: Look) -> Sought:
 
 
 def search(session: Session, ask: Ask) -> Peak:
-    """Run until the peak is known or the budget is spent, and save after each run; RequestError if the budget does not hold one full run."""
+    """Run until the peak is known or the budget is spent, and save after each run; RequestError if
+    the budget does not hold one full run.
+    """
     trials = kept(session)
     if trials:
         click.echo(f"{len(trials)} probes and runs are there; the search goes on")
@@ -188,7 +268,15 @@ def fitting(session: Session, trials: Sequence[Trial], budget_s: float) -> Step 
     step = wanted(session, trials)
     if step is None:
         return None
-    whole = replace(step, queries=session.sought.min_queries if session.scenario is Scenario.MULTI_STREAM else session.aim.full(step.rate), full=True)
+    whole = replace(
+        step,
+        queries=(
+            session.sought.min_queries
+            if session.scenario is Scenario.MULTI_STREAM
+            else session.aim.full(step.rate)
+        ),
+        full=True,
+    )
     whole_s = lasts_s(session, whole)
     if not trials and whole_s > budget_s:
         raise RequestError(f"--budget-s {budget_s:g}: one full run takes {whole_s:.0f} s")
@@ -216,7 +304,13 @@ def lasts_s(session: Session, step: Step) -> float:
 
 def save(session: Session, trials: Sequence[Trial]) -> Peak:
     """Write the study."""
-    made = Peak(kind=PEAK, stamps=session.stamps, sought=session.sought, trials=tuple(trials), answer=answer_of(session.sought, trials))
+    made = Peak(
+        kind=PEAK,
+        stamps=session.stamps,
+        sought=session.sought,
+        trials=tuple(trials),
+        answer=answer_of(session.sought, trials),
+    )
     write_json(session.home / STUDY, asdict(made))
     return made
 
@@ -231,13 +325,24 @@ def told(session: Session, trial: Trial) -> str:
 def sentence(found: Peak) -> str:
     """Say what the runs prove, in one line."""
     answer, sought = found.answer, found.sought
-    unit = "queries/s" if sought.scenario == Scenario.SERVER.label else "samples per query (house rule: no MLPerf metric)"
+    unit = (
+        "queries/s"
+        if sought.scenario == Scenario.SERVER.label
+        else "samples per query (house rule: no MLPerf metric)"
+    )
     best = f"{answer.valid:,.4g} {unit} VALID" if answer.valid else "no rate VALID"
     worst = f", {answer.invalid:,.4g} INVALID" if answer.invalid else ", no rate above it INVALID"
     trial = next((each for each in found.trials if each.folder == answer.folder), None)
     bound = f"{sought.bound_ns / NS_PER_MS:g} ms"
     seen = f"{trial.latency_ns / NS_PER_MS:.1f} of" if trial and trial.latency_ns else "within"
     latency = f"p{sought.percentile:g} {seen} {bound}"
-    chance = f"; a run like this passes in about {100 * answer.passes:.0f} %" if answer.passes is not None else ""
+    chance = (
+        f"; a run like this passes in about {100 * answer.passes:.0f} %"
+        if answer.passes is not None
+        else ""
+    )
     own = "" if sought.of_round else "; not the round's bound: no result"
-    return f"peak: {best}{worst} ({latency}{chance}), {answer.runs} runs, {answer.probes} probes, {sum(each.seconds for each in found.trials):.0f} s{own}"
+    return (
+        f"peak: {best}{worst} ({latency}{chance}), {answer.runs} runs, {answer.probes} probes,"
+        f" {sum(each.seconds for each in found.trials):.0f} s{own}"
+    )

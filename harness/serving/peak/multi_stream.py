@@ -1,6 +1,8 @@
-"""The search for the most samples per MultiStream query within a bound: doubling, then bisection over integers, one full run each.
+"""The search for the most samples per MultiStream query within a bound: doubling, then bisection
+over integers, one full run each.
 
-House rule: since LoadGen 2.0, MultiStream is a closed loop, and MLPerf searches for nothing there; until v0.7 it asked for the most streams.
+House rule: since LoadGen 2.0, MultiStream is a closed loop, and MLPerf searches for nothing there;
+until v0.7 it asked for the most streams.
 """
 
 from collections.abc import Sequence
@@ -14,9 +16,14 @@ MOST: Final = 4096
 
 
 def next_step(sought: Sought, trials: Sequence[Trial]) -> Step | None:
-    """Return the next run; None if the highest number within the bound is known to the tolerance."""
+    """Return the next run; None if the highest number within the bound is known to the
+    tolerance.
+    """
     good = max((int(trial.rate) for trial in trials if trial.verdict == VALID), default=0)
-    bad = min((int(trial.rate) for trial in trials if trial.verdict != VALID and trial.rate > good), default=0)
+    bad = min(
+        (int(trial.rate) for trial in trials if trial.verdict != VALID and trial.rate > good),
+        default=0,
+    )
     if not trials:
         samples = max(1, min(int(sought.seen), MOST))
     elif not bad:

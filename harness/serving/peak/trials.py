@@ -1,4 +1,6 @@
-"""One LoadGen run of a search: a probe or a full run, kept with its records; and what an earlier command kept."""
+"""One LoadGen run of a search: a probe or a full run, kept with its records; and what an earlier
+command kept.
+"""
 
 import json
 import shutil
@@ -28,7 +30,18 @@ from suite.loadgen.headline import METRICS
 from suite.loadgen.scenario import Scenario
 from suite.studies.documents import STUDY
 from suite.studies.peak_search import Aim, Step
-from suite.studies.rates import PROBE, RUN, TRIAL, VALID, Sought, Stamps, Trial, TrialRecord, aim_of, counted
+from suite.studies.rates import (
+    PROBE,
+    RUN,
+    TRIAL,
+    VALID,
+    Sought,
+    Stamps,
+    Trial,
+    TrialRecord,
+    aim_of,
+    counted,
+)
 from suite.workload import Mode
 
 RECORDS: Final = msgspec.json.Decoder(TrialRecord)
@@ -60,12 +73,16 @@ class Session:
 
     def settings(self) -> dict[str, Any]:
         """Return the settings as JSON types."""
-        made: dict[str, Any] = json.loads(json.dumps(dict(self.bench.request.settings), default=list))
+        made: dict[str, Any] = json.loads(
+            json.dumps(dict(self.bench.request.settings), default=list)
+        )
         return made
 
 
 def kept(session: Session) -> list[Trial]:
-    """Read the runs that an earlier command kept, in their order; runs of another system or request, and what follows a gap, are moved aside."""
+    """Read the runs that an earlier command kept, in their order; runs of another system or
+    request, and what follows a gap, are moved aside.
+    """
     trials: list[Trial] = []
     strange: list[Path] = []
     for folder in sorted(session.home.glob("*/trial-*")):
@@ -91,7 +108,11 @@ def record_in(folder: Path) -> TrialRecord | None:
 
 def same(record: TrialRecord, session: Session) -> bool:
     """Tell whether a run belongs to this search; a new look at the system may see another rate."""
-    return (record.stamps, replace(record.sought, seen=session.sought.seen), record.settings) == (session.stamps, session.sought, session.settings())
+    return (record.stamps, replace(record.sought, seen=session.sought.seen), record.settings) == (
+        session.stamps,
+        session.sought,
+        session.settings(),
+    )
 
 
 def place(session: Session, number: int) -> Path:
@@ -105,9 +126,18 @@ def run_step(session: Session, step: Step, number: int) -> Trial:
         began_s = time.monotonic()
         folder, schedule = place(session, number), schedule_for(session, step)
         shutil.rmtree(folder, ignore_errors=True)
-        job = Job(system=session.bench.system, schedule=schedule, folder=folder, power=session.bench.power)
-        title = f"{session.scenario.label} {'run' if step.full else 'probe'} at {worded(session, step.rate)}"
-        lasts_s = step.queries / step.rate if session.scenario is Scenario.SERVER else schedule.min_duration_ms / 1000
+        job = Job(
+            system=session.bench.system, schedule=schedule, folder=folder, power=session.bench.power
+        )
+        title = (
+            f"{session.scenario.label} {'run' if step.full else 'probe'} at"
+            f" {worded(session, step.rate)}"
+        )
+        lasts_s = (
+            step.queries / step.rate
+            if session.scenario is Scenario.SERVER
+            else schedule.min_duration_ms / 1000
+        )
         with Waiting(title, lasts_s) as shown, held(job, shown.tick) as (partial, outcome):
             facts = read_facts(partial)
             trial = trial_of(session, step, partial, folder, facts, time.monotonic() - began_s)
@@ -120,32 +150,69 @@ def run_step(session: Session, step: Step, number: int) -> Trial:
 
 def worded(session: Session, rate: float) -> str:
     """Format a rate."""
-    return f"{rate:,.1f} queries/s" if session.scenario is Scenario.SERVER else f"{rate:.0f} samples per query"
+    return (
+        f"{rate:,.1f} queries/s"
+        if session.scenario is Scenario.SERVER
+        else f"{rate:.0f} samples per query"
+    )
 
 
 def schedule_for(session: Session, step: Step) -> Schedule:
     """Plan a run: as the round asks, with the search's bound, rate and length."""
     sought = session.sought
     planned = schedule_of(session.bench, session.scenario, Mode.PERFORMANCE, session.look, {})
-    planned = replace(planned, percentile=sought.percentile, bound_ns=sought.bound_ns if session.scenario is Scenario.SERVER else None)
+    planned = replace(
+        planned,
+        percentile=sought.percentile,
+        bound_ns=sought.bound_ns if session.scenario is Scenario.SERVER else None,
+    )
     if session.scenario is Scenario.MULTI_STREAM:
         guess_ns = int(LATENCY_SHARE * step.rate / session.look.probe.samples_per_second * 1e9)
-        return replace(planned, samples_per_query=int(step.rate), min_queries=sought.min_queries, min_duration_ms=sought.min_duration_ms,
-                       expected_latency_ns=max(1, guess_ns))  # fmt: skip
+        return replace(
+            planned,
+            samples_per_query=int(step.rate),
+            min_queries=sought.min_queries,
+            min_duration_ms=sought.min_duration_ms,
+            expected_latency_ns=max(1, guess_ns),
+        )
     if step.full:
-        return replace(planned, rate=step.rate, min_queries=sought.min_queries, min_duration_ms=sought.min_duration_ms)
-    return replace(planned, rate=step.rate, min_queries=step.queries + session.aim.skipped(step.rate), min_duration_ms=1, sampled_answers=0)
+        return replace(
+            planned,
+            rate=step.rate,
+            min_queries=sought.min_queries,
+            min_duration_ms=sought.min_duration_ms,
+        )
+    return replace(
+        planned,
+        rate=step.rate,
+        min_queries=step.queries + session.aim.skipped(step.rate),
+        min_duration_ms=1,
+        sampled_answers=0,
+    )
 
 
-def trial_of(session: Session, step: Step, files: Path, folder: Path, facts: Facts, seconds: float) -> Trial:
+def trial_of(
+    session: Session, step: Step, files: Path, folder: Path, facts: Facts, seconds: float
+) -> Trial:
     """Describe a run by its files."""
     sought, server = session.sought, session.scenario is Scenario.SERVER
-    queries, over, scatter = counted(latencies(files), sought.bound_ns, 0 if step.full else session.aim.skipped(step.rate))
-    estimate = facts.values.get(METRICS[session.scenario][1] if not server else f"result_{sought.percentile:.2f}_percentile_latency_ns")
+    queries, over, scatter = counted(
+        latencies(files), sought.bound_ns, 0 if step.full else session.aim.skipped(step.rate)
+    )
+    estimate = facts.values.get(
+        METRICS[session.scenario][1]
+        if not server
+        else f"result_{sought.percentile:.2f}_percentile_latency_ns"
+    )
     latency_ns = float(estimate) if isinstance(estimate, int | float) else None
     if step.full and server:
-        queries, over = int(facts.number("result_query_count")), int(facts.number("result_overlatency_query_count"))
-    within = facts.values.get("result_validity") == VALID and (server or (latency_ns is not None and latency_ns <= sought.bound_ns))
+        queries, over = (
+            int(facts.number("result_query_count")),
+            int(facts.number("result_overlatency_query_count")),
+        )
+    within = facts.values.get("result_validity") == VALID and (
+        server or (latency_ns is not None and latency_ns <= sought.bound_ns)
+    )
     return Trial(
         folder=folder.relative_to(session.home).as_posix(),
         purpose=RUN if step.full else PROBE,
@@ -160,7 +227,9 @@ def trial_of(session: Session, step: Step, files: Path, folder: Path, facts: Fac
 
 
 def latencies(folder: Path) -> Any:
-    """Read the latencies of a run's queries in order of issue, ns; JudgedError without the record."""
+    """Read the latencies of a run's queries in order of issue, ns; JudgedError without the
+    record.
+    """
     import numpy
 
     try:
@@ -170,12 +239,21 @@ def latencies(folder: Path) -> Any:
     return rows["done_ns"] - rows["issued_ns"]
 
 
-def record(session: Session, schedule: Schedule, outcome: Outcome, facts: Facts, trial: Trial, folder: Path) -> None:
+def record(
+    session: Session, schedule: Schedule, outcome: Outcome, facts: Facts, trial: Trial, folder: Path
+) -> None:
     """Write run.json and trial.json beside LoadGen's files."""
     metric, key = METRICS[session.scenario]
     measured = energy_of(folder, schedule.scenario, facts)
     verdict = VALID if facts.values.get("result_validity") == VALID else INVALID
-    result = Result(verdict=verdict, metric=metric, value=facts.number(key) if key in facts.values else 0.0, measured=measured)
+    result = Result(
+        verdict=verdict,
+        metric=metric,
+        value=facts.number(key) if key in facts.values else 0.0,
+        measured=measured,
+    )
     write_run_record(session.bench, schedule, outcome, result, folder)
-    document = TrialRecord(stamps=session.stamps, sought=session.sought, settings=session.settings(), trial=trial)
+    document = TrialRecord(
+        stamps=session.stamps, sought=session.sought, settings=session.settings(), trial=trial
+    )
     write_json(folder / TRIAL, asdict(document))

@@ -1,1 +1,3 @@
-"""`podium sweep`: throughput and latency against batch size; every point is a LoadGen run of its own."""
+"""`podium sweep`: throughput and latency against batch size; every point is a LoadGen run of its
+own.
+"""

@@ -39,10 +39,16 @@ AGAIN: Final = "again"
 
 def sweep(request: Request, options: Options, form: str) -> None:
     """Measure, print and save; JudgedError if no point could be measured."""
-    with raised(), exclusive(options.results.absolute()), redirect_stdout(sys.stderr if form != "text" else sys.stdout):
+    with (
+        raised(),
+        exclusive(options.results.absolute()),
+        redirect_stdout(sys.stderr if form != "text" else sys.stdout),
+    ):
         every = [Series(swept) for swept in subjects(options, request)]
         begun = sheets(every, request, options.results)
-        measure_idle([sheet.home for sheet in begun], every[0].swept.subject.power, every[0].identity.device)
+        measure_idle(
+            [sheet.home for sheet in begun], every[0].swept.subject.power, every[0].identity.device
+        )
         studies = measure(begun, every)
     show(studies, options, form)
     if not any(row.samples_per_second for study in studies for row in study.rows):
@@ -50,9 +56,15 @@ def sweep(request: Request, options: Options, form: str) -> None:
 
 
 def measure(begun: Sequence[Sheet], every: Sequence[Series]) -> list[Study]:
-    """Measure all points in the order drawn, the first of each series once more, and the scores; the table is saved after each."""
+    """Measure all points in the order drawn, the first of each series once more, and the scores;
+    the table is saved after each.
+    """
     sheet_of = {id(series): sheet for sheet in begun for series in sheet.series}
-    points = {f"{series.label} {batch}": (series, batch) for series in every for batch in begun[0].request.batches}
+    points = {
+        f"{series.label} {batch}": (series, batch)
+        for series in every
+        for batch in begun[0].request.batches
+    }
     for series, batch in (points[label] for label in begun[0].command.order):
         click.echo(told(point(series, batch)))
         sheet_of[id(series)].save()
@@ -62,7 +74,9 @@ def measure(begun: Sequence[Sheet], every: Sequence[Series]) -> list[Study]:
         if series.sample_ns is not None:
             series.scores = accuracy(series.swept)
         sheet_of[id(series)].save()
-    return [sheet.save(finished=all(whole[id(series)] for series in sheet.series)) for sheet in begun]
+    return [
+        sheet.save(finished=all(whole[id(series)] for series in sheet.series)) for sheet in begun
+    ]
 
 
 def point(series: Series, batch: int) -> Row:
@@ -70,7 +84,13 @@ def point(series: Series, batch: int) -> Row:
     subject = series.swept.subject
     full = [row for row in series.rows.values() if NO_MEMORY in row.why and row.batch < batch]
     if full:
-        row = Row(engine=subject.identity.engine, precision=subject.identity.precision, batch=batch, folder="", why=f"not tried: {full[0].why}")
+        row = Row(
+            engine=subject.identity.engine,
+            precision=subject.identity.precision,
+            batch=batch,
+            folder="",
+            why=f"not tried: {full[0].why}",
+        )
     else:
         row = measured(subject, batch, series.sample_ns)
     series.rows[batch] = row
@@ -79,14 +99,25 @@ def point(series: Series, batch: int) -> Row:
 
 def told(row: Row) -> str:
     """Format a point in one line."""
-    rate = f"{row.samples_per_second:,.1f} samples/s, {(row.mean_latency_ns or 0) / 1e6:.2f} ms" if row.samples_per_second else row.why
+    rate = (
+        f"{row.samples_per_second:,.1f} samples/s, {(row.mean_latency_ns or 0) / 1e6:.2f} ms"
+        if row.samples_per_second
+        else row.why
+    )
     drawn = most_direct(row.energy)
     watts = f", {drawn.average_w:,.1f} W ({drawn.name}, {drawn.graded})" if drawn else ""
-    return "\n".join([f"  {row.engine} {row.precision}, batch {row.batch}: {rate}{watts}", *(f"    no energy: {reason}" for reason in row.no_energy)])
+    return "\n".join(
+        [
+            f"  {row.engine} {row.precision}, batch {row.batch}: {rate}{watts}",
+            *(f"    no energy: {reason}" for reason in row.no_energy),
+        ]
+    )
 
 
 def once_more(series: Series, batch: int) -> bool:
-    """Repeat a series' first point to measure the machine's drift; false if it was measured once and cannot be measured again."""
+    """Repeat a series' first point to measure the machine's drift; false if it was measured once
+    and cannot be measured again.
+    """
     first = series.rows[batch]
     if not first.samples_per_second:
         return True
@@ -95,12 +126,21 @@ def once_more(series: Series, batch: int) -> bool:
         return False
     change = again.samples_per_second / first.samples_per_second - 1
     rate = again.samples_per_second
-    series.drift = Drift(engine=first.engine, precision=first.precision, batch=batch, folder=again.folder, samples_per_second=rate, change=change)
+    series.drift = Drift(
+        engine=first.engine,
+        precision=first.precision,
+        batch=batch,
+        folder=again.folder,
+        samples_per_second=rate,
+        change=change,
+    )
     return True
 
 
 def accuracy(swept: Swept) -> Scores:
-    """Score a subject once in this engine and precision, unless its accuracy run exists; a bare network has no score without labelled data."""
+    """Score a subject once in this engine and precision, unless its accuracy run exists; a bare
+    network has no score without labelled data.
+    """
     identity = swept.subject.identity
     folder, truth = swept.subject.folder / ACCURACY, swept.subject.folder.parent / TRUTH
     if not (done(folder, identity, Chosen()) and any(truth.glob("*"))):
@@ -118,10 +158,21 @@ def answer_all(swept: Swept, scoring: Scoring, folder: Path, truth: Path) -> Non
     seen = in_child(look, LookJob(system=scoring.system, query_samples=1, truth=truth))
     if scoring.samples:
         (truth / SAMPLES).write_text(scoring.samples, "utf-8")
-    schedule = plan(run.round, scoring.rules, Scenario.OFFLINE, Mode.ACCURACY, run.settings, seen.probe, swept.subject.log_seed)
+    schedule = plan(
+        run.round,
+        scoring.rules,
+        Scenario.OFFLINE,
+        Mode.ACCURACY,
+        run.settings,
+        seen.probe,
+        swept.subject.log_seed,
+    )
     job = Job(system=scoring.system, schedule=schedule, folder=folder)
     title = f"{identity.subject} {identity.engine} {identity.precision}, accuracy"
-    with Waiting(title, lasts_s(schedule, seen.sample_count, seen.probe), about=True) as shown, held(job, shown.tick) as (made, _):
+    with (
+        Waiting(title, lasts_s(schedule, seen.sample_count, seen.probe), about=True) as shown,
+        held(job, shown.tick) as (made, _),
+    ):
         save(made / POINT, identity)
 
 
@@ -133,4 +184,7 @@ def show(studies: Sequence[Study], options: Options, form: str) -> None:
         click.echo(tables.csv_of(studies), nl=False)
     else:
         click.echo("\n\n".join(tables.text_of(study) for study in studies))
-        click.echo("\n" + "\n".join(f"saved in {home(options.results, study.subject)}" for study in studies))
+        click.echo(
+            "\n"
+            + "\n".join(f"saved in {home(options.results, study.subject)}" for study in studies)
+        )

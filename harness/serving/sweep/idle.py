@@ -1,4 +1,6 @@
-"""Idle power of a sweep: what the machine draws before the first point. It is written down, and never subtracted."""
+"""Idle power of a sweep: what the machine draws before the first point. It is written down, and
+never subtracted.
+"""
 
 import shutil
 import time
@@ -17,7 +19,9 @@ from suite.studies.documents import IDLE
 
 
 def measure_idle(homes: Sequence[Path], power: Chosen, device: str) -> None:
-    """Read the idle power of a machine into the folders of studies, unless each has it, or nothing can be read here."""
+    """Read the idle power of a machine into the folders of studies, unless each has it, or nothing
+    can be read here.
+    """
     first, *others = [home / IDLE for home in homes]
     if all(path.exists() for path in (first, *others)) or not readable(power):
         return

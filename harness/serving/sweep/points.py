@@ -1,4 +1,6 @@
-"""One point of a sweep: a LoadGen MultiStream run, a closed loop of queries of `batch` samples, each answered in one batch."""
+"""One point of a sweep: a LoadGen MultiStream run, a closed loop of queries of `batch` samples,
+each answered in one batch.
+"""
 
 import json
 import shutil
@@ -21,7 +23,19 @@ from suite.files.layout import DETAIL, QUERIES
 from suite.loadgen.advice import LATENCY_SHARE
 from suite.loadgen.scenario import Scenario
 from suite.rounds import LoadGenRules
-from suite.studies.documents import MEAN, NS_PER_S, POINT, WIDE, Point, Row, cells, interval, longer, own_settings, parts_of
+from suite.studies.documents import (
+    MEAN,
+    NS_PER_S,
+    POINT,
+    WIDE,
+    Point,
+    Row,
+    cells,
+    interval,
+    longer,
+    own_settings,
+    parts_of,
+)
 from suite.workload import Mode
 
 NO_MEMORY: Final = "memory does not suffice"
@@ -32,7 +46,9 @@ LEAST_SLOW: Final = 3
 """Minimum queries if one takes longer than SLOW_S."""
 SLOW_S: Final = 5.0
 FIRST_GUESS_NS: Final = 200_000
-"""Latency per sample before any is measured: LoadGen prepares as many queries as fit, and runs out of them if the guess is too high."""
+"""Latency per sample before any is measured: LoadGen prepares as many queries as fit, and runs out
+of them if the guess is too high.
+"""
 PERCENTILE: Final = 99.0
 
 
@@ -55,31 +71,51 @@ def of_batch(subject: Subject, batch: int) -> tuple[System, Point]:
     """Return the system and identity for queries of `batch` samples, each answered at once."""
     own = own_settings(batch)
     run = subject.system.run
-    system = replace(subject.system, run=replace(run, settings={**run.settings, **own}), batching=Batching(workers=1, max_batch=batch, window_us=0))
+    system = replace(
+        subject.system,
+        run=replace(run, settings={**run.settings, **own}),
+        batching=Batching(workers=1, max_batch=batch, window_us=0),
+    )
     told = subject.identity
     return system, replace(told, batch=batch, settings={**told.settings, **own})
 
 
 def measured(subject: Subject, batch: int, sample_ns: float | None, name: str = "") -> Row:
-    """Measure a point, unless it exists, and longer where its interval is wide; `sample_ns`: latency per sample at other batches.
+    """Measure a point, unless it exists, and longer where its interval is wide; `sample_ns`:
+    latency per sample at other batches.
 
-    A batch that memory does not hold, or that fails where another batch was measured, becomes a row with the reason; every other error is raised.
+    A batch that memory does not hold, or that fails where another batch was measured, becomes a row
+    with the reason; every other error is raised.
     """
     system, identity = of_batch(subject, batch)
-    job = Job(system=system, schedule=schedule_of(subject, batch, sample_ns), folder=subject.folder / (name or f"batch-{batch}"), power=subject.power)
+    job = Job(
+        system=system,
+        schedule=schedule_of(subject, batch, sample_ns),
+        folder=subject.folder / (name or f"batch-{batch}"),
+        power=subject.power,
+    )
     try:
         if not done(job.folder, identity, subject.power):
             run_whole(subject, job, identity)
         row = row_in(job.folder, identity)
         while not name and (times := longer(row, identity.seconds)):
-            click.echo(f"  batch {batch}: interval wider than \u00b1{WIDE:.0%}; again, for {times * identity.seconds:g} s")
+            click.echo(
+                f"  batch {batch}: interval wider than \u00b1{WIDE:.0%}; again, for"
+                f" {times * identity.seconds:g} s"
+            )
             run_whole(subject, lasting(job, times, row), replace(identity, times=times))
             row = row_in(job.folder, identity)
     except (RequestError, JudgedError) as error:
         if NO_MEMORY not in str(error) and sample_ns is None:
             raise
         shutil.rmtree(job.folder, ignore_errors=True)
-        return Row(engine=identity.engine, precision=identity.precision, batch=batch, folder="", why=str(error))
+        return Row(
+            engine=identity.engine,
+            precision=identity.precision,
+            batch=batch,
+            folder="",
+            why=str(error),
+        )
     return row
 
 
@@ -87,7 +123,12 @@ def lasting(job: Job, times: int, row: Row) -> Job:
     """Return a point's job at a multiple of its length, with the latency that was seen."""
     plan = job.schedule
     seen_ns = int(LATENCY_SHARE * (row.mean_latency_ns or 0))
-    return replace(job, schedule=replace(plan, min_duration_ms=plan.min_duration_ms * times, expected_latency_ns=max(1, seen_ns)))
+    return replace(
+        job,
+        schedule=replace(
+            plan, min_duration_ms=plan.min_duration_ms * times, expected_latency_ns=max(1, seen_ns)
+        ),
+    )
 
 
 def row_in(folder: Path, identity: Point) -> Row:
@@ -97,7 +138,9 @@ def row_in(folder: Path, identity: Point) -> Row:
 
 
 def run_whole(subject: Subject, job: Job, identity: Point) -> None:
-    """Do a run, and again with what was seen while LoadGen ran out of queries: a first guess may be too slow; JudgedError after several times."""
+    """Do a run, and again with what was seen while LoadGen ran out of queries: a first guess may be
+    too slow; JudgedError after several times.
+    """
     for _ in range(TRIES):
         run_point(job, identity)
         facts = read_facts(job.folder)
@@ -111,11 +154,16 @@ def run_whole(subject: Subject, job: Job, identity: Point) -> None:
 
 
 def done(folder: Path, identity: Point, power: Chosen) -> bool:
-    """Check whether a point exists: same podium, system, weights, settings and length; with power, if the user named what to read."""
+    """Check whether a point exists: same podium, system, weights, settings and length; with power,
+    if the user named what to read.
+    """
     kept = point_in(folder)
     if kept is None or plain(kept) != plain(identity) or not (folder / DETAIL).is_file():
         return False
-    return not power.asked or energy_of(folder, Scenario.MULTI_STREAM, read_facts(folder)) != Measured()
+    return (
+        not power.asked
+        or energy_of(folder, Scenario.MULTI_STREAM, read_facts(folder)) != Measured()
+    )
 
 
 def plain(identity: Point) -> dict[str, Any]:
@@ -127,7 +175,10 @@ def plain(identity: Point) -> dict[str, Any]:
 def run_point(job: Job, identity: Point) -> None:
     """Run LoadGen, and write the point's record next to LoadGen's files."""
     title = f"{identity.subject} {identity.engine} {identity.precision}, batch {identity.batch}"
-    with Waiting(title, job.schedule.min_duration_ms / 1000) as shown, held(job, shown.tick) as (folder, outcome):
+    with (
+        Waiting(title, job.schedule.min_duration_ms / 1000) as shown,
+        held(job, shown.tick) as (folder, outcome),
+    ):
         save(folder / POINT, replace(identity, lost=outcome.lost))
         shutil.rmtree(job.folder, ignore_errors=True)  # a shorter run, or one without power
 
@@ -174,7 +225,9 @@ def row_of(folder: Path, identity: Point, facts: Facts) -> Row:
 
 
 def latency_parts(folder: Path) -> list[float]:
-    """Return the mean latencies (ns) of ten parts of the run; an empty list without the record of its queries."""
+    """Return the mean latencies (ns) of ten parts of the run; an empty list without the record of
+    its queries.
+    """
     import numpy
 
     try:

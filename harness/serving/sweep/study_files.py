@@ -34,5 +34,3 @@ def save(path: Path, document: Point | Study) -> None:
     """Write a document atomically."""
     built: Mapping[str, object] = msgspec.to_builtins(document)
     write_json(path, built)
-
-

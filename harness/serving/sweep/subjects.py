@@ -1,4 +1,6 @@
-"""Subjects of a sweep: workloads with their checkpoints, and bare networks, each in every requested engine and precision."""
+"""Subjects of a sweep: workloads with their checkpoints, and bare networks, each in every requested
+engine and precision.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -105,54 +107,106 @@ def home(results: Path, name: str) -> Path:
 
 
 def of_workload(name: str, options: Options, checkpoint: Path | None, seconds: float) -> Swept:
-    """Set up a workload in the engine and precision of `options`; RequestError and MissingError as for `podium infer`."""
+    """Set up a workload in the engine and precision of `options`; RequestError and MissingError as
+    for `podium infer`.
+    """
     bench = set_up(name, options, checkpoint)
     run = bench.system.run
-    identity = identity_of(run, subject=name, weights=bench.checkpoint.record.sha256, profile=run.profile.value, engine=options.engine, seconds=seconds)
+    identity = identity_of(
+        run,
+        subject=name,
+        weights=bench.checkpoint.record.sha256,
+        profile=run.profile.value,
+        engine=options.engine,
+        seconds=seconds,
+    )
     identity = replace(identity, threads=bench.threads)
     folder = folder_of(identity, options)
     loadgen = run.round.loadgen
-    subject = Subject(system=bench.system, loadgen=loadgen, log_seed=bench.log_seed, identity=identity, folder=folder, power=bench.power)
+    subject = Subject(
+        system=bench.system,
+        loadgen=loadgen,
+        log_seed=bench.log_seed,
+        identity=identity,
+        folder=folder,
+        power=bench.power,
+    )
     scoring = Scoring(system=bench.system, rules=bench.rules(Scenario.OFFLINE))
-    return Swept(subject=subject, scoring=scoring, reference=bench.checkpoint.record.reference_accuracy)
+    return Swept(
+        subject=subject, scoring=scoring, reference=bench.checkpoint.record.reference_accuracy
+    )
 
 
-def of_network(name: str, options: Options, weights: Path | None, seconds: float, data: Path | None = None) -> Swept:
-    """Set up a bare network, and its scoring if there is data; RequestError for an unknown name, MissingError for an engine that does not run here."""
-    network, engine, precision = registry.network(name), registry.engine(options.engine), Precision(options.precision or Precision.FP32)
+def of_network(
+    name: str, options: Options, weights: Path | None, seconds: float, data: Path | None = None
+) -> Swept:
+    """Set up a bare network, and its scoring if there is data; RequestError for an unknown name,
+    MissingError for an engine that does not run here.
+    """
+    network, engine, precision = (
+        registry.network(name),
+        registry.engine(options.engine),
+        Precision(options.precision or Precision.FP32),
+    )
     check_runs(network, engine, precision, options)
     check_weights(network, weights)
     load_ahead((type(network).__module__,))
     run = network_run(network, options, precision)
     told = file_sha256(weights) if weights else f"random, seed {RANDOM_SEED}"
-    identity = identity_of(run, subject=name, weights=told, profile=None, engine=options.engine, seconds=seconds)
+    identity = identity_of(
+        run, subject=name, weights=told, profile=None, engine=options.engine, seconds=seconds
+    )
     served = Served(network=network, weights=weights)
     system = System(workload=served, engine=engine, run=run, checkpoint=Path(), batching=ONE)
     folder = folder_of(identity, options)
     power = choose_power(options.power, options.meter, run.settings)
-    subject = Subject(system=system, loadgen=run.round.loadgen, log_seed=RANDOM_SEED, identity=identity, folder=folder, power=power)
+    subject = Subject(
+        system=system,
+        loadgen=run.round.loadgen,
+        log_seed=RANDOM_SEED,
+        identity=identity,
+        folder=folder,
+        power=power,
+    )
     return Swept(subject=subject, scoring=scoring_of(subject, served, data) if data else None)
 
 
 def scoring_of(subject: Subject, served: Served, data: Path) -> Scoring:
-    """Set up the scoring of a bare network; RequestError if it has none, without weights, and for other data than its study has been scored on."""
+    """Set up the scoring of a bare network; RequestError if it has none, without weights, and for
+    other data than its study has been scored on.
+    """
     name = subject.identity.subject
     if not isinstance(served.network, Labelled):
         raise RequestError(f"--data {data}: the network {name} has no score")
     if served.weights is None:
-        raise RequestError(f"--data {data}: a score of {name} needs --weights; random ones know nothing")
+        raise RequestError(
+            f"--data {data}: a score of {name} needs --weights; random ones know nothing"
+        )
     registry.scorer(name)  # one that is missing is said now, and not after all points
     samples, known = served.network.listing(data), subject.folder.parent / TRUTH / SAMPLES
     if known.is_file() and known.read_text("utf-8") != samples:
-        raise RequestError(f"--data {data}: {subject.folder.parent} was scored on other samples; give another --results")
-    run = replace(subject.system.run, data=data, settings={**subject.system.run.settings, **own_settings(SCORED_TOGETHER)})
+        raise RequestError(
+            f"--data {data}: {subject.folder.parent} was scored on other samples; give another"
+            " --results"
+        )
+    run = replace(
+        subject.system.run,
+        data=data,
+        settings={**subject.system.run.settings, **own_settings(SCORED_TOGETHER)},
+    )
     batching = Batching(workers=1, max_batch=SCORED_TOGETHER, window_us=0)
     over = OverData(network=served.network, weights=served.weights, data=data)
     system = replace(subject.system, workload=over, run=run, batching=batching)
-    return Scoring(system=system, rules=ScenarioRow(percentile=PERCENTILE, min_duration_ms=0, min_queries=1), samples=samples)
+    return Scoring(
+        system=system,
+        rules=ScenarioRow(percentile=PERCENTILE, min_duration_ms=0, min_queries=1),
+        samples=samples,
+    )
 
 
-def identity_of(run: Run, *, subject: str, weights: str, profile: str | None, engine: str, seconds: float) -> Point:
+def identity_of(
+    run: Run, *, subject: str, weights: str, profile: str | None, engine: str, seconds: float
+) -> Point:
     """Describe what is measured, for no batch size yet; a bare network has no profile."""
     return Point(
         subject=subject,
@@ -174,15 +228,25 @@ def identity_of(run: Run, *, subject: str, weights: str, profile: str | None, en
 
 def folder_of(identity: Point, options: Options) -> Path:
     """Return the folder of a subject in one engine and precision."""
-    return home(options.results, identity.subject) / slug(f"{host_name(identity.device)}-{identity.engine}-{identity.precision}")
+    return home(options.results, identity.subject) / slug(
+        f"{host_name(identity.device)}-{identity.engine}-{identity.precision}"
+    )
 
 
-def check_runs(network: BareNetwork, engine: Engine[Any], precision: Precision, options: Options) -> None:
+def check_runs(
+    network: BareNetwork, engine: Engine[Any], precision: Precision, options: Options
+) -> None:
     """Refuse incompatible options before anything is measured."""
     if network.framework not in engine.accepts:
-        raise RequestError(f"engine {engine.name} does not accept {network.framework} networks, only {', '.join(sorted(engine.accepts))}")
+        raise RequestError(
+            f"engine {engine.name} does not accept {network.framework} networks, only"
+            f" {', '.join(sorted(engine.accepts))}"
+        )
     if precision in QUANTISED:
-        raise RequestError(f"{precision} needs calibration samples, and a bare network has none; sweep the workload instead")
+        raise RequestError(
+            f"{precision} needs calibration samples, and a bare network has none; sweep the"
+            " workload instead"
+        )
     if lacking := engine.missing(resolve(options.device), precision):
         raise MissingError(f"engine {options.engine}: {lacking}")
 
@@ -215,21 +279,39 @@ def network_run(network: BareNetwork, options: Options, precision: Precision) ->
 
 def network_settings(round: Round, options: Options) -> dict[str, Any]:
     """Resolve the round's own settings: a bare network has no row."""
-    defaults = {key: setting.default for key, setting in round.settings.items() if setting.default is not None}
+    defaults = {
+        key: setting.default
+        for key, setting in round.settings.items()
+        if setting.default is not None
+    }
     return defaults | choose(round.settings, options.config, options.assignments)
 
 
 def begun(options: Options, request: Request) -> int:
-    """Return the CPU threads of a study that this sweep goes on with, if the machine still has them, and say so where they are few; 0 if there is none.
+    """Return the CPU threads of a study that this sweep goes on with, if the machine still has
+    them, and say so where they are few; 0 if there is none.
 
-    What others use now decides the threads of a new study; points with others than the first ones would be of another system.
+    What others use now decides the threads of a new study; points with others than the first ones
+    would be of another system.
     """
-    tables = (study_in(home(options.results, name)) for name in (*request.workloads, *request.networks))
-    alike = {"system": host_name(resolve(options.device)), "seconds": request.seconds, "version": __version__}
+    tables = (
+        study_in(home(options.results, name)) for name in (*request.workloads, *request.networks)
+    )
+    alike = {
+        "system": host_name(resolve(options.device)),
+        "seconds": request.seconds,
+        "version": __version__,
+    }
     for study in filter(None, tables):
-        if all(getattr(study, name) == value for name, value in alike.items()) and study.threads <= cpus.available():
+        if (
+            all(getattr(study, name) == value for name, value in alike.items())
+            and study.threads <= cpus.available()
+        ):
             if study.threads < cpus.available():
-                note(f"CPU threads, as in the study of {study.subject} that is there: {study.threads} of {cpus.available()} (--threads takes another number)")
+                note(
+                    f"CPU threads, as in the study of {study.subject} that is there:"
+                    f" {study.threads} of {cpus.available()} (--threads takes another number)"
+                )
             return study.threads
     return 0
 
@@ -238,11 +320,22 @@ def subjects(options: Options, request: Request) -> Iterator[Swept]:
     """Set up all subjects before the first point, so that an invalid request is refused at once."""
     check_folders(options)
     resolve(options.device)  # one: a batch is measured on it
-    options = replace(options, threads=options.threads or begun(options, request) or cpus.left(cpus.busy_share()))  # the same for all points
+    options = replace(
+        options, threads=options.threads or begun(options, request) or cpus.left(cpus.busy_share())
+    )  # the same for all points
     if options.data and request.workloads and request.networks:
-        raise RequestError("--data belongs to workloads or to networks: sweep them by commands of their own, in studies of two names")
+        raise RequestError(
+            "--data belongs to workloads or to networks: sweep them by commands of their own, in"
+            " studies of two names"
+        )
     for engine in request.engines:
         for precision in request.precisions:
             told = replace(options, engine=engine, precision=precision)
-            yield from (of_workload(name, told, request.checkpoint, request.seconds) for name in request.workloads)
-            yield from (of_network(name, told, request.weights, request.seconds, options.data) for name in request.networks)
+            yield from (
+                of_workload(name, told, request.checkpoint, request.seconds)
+                for name in request.workloads
+            )
+            yield from (
+                of_network(name, told, request.weights, request.seconds, options.data)
+                for name in request.networks
+            )

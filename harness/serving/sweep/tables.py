@@ -9,24 +9,67 @@ from suite.studies.documents import Row, Study, most_direct
 
 NS_PER_MS: Final = 1e6
 GAP: Final = "  "
-HEAD: Final = ("engine", "precision", "batch", "samples/s", "p50 ms", "p90 ms", "p99 ms", "mean ms", "W", "samples/s/W", "score", "to reference")
+HEAD: Final = (
+    "engine",
+    "precision",
+    "batch",
+    "samples/s",
+    "p50 ms",
+    "p90 ms",
+    "p99 ms",
+    "mean ms",
+    "W",
+    "samples/s/W",
+    "score",
+    "to reference",
+)
 ALWAYS: Final = HEAD.index("score")
 """Columns from here on are shown only if one of their cells is filled."""
 COLUMNS: Final = (
-    "subject", "system", "engine", "precision", "batch", "queries", "samples_per_second", "low", "high",
-    "mean_latency_ms", "p50_ms", "p90_ms", "p99_ms", "watts", "grade", "scope", "samples_per_s_per_w", "j_per_sample", "score", "why",
-)  # fmt: skip
+    "subject",
+    "system",
+    "engine",
+    "precision",
+    "batch",
+    "queries",
+    "samples_per_second",
+    "low",
+    "high",
+    "mean_latency_ms",
+    "p50_ms",
+    "p90_ms",
+    "p99_ms",
+    "watts",
+    "grade",
+    "scope",
+    "samples_per_s_per_w",
+    "j_per_sample",
+    "score",
+    "why",
+)
 
 
 def text_of(study: Study) -> str:
     """Format a study: one line per point, then the best batch and the drift."""
     lines = [HEAD, *(cells(row) for row in study.rows)]
-    shown = [index for index in range(len(HEAD)) if index < ALWAYS or any(line[index] for line in lines[1:])]
+    shown = [
+        index
+        for index in range(len(HEAD))
+        if index < ALWAYS or any(line[index] for line in lines[1:])
+    ]
     widths = [max(len(line[index]) for line in lines) for index in range(len(HEAD))]
-    table = [GAP.join(line[index].rjust(widths[index]) for index in shown).rstrip() for line in lines]
-    weights = study.weights if study.weights.startswith("random") else f"weights {study.weights[:12]}"
+    table = [
+        GAP.join(line[index].rjust(widths[index]) for index in shown).rstrip() for line in lines
+    ]
+    weights = (
+        study.weights if study.weights.startswith("random") else f"weights {study.weights[:12]}"
+    )
     title = f"{study.subject} on {study.system}, {study.device}, {study.threads} threads; {weights}"
-    why = [f"{row.engine} {row.precision}, batch {row.batch}: {row.why}" for row in study.rows if row.why]
+    why = [
+        f"{row.engine} {row.precision}, batch {row.batch}: {row.why}"
+        for row in study.rows
+        if row.why
+    ]
     return "\n".join([title, *table, *why, *below(study)])
 
 
@@ -35,7 +78,16 @@ def cells(row: Row) -> tuple[str, ...]:
     latencies = (row.p50_ns, row.p90_ns, row.p99_ns, row.mean_latency_ns)
     scores = " ".join(f"{metric} {value:.4f}" for metric, value in row.scores.items())
     differences = " ".join(f"{value:+.4f}" for value in row.difference.values())
-    return (row.engine, row.precision, str(row.batch), rate_of(row), *map(milliseconds, latencies), *watts_of(row), scores, differences)
+    return (
+        row.engine,
+        row.precision,
+        str(row.batch),
+        rate_of(row),
+        *map(milliseconds, latencies),
+        *watts_of(row),
+        scores,
+        differences,
+    )
 
 
 def watts_of(row: Row) -> tuple[str, str]:
@@ -43,12 +95,18 @@ def watts_of(row: Row) -> tuple[str, str]:
     drawn = most_direct(row.energy)
     if drawn is None:
         return "-", "-"
-    return f"{drawn.average_w:,.1f} {drawn.grade}", "-" if drawn.samples_per_s_per_w is None else f"{drawn.samples_per_s_per_w:,.3g}"
+    return f"{drawn.average_w:,.1f} {drawn.grade}", (
+        "-" if drawn.samples_per_s_per_w is None else f"{drawn.samples_per_s_per_w:,.3g}"
+    )
 
 
 def rate_of(row: Row) -> str:
     """Format a rate; a dash if there is none."""
-    half = f" \u00b1{50 * (row.high - row.low) / row.samples_per_second:.1f}%" if row.low and row.high and row.samples_per_second else ""
+    half = (
+        f" \u00b1{50 * (row.high - row.low) / row.samples_per_second:.1f}%"
+        if row.low and row.high and row.samples_per_second
+        else ""
+    )
     return f"{row.samples_per_second:,.1f}{half}" if row.samples_per_second else "-"
 
 
@@ -60,12 +118,22 @@ def milliseconds(value_ns: float | None) -> str:
 def below(study: Study) -> Iterable[str]:
     """Yield the lines below the table."""
     if study.within_ms is not None:
-        found = [f"{best.batch} in {best.engine} {best.precision} ({best.samples_per_second:,.1f} samples/s, {best.by} latency)" for best in study.best]
-        yield f"largest batch within {study.within_ms:g} ms: {'; '.join(found) or 'none of those measured'}"
+        found = [
+            f"{best.batch} in {best.engine} {best.precision} ({best.samples_per_second:,.1f}"
+            f" samples/s, {best.by} latency)"
+            for best in study.best
+        ]
+        yield (
+            f"largest batch within {study.within_ms:g} ms:"
+            f" {'; '.join(found) or 'none of those measured'}"
+        )
     if idle := most_direct(study.idle):
         yield f"idle: {idle.average_w:,.1f} W ({idle.name}, {idle.graded}), not subtracted"
     for drift in study.drift:
-        yield f"drift of {drift.engine} {drift.precision}, batch {drift.batch} again at the end: {100 * drift.change:+.1f} %"
+        yield (
+            f"drift of {drift.engine} {drift.precision}, batch {drift.batch} again at the end:"
+            f" {100 * drift.change:+.1f} %"
+        )
 
 
 def csv_of(studies: Sequence[Study]) -> str:
@@ -86,6 +154,29 @@ def values(study: Study, row: Row) -> tuple[object, ...]:
     rate = "" if row.samples_per_second is None else row.samples_per_second
     ends = ("" if end is None else end for end in (row.low, row.high))
     drawn = most_direct(row.energy)
-    power = (drawn.average_w, drawn.grade, "+".join(drawn.scope), drawn.samples_per_s_per_w, drawn.per_sample_j) if drawn else (None,) * 5
+    power = (
+        (
+            drawn.average_w,
+            drawn.grade,
+            "+".join(drawn.scope),
+            drawn.samples_per_s_per_w,
+            drawn.per_sample_j,
+        )
+        if drawn
+        else (None,) * 5
+    )
     told = ("" if value is None else value for value in power)
-    return (study.subject, study.system, row.engine, row.precision, row.batch, row.queries, rate, *ends, *shown, *told, scores, row.why)
+    return (
+        study.subject,
+        study.system,
+        row.engine,
+        row.precision,
+        row.batch,
+        row.queries,
+        rate,
+        *ends,
+        *shown,
+        *told,
+        scores,
+        row.why,
+    )

@@ -1,4 +1,6 @@
-"""`podium import`: weights from elsewhere become a checkpoint, by a table of names beside the workload."""
+"""`podium import`: weights from elsewhere become a checkpoint, by a table of names beside the
+workload.
+"""
 
 import pickle
 import shutil
@@ -22,28 +24,51 @@ WEIGHTS: Final = "model.safetensors"
 SAFETENSORS: Final = ".safetensors"
 SAID_WORDS: Final = 20
 DAMAGE: Final = (
-    ArithmeticError, AssertionError, AttributeError, EOFError, ImportError, LookupError, MemoryError, NameError, RuntimeError, TypeError, ValueError,
-    pickle.UnpicklingError, struct.error,
-)  # fmt: skip
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    EOFError,
+    ImportError,
+    LookupError,
+    MemoryError,
+    NameError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    pickle.UnpicklingError,
+    struct.error,
+)
 """What torch.load raises for bytes that it did not write."""
 NAMED: Final = 3
 """Differences that a refusal names."""
 
 
 def import_weights(workload: str, file: Path, options: Options) -> None:
-    """Turn a file of weights into a checkpoint; RequestError if it cannot be read, or belongs to another network."""
+    """Turn a file of weights into a checkpoint; RequestError if it cannot be read, or belongs to
+    another network.
+    """
     known = layouts(workload)
     state = state_in(file)
     with exclusive(options.results.absolute()):
         made = scratch(options, workload)
         try:
             request = export_initial(workload, options, made)
-            layout = fill(made / WEIGHTS, state, known, f"{file}: weights of another network than {workload} in profile {request.profile}")
-            folder = keep(request, made, f"imported from {layout.name}, SHA-256 {file_sha256(file)}")
+            layout = fill(
+                made / WEIGHTS,
+                state,
+                known,
+                f"{file}: weights of another network than {workload} in profile {request.profile}",
+            )
+            folder = keep(
+                request, made, f"imported from {layout.name}, SHA-256 {file_sha256(file)}"
+            )
         finally:
             shutil.rmtree(made, ignore_errors=True)
     click.echo(f"{workload}: imported from {layout.name}; never trained here, so it is no result")
-    note(f"next: podium infer {workload} --profile {request.profile} --weights {as_given(folder, options.results)}")
+    note(
+        f"next: podium infer {workload} --profile {request.profile} --weights"
+        f" {as_given(folder, options.results)}"
+    )
 
 
 def state_in(file: Path) -> Mapping[str, Any]:
@@ -54,20 +79,31 @@ def state_in(file: Path) -> Mapping[str, Any]:
 
     try:
         with file.open("rb"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of torch, on pickle protocols: what it cannot read it refuses
-            found: Any = load_file(file) if file.suffix == SAFETENSORS else torch.load(file, map_location="cpu", weights_only=True)
+            warnings.simplefilter(
+                "ignore"
+            )  # of torch, on pickle protocols: what it cannot read it refuses
+            found: Any = (
+                load_file(file)
+                if file.suffix == SAFETENSORS
+                else torch.load(file, map_location="cpu", weights_only=True)
+            )
     except OSError as error:
         raise RequestError(f"{file}: {error.strerror or error}") from error
     except (SafetensorError, *DAMAGE) as error:
         said = " ".join([type(error).__name__, *str(error).split()][:SAID_WORDS])
-        raise RequestError(f"{file}: neither safetensors nor a state dict that torch.load(weights_only=True) reads ({said})") from error
+        raise RequestError(
+            f"{file}: neither safetensors nor a state dict that torch.load(weights_only=True) reads"
+            f" ({said})"
+        ) from error
     if not isinstance(found, Mapping):
         raise RequestError(f"{file}: a {type(found).__name__}, not a state dict")
     return {str(name): tensor for name, tensor in found.items()}
 
 
 def fill(target: Path, state: Mapping[str, Any], known: tuple[Layout, ...], refusal: str) -> Layout:
-    """Replace exported weights with imported ones, in the precision of the network's; RequestError with the refusal if no layout fits."""
+    """Replace exported weights with imported ones, in the precision of the network's; RequestError
+    with the refusal if no layout fits.
+    """
     from safetensors.torch import load_file, save_file
 
     wanted = load_file(target)
@@ -76,8 +112,16 @@ def fill(target: Path, state: Mapping[str, Any], known: tuple[Layout, ...], refu
         made, strange = translated(state, layout)
         problems = [f"unknown {name}" for name in sorted(strange)] + difference(made, wanted)
         if not problems:
-            save_file(wanted | {name: tensor.to(wanted[name].dtype).contiguous() for name, tensor in made.items()}, target)
+            save_file(
+                wanted
+                | {
+                    name: tensor.to(wanted[name].dtype).contiguous()
+                    for name, tensor in made.items()
+                },
+                target,
+            )
             return layout
         tried.append(problems)
     fewest = min(tried, key=len)
-    raise RequestError(f"{refusal}: {', '.join(fewest[:NAMED])}{f' and {len(fewest) - NAMED} more' if len(fewest) > NAMED else ''}")
+    more = f" and {len(fewest) - NAMED} more" if len(fewest) > NAMED else ""
+    raise RequestError(f"{refusal}: {', '.join(fewest[:NAMED])}{more}")

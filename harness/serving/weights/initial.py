@@ -1,4 +1,6 @@
-"""Weights as a training would start from, exported without training: of the right network for the data, and worth nothing."""
+"""Weights as a training would start from, exported without training: of the right network for the
+data, and worth nothing.
+"""
 
 import shutil
 from dataclasses import replace
@@ -24,7 +26,9 @@ NO_START: Final = "random"
 
 
 def export_initial(workload: str, options: Options, folder: Path) -> Request:
-    """Export the weights of an untrained network into a folder; RequestError if the request or the data are unusable."""
+    """Export the weights of an untrained network into a folder; RequestError if the request or the
+    data are unusable.
+    """
     request = prepare(options, workload)
     settings: dict[str, Any] = dict(request.settings)
     if START in settings:
@@ -35,11 +39,16 @@ def export_initial(workload: str, options: Options, folder: Path) -> Request:
 
 
 def keep(request: Request, made: Path, origin: str) -> Path:
-    """Give exported weights their record and their place among the checkpoints; RequestError if a training here made the same; return the place."""
+    """Give exported weights their record and their place among the checkpoints; RequestError if a
+    training here made the same; return the place.
+    """
     sha256 = folder_sha256(made)
     folder = checkpoint_folder(request.options.results.absolute(), request.name, sha256)
     if trained_here(folder):
-        raise RequestError(f"{folder}: these weights were trained here, and their record stays; serve them without importing")
+        raise RequestError(
+            f"{folder}: these weights were trained here, and their record stays; serve them without"
+            " importing"
+        )
     write_record(made / CHECKPOINT_RECORD, record_of(request, sha256, origin))
     for path in made.iterdir():
         sync(path)

@@ -1,4 +1,6 @@
-"""Layouts of weights from elsewhere: a table of names beside each workload, and its application to a state dict."""
+"""Layouts of weights from elsewhere: a table of names beside each workload, and its application to
+a state dict.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -55,7 +57,10 @@ def layouts(workload: str) -> tuple[Layout, ...]:
     """Read a workload's layouts; RequestError if it has none."""
     point = registry.points(registry.IMPORTS).get(workload)
     if point is None:
-        raise RequestError(f"{workload} has no table of other sources' weights; with one: {', '.join(registry.points(registry.IMPORTS))}")
+        raise RequestError(
+            f"{workload} has no table of other sources' weights; with one:"
+            f" {', '.join(registry.points(registry.IMPORTS))}"
+        )
     text = files(point.value).joinpath(TABLE).read_text("utf-8")
     return msgspec.toml.decode(text, type=Table).layout
 
@@ -68,18 +73,26 @@ def translated(state: Mapping[str, Any], layout: Layout) -> tuple[dict[str, Any]
         place = next(places(name, layout), None)
         if place is not None:
             target, rule = place
-            made.setdefault(target, {})[rule.part or 0] = tensor.t() if rule.transposed and tensor.ndim > 1 else tensor
+            made.setdefault(target, {})[rule.part or 0] = (
+                tensor.t() if rule.transposed and tensor.ndim > 1 else tensor
+            )
         elif not any(re.fullmatch(each, name) for each in layout.ignore):
             strange.append(name)
     return {target: joined(parts) for target, parts in made.items()}, strange
 
 
 def unwrapped(state: Mapping[str, Any], layout: Layout) -> Mapping[str, Any]:
-    """Return the state dict that a checkpoint holds, without the prefixes that all of its names share."""
+    """Return the state dict that a checkpoint holds, without the prefixes that all of its names
+    share.
+    """
     for key in layout.inside:
         if isinstance(state.get(key), Mapping):
             state = state[key]
-    plain = {name.removeprefix(WRAPPER): tensor for name, tensor in state.items() if hasattr(tensor, "shape")}
+    plain = {
+        name.removeprefix(WRAPPER): tensor
+        for name, tensor in state.items()
+        if hasattr(tensor, "shape")
+    }
     return {name.removeprefix(layout.prefix): tensor for name, tensor in plain.items()}
 
 
@@ -103,7 +116,11 @@ def joined(parts: Mapping[int, Any]) -> Any:
     import torch
 
     tensors = [tensor for _, tensor in sorted(parts.items())]
-    return tensors[0] if len(tensors) == 1 or any(tensor.shape[1:] != tensors[0].shape[1:] for tensor in tensors) else torch.cat(tensors)
+    return (
+        tensors[0]
+        if len(tensors) == 1 or any(tensor.shape[1:] != tensors[0].shape[1:] for tensor in tensors)
+        else torch.cat(tensors)
+    )
 
 
 def difference(made: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
@@ -111,5 +128,13 @@ def difference(made: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
     lacking = [f"no {name}" for name in wanted.keys() - made.keys() if not name.endswith(COUNTER)]
     unknown = [f"unknown {name}" for name in made.keys() - wanted.keys()]
     common = sorted(made.keys() & wanted.keys())
-    shapes = [(name, list(made[name].shape), list(wanted[name].shape)) for name in common if made[name].shape != wanted[name].shape]
-    return sorted(lacking) + sorted(unknown) + [f"{name} of {found} instead of {needed}" for name, found, needed in shapes]
+    shapes = [
+        (name, list(made[name].shape), list(wanted[name].shape))
+        for name in common
+        if made[name].shape != wanted[name].shape
+    ]
+    return (
+        sorted(lacking)
+        + sorted(unknown)
+        + [f"{name} of {found} instead of {needed}" for name, found, needed in shapes]
+    )

@@ -1,4 +1,6 @@
-"""`podium infer --weights`: speed alone, of random weights or of any checkpoint, as a study outside the submission tree."""
+"""`podium infer --weights`: speed alone, of random weights or of any checkpoint, as a study outside
+the submission tree.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -27,14 +29,33 @@ from suite.workload import Mode
 RANDOM: Final = "random"
 
 
-def serve_speed(workload: str, options: Options, *, scenarios: Sequence[Scenario], weights: str, runs: int | None) -> None:
-    """Measure the speed of weights without asking for accuracy; the runs lie in a study of their own. JudgedError if one is INVALID."""
+def serve_speed(
+    workload: str,
+    options: Options,
+    *,
+    scenarios: Sequence[Scenario],
+    weights: str,
+    runs: int | None,
+) -> None:
+    """Measure the speed of weights without asking for accuracy; the runs lie in a study of their
+    own. JudgedError if one is INVALID.
+    """
     options = replace(options, results=options.results / STUDIES / f"{workload}-{SPEED}")
     folder = random_weights(workload, options) if weights == RANDOM else checkpoint_named(weights)
     bench = set_up(workload, options, folder)
-    click.echo(f"{workload}: {NOT_SUBMITTABLE} ({bench.checkpoint.record.origin or 'a trained checkpoint'})")
+    click.echo(
+        f"{workload}: {NOT_SUBMITTABLE}"
+        f" ({bench.checkpoint.record.origin or 'a trained checkpoint'})"
+    )
     try:
-        serve(workload, options, scenarios=scenarios, mode=Mode.PERFORMANCE, checkpoint=folder, runs=runs)
+        serve(
+            workload,
+            options,
+            scenarios=scenarios,
+            mode=Mode.PERFORMANCE,
+            checkpoint=folder,
+            runs=runs,
+        )
     finally:
         with suppress(OSError):
             write_study(bench)
@@ -44,7 +65,10 @@ def checkpoint_named(weights: str) -> Path:
     """Return the folder of a checkpoint; RequestError if there is none."""
     folder = Path(weights)
     if not folder.is_dir():
-        raise RequestError(f"--weights {weights}: neither '{RANDOM}' nor a folder of exported weights; podium import makes one from a file")
+        raise RequestError(
+            f"--weights {weights}: neither '{RANDOM}' nor a folder of exported weights; podium"
+            " import makes one from a file"
+        )
     return folder
 
 
@@ -52,16 +76,29 @@ def write_study(bench: Bench) -> None:
     """Write the table of all runs of this checkpoint; nothing where no run ended."""
     found = sorted(runs_of(bench), key=lambda pair: (pair[0] / RUN_RECORD).stat().st_mtime_ns)
     if found:
-        threads = found[-1][1].threads  # of the newest; runs with other threads are of another system
-        rows = tuple(row_of(folder.relative_to(bench.entry.results), run) for folder, run in found if run.threads == threads)
-        study = Speed(kind=SPEED, note=NOT_SUBMITTABLE, stamps=replace(stamps_of(bench), threads=threads), rows=rows)
+        threads = found[-1][
+            1
+        ].threads  # of the newest; runs with other threads are of another system
+        rows = tuple(
+            row_of(folder.relative_to(bench.entry.results), run)
+            for folder, run in found
+            if run.threads == threads
+        )
+        study = Speed(
+            kind=SPEED,
+            note=NOT_SUBMITTABLE,
+            stamps=replace(stamps_of(bench), threads=threads),
+            rows=rows,
+        )
         write_json(bench.entry.results / STUDY, msgspec.to_builtins(study))
 
 
 def runs_of(bench: Bench) -> Iterator[tuple[Path, RunRecord]]:
     """Yield the performance runs of this system and checkpoint that stand in the study."""
     sha256 = bench.checkpoint.record.sha256
-    for path in bench.entry.benchmark(bench.request.row.inference_name).glob(f"*/performance/*/{RUN_RECORD}"):
+    for path in bench.entry.benchmark(bench.request.row.inference_name).glob(
+        f"*/performance/*/{RUN_RECORD}"
+    ):
         run = record_in(path.parent)
         if run is not None and run.checkpoint_sha256 == sha256:
             yield path.parent, run
@@ -69,7 +106,13 @@ def runs_of(bench: Bench) -> Iterator[tuple[Path, RunRecord]]:
 
 def row_of(folder: Path, run: RunRecord) -> SpeedRow:
     """Read one run's row from its record."""
-    return SpeedRow(scenario=run.scenario, folder=folder.as_posix(), verdict=run.verdict, metric=run.metric, value=run.value)
+    return SpeedRow(
+        scenario=run.scenario,
+        folder=folder.as_posix(),
+        verdict=run.verdict,
+        metric=run.metric,
+        value=run.value,
+    )
 
 
 def stamps_of(bench: Bench) -> Stamps:

@@ -1,6 +1,8 @@
-"""Checkpoints of an unfinished training run: its position, and how it resumes after an interruption.
+"""Checkpoints of an unfinished training run: its position, and how it resumes after an
+interruption.
 
-A checkpoint is a folder `at_<n>` with the files of `Training.save` and `position.json`. It is written under a
+A checkpoint is a folder `at_<n>` with the files of `Training.save` and `position.json`. It is
+written under a
 `.partial` name while the previous one still exists, so a kill at any moment leaves a complete one.
 """
 
@@ -26,7 +28,9 @@ from suite.process.signals import Interrupted, Signals
 from suite.workload import Block, Training
 
 POSITION: Final = "position.json"
-LOOK_EVERY_S: Final = 1.0  # how often ranks agree on whether a checkpoint is due; each time costs one exchange
+LOOK_EVERY_S: Final = (
+    1.0  # how often ranks agree on whether a checkpoint is due; each time costs one exchange
+)
 
 
 class Phase(StrEnum):
@@ -55,16 +59,22 @@ class Position:
     scores: Mapping[str, float] = field(default_factory=dict)
     """Scores of the last evaluation."""
     loss: float | None = None
-    """Loss of the last step inside an epoch: a run that goes on behind an epoch's last step takes none that could tell it."""
+    """Loss of the last step inside an epoch: a run that goes on behind an epoch's last step takes
+    none that could tell it.
+    """
 
     def remaining(self, blocks: Iterable[Block]) -> Iterator["Leg"]:
         """Yield the remaining parts of the blocks."""
         for block in blocks:
             if self.epoch not in block:
                 if block.start > self.epoch:
-                    yield Leg(block=block, fresh=True, epochs=tuple((epoch, 0, 0) for epoch in block))
+                    yield Leg(
+                        block=block, fresh=True, epochs=tuple((epoch, 0, 0) for epoch in block)
+                    )
             elif self.phase is not Phase.EVALUATED:
-                inside = ((self.epoch, self.step, self.samples),) if self.phase is Phase.INSIDE else ()
+                inside = (
+                    ((self.epoch, self.step, self.samples),) if self.phase is Phase.INSIDE else ()
+                )
                 later = tuple((epoch, 0, 0) for epoch in block if epoch > self.epoch)
                 yield Leg(block=block, fresh=False, epochs=inside + later)
 
@@ -86,48 +96,80 @@ class Leg:
 class Keeper:
     """Keeps a run's checkpoints in a folder; all ranks call every method together.
 
-    After a signal it saves at the next point at which all state is consistent, and raises the signal there.
+    After a signal it saves at the next point at which all state is consistent, and raises the
+    signal there.
     """
 
-    def __init__(self, folder: Path, log: Log, ranks: Ranks, signals: Signals, interval_s: float) -> None:
-        """Find the checkpoints in the folder; `interval_s` is the time between two checkpoints inside an epoch."""
-        self._folder, self._log, self._ranks, self._signals, self._interval_s = folder, log, ranks, signals, interval_s
+    def __init__(
+        self, folder: Path, log: Log, ranks: Ranks, signals: Signals, interval_s: float
+    ) -> None:
+        """Find the checkpoints in the folder; `interval_s` is the time between two checkpoints
+        inside an epoch.
+        """
+        self._folder, self._log, self._ranks, self._signals, self._interval_s = (
+            folder,
+            log,
+            ranks,
+            signals,
+            interval_s,
+        )
         self._number: int = ranks.share(max(generations(folder), default=0))
         self._countdown = 0
         self._saved_s = self._looked_s = time.monotonic()
         self._stride = 1
 
     def restore(self, training: Training) -> Position:
-        """Restore a training from the newest checkpoint and return its position; the beginning if there is none."""
+        """Restore a training from the newest checkpoint and return its position; the beginning if
+        there is none.
+        """
         if not self._number:
             return Position()
         folder = self._folder / f"at_{self._number}"
         try:
             position = read(folder / POSITION, DECODER.decode)
         except UnreadableError as error:
-            raise RequestError(f"{folder}: the checkpoint is unreadable ({POSITION}: {error.reason}); start a new run without --resume") from error
+            raise RequestError(
+                f"{folder}: the checkpoint is unreadable ({POSITION}: {error.reason}); start a new"
+                " run without --resume"
+            ) from error
         if self._ranks.leads and position.log_offset > self._log.offset:
-            raise RequestError(f"{self._log.partial} is shorter than at the time of the checkpoint; start a new run without --resume")
+            raise RequestError(
+                f"{self._log.partial} is shorter than at the time of the checkpoint; start a new"
+                " run without --resume"
+            )
         training.restore(folder)
         return position
 
     def step(self, training: Training, epoch: int, step: int, samples: int, at: Position) -> None:
-        """After each step: save if the interval has passed, or a signal came. Ranks check that together, about once a second."""
+        """After each step: save if the interval has passed, or a signal came. Ranks check that
+        together, about once a second.
+        """
         self._countdown -= 1
         if self._countdown > 0 and (self._ranks.world_size > 1 or self._signals.received is None):
             return
-        due, stopped, self._countdown = self._ranks.share((self._due(), self._received(), self._steps_to_next_look()))
+        due, stopped, self._countdown = self._ranks.share(
+            (self._due(), self._received(), self._steps_to_next_look())
+        )
         if due or stopped:
             loss = self._ranks.share(training.loss() if self._ranks.leads else 0.0)
-            inside = replace(at, epoch=epoch, step=step, samples=samples, phase=Phase.INSIDE, loss=loss if math.isfinite(loss) else None)
+            inside = replace(
+                at,
+                epoch=epoch,
+                step=step,
+                samples=samples,
+                phase=Phase.INSIDE,
+                loss=loss if math.isfinite(loss) else None,
+            )
             self.save(training, inside)
         if stopped:
             self._stop(stopped, f"saved in epoch {epoch}, after step {step}")
 
     def between(self, training: Training, at: Position, *, always: bool = False) -> None:
-        """Between epochs, and after an evaluation: save if the interval has passed, a signal came, or `always`.
+        """Between epochs, and after an evaluation: save if the interval has passed, a signal came,
+        or `always`.
 
-        The next look comes after the first step: those of a new epoch may last longer than the last ones (games, then optimizer steps).
+        The next look comes after the first step: those of a new epoch may last longer than the last
+        ones (games, then optimizer steps).
         """
         due, stopped = self._ranks.share((self._due(), self._received()))
         if due or stopped or always:
@@ -138,7 +180,8 @@ class Keeper:
 
     @contextmanager
     def settled(self, training: Training, at: Position) -> Iterator[None]:
-        """Keep the state at `at` while the block runs an evaluation: a signal need not wait for its end.
+        """Keep the state at `at` while the block runs an evaluation: a signal need not wait for its
+        end.
 
         With several ranks it does: they must leave an evaluation together.
         """
@@ -181,7 +224,9 @@ class Keeper:
         self._ranks.wait()
         if self._ranks.leads:
             self._log.sync()
-            write_json(partial / POSITION, msgspec.to_builtins(replace(at, log_offset=self._log.offset)))
+            write_json(
+                partial / POSITION, msgspec.to_builtins(replace(at, log_offset=self._log.offset))
+            )
             settle(partial, folder)
             self.clear(before=self._number)
         self._saved_s = time.monotonic()

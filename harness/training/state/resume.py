@@ -21,14 +21,23 @@ from suite.rounds import Division
 
 def taken_up(workload: str, options: Options, given: Collection[str]) -> Options:
     """Return the options of an unfinished set, overridden by those that the user typed now."""
-    entry = Entry(results=options.results.absolute(), division=Division.OPEN, org=options.org, system="any")
+    entry = Entry(
+        results=options.results.absolute(), division=Division.OPEN, org=options.org, system="any"
+    )
     found = set_state.last(entry, workload)
     if found is None or not found[1].options:
         return options
     try:
-        stored = msgspec.convert({**asdict(options), **found[1].options}, Options, dec_hook=lambda kind, value: kind(value))
+        stored = msgspec.convert(
+            {**asdict(options), **found[1].options},
+            Options,
+            dec_hook=lambda kind, value: kind(value),
+        )
     except (msgspec.ValidationError, TypeError, ValueError) as error:
-        raise RequestError(f"--resume: the options that the set was started with cannot be read ({error}); start anew without --resume") from error
+        raise RequestError(
+            f"--resume: the options that the set was started with cannot be read ({error}); start"
+            " anew without --resume"
+        ) from error
     return replace(stored, **{name: getattr(options, name) for name in {"results", *given}})
 
 
@@ -36,11 +45,17 @@ def resume_command(ranks: Ranks, workload: str, options: Options) -> str:
     """Return the command that resumes a set; it reads its other options from the set."""
     results = [] if options.results == Path("results") else ["--results", str(options.results)]
     words = shlex.join(["train", workload, *results, "--resume"])
-    return f"`podium {words}`" if ranks.world_size == 1 else f"start {ranks.world_size} ranks again with `-m harness {words}`"
+    return (
+        f"`podium {words}`"
+        if ranks.world_size == 1
+        else f"start {ranks.world_size} ranks again with `-m harness {words}`"
+    )
 
 
 def going_on(job: Job, seed: int | None, runs: int | None) -> tuple[Entry, Campaign] | None:
-    """Find the set to resume, check that it began with the same request, and record the launcher that resumes it."""
+    """Find the set to resume, check that it began with the same request, and record the launcher
+    that resumes it.
+    """
     found = begun(job.entry, job.name, job.ranks.restarts)
     if found is None:
         return None
@@ -52,13 +67,21 @@ def going_on(job: Job, seed: int | None, runs: int | None) -> tuple[Entry, Campa
 
 
 def begun(entry: Entry, workload: str, restarts: int) -> tuple[Entry, Campaign] | None:
-    """Find the newest set; after a restart by the launcher, not one that was finished before this launch."""
+    """Find the newest set; after a restart by the launcher, not one that was finished before this
+    launch.
+    """
     found = set_state.last(entry, workload)
-    return None if found is None or (restarts and found[1].over and found[1].launch != launch()) else found
+    return (
+        None
+        if found is None or (restarts and found[1].over and found[1].launch != launch())
+        else found
+    )
 
 
 def threads_begun(entry: Entry, workload: str, restarts: int) -> int:
-    """Return the CPU threads per rank of the set to resume; 0 if there is none, or it does not record them."""
+    """Return the CPU threads per rank of the set to resume; 0 if there is none, or it does not
+    record them.
+    """
     found = begun(entry, workload, restarts)
     threads = found[1].identity.get("threads") if found else None
     return threads if isinstance(threads, int) else 0
@@ -66,11 +89,19 @@ def threads_begun(entry: Entry, workload: str, restarts: int) -> int:
 
 def launch() -> str:
     """Identify the launcher that started this rank; "" if none did. It outlives its ranks."""
-    own = [os.environ.get(name, "") for name in ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")]
+    own = [
+        os.environ.get(name, "") for name in ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")
+    ]
     return "/".join([*own, str(os.getppid())]) if own[0] else ""
 
 
 def to_json(options: Options) -> dict[str, Any]:
-    """Convert a command's options to JSON types, with absolute paths; without the results folder, in which they are stored."""
-    plain = {name: str(value.absolute()) if isinstance(value, Path) else value for name, value in asdict(options).items() if name != "results"}
+    """Convert a command's options to JSON types, with absolute paths; without the results folder,
+    in which they are stored.
+    """
+    plain = {
+        name: str(value.absolute()) if isinstance(value, Path) else value
+        for name, value in asdict(options).items()
+        if name != "results"
+    }
     return cast("dict[str, Any]", msgspec.to_builtins(plain))

@@ -1,7 +1,10 @@
-"""The state of a training set on disk: its options, its finished runs, and the location of unfinished ones.
+"""The state of a training set on disk: its options, its finished runs, and the location of
+unfinished ones.
 
-`<results>/.podium/<workload>/campaign.json`, with a folder `run_<i>` for each unfinished run. If the logs of an
-earlier set are in its place, a set is staged in a results folder of its own, `<results>/.podium/<workload>/next`, and
+`<results>/.podium/<workload>/campaign.json`, with a folder `run_<i>` for each unfinished run. If
+the logs of an
+earlier set are in its place, a set is staged in a results folder of its own,
+`<results>/.podium/<workload>/next`, and
 replaces them when it is complete.
 """
 
@@ -18,7 +21,15 @@ from harness.training import seeds
 from suite.errors import RequestError
 from suite.files import untrusted_files
 from suite.files.json_files import write_json
-from suite.files.layout import PARTIAL, STATE, Entry, staged_results, state_folder, stays_inside, sync
+from suite.files.layout import (
+    PARTIAL,
+    STATE,
+    Entry,
+    staged_results,
+    state_folder,
+    stays_inside,
+    sync,
+)
 from suite.files.superseded import Moved, supersede
 from suite.files.untrusted_files import UnreadableError
 from suite.ledger.steps import RANDOM_BYTES, nonce_of
@@ -84,7 +95,9 @@ def read(results: Path, workload: str) -> Campaign | None:
     except UnreadableError as error:
         if error.missing:
             return None
-        raise RequestError(f"{path}: cannot be read ({error.reason}); start a new set without --resume") from error
+        raise RequestError(
+            f"{path}: cannot be read ({error.reason}); start a new set without --resume"
+        ) from error
 
 
 def write(results: Path, workload: str, campaign: Campaign) -> None:
@@ -109,8 +122,11 @@ def end_run(results: Path, workload: str, campaign: Campaign, run: int, ending: 
     return campaign
 
 
-def begin(entry: Entry, training_name: str, workload: str, campaign: Campaign) -> tuple[Entry, Moved]:
-    """Begin a new set; return its place, and the unfinished set, here or elsewhere, that was moved aside for it.
+def begin(
+    entry: Entry, training_name: str, workload: str, campaign: Campaign
+) -> tuple[Entry, Moved]:
+    """Begin a new set; return its place, and the unfinished set, here or elsewhere, that was moved
+    aside for it.
 
     Finished logs in its final place stay until this set is complete.
     """
@@ -121,14 +137,21 @@ def begin(entry: Entry, training_name: str, workload: str, campaign: Campaign) -
     else:
         place = entry
         elsewhere = unfinished(entry.results, workload)
-        state = state_folder(entry.results, workload)  # first: without it, the rest cannot be mistaken for a set to resume
+        state = state_folder(
+            entry.results, workload
+        )  # first: without it, the rest cannot be mistaken for a set to resume
         moved = supersede(entry.results, [state, *records(logs), *elsewhere])
     write(place.results, workload, replace(campaign, logs=str(logs.relative_to(entry.results))))
     return place, moved
 
 
 def new(
-    identity: Mapping[str, Any], seed: int | None, runs: int, options: Mapping[str, Any], launch: str = "", challenge: str | None = None
+    identity: Mapping[str, Any],
+    seed: int | None,
+    runs: int,
+    options: Mapping[str, Any],
+    launch: str = "",
+    challenge: str | None = None,
 ) -> Campaign:
     """Create a set with its own nonce, made from the challenge if there is one."""
     seed = seeds.draw() if seed is None else seed
@@ -155,18 +178,30 @@ def staged(entry: Entry, workload: str) -> Entry:
 
 def discard(entry: Entry, place: Entry, workload: str) -> None:
     """Delete a set that was refused before its first clock."""
-    shutil.rmtree(place.results if place != entry else state_folder(entry.results, workload), ignore_errors=True)
+    shutil.rmtree(
+        place.results if place != entry else state_folder(entry.results, workload),
+        ignore_errors=True,
+    )
 
 
 def take_place(entry: Entry, place: Entry, workload: str, campaign: Campaign) -> None:
-    """Move a complete set to its final place, and the earlier one aside. A second call can recover from an interruption."""
+    """Move a complete set to its final place, and the earlier one aside. A second call can recover
+    from an interruption.
+    """
     state = state_folder(entry.results, workload)
     if not campaign.displacing:
         write(place.results, workload, replace(campaign, chosen=True))
         logs = entry.results / campaign.logs
-        supersede(entry.results, [path for path in state.iterdir() if path != place.results] + records(logs))
+        supersede(
+            entry.results,
+            [path for path in state.iterdir() if path != place.results] + records(logs),
+        )
         write(place.results, workload, replace(campaign, chosen=True, displacing=True))
-    for path in sorted(path for path in place.results.rglob("*") if path.is_file() and STATE not in path.relative_to(place.results).parts):
+    for path in sorted(
+        path
+        for path in place.results.rglob("*")
+        if path.is_file() and STATE not in path.relative_to(place.results).parts
+    ):
         target = entry.results / path.relative_to(place.results)
         target.parent.mkdir(parents=True, exist_ok=True)
         path.replace(target)
@@ -190,12 +225,19 @@ def unfinished(results: Path, workload: str) -> list[Path]:
     if campaign is None:
         return []
     logs = results / campaign.logs
-    return sorted(logs.glob(LOGS + PARTIAL)) + ([] if any(logs.glob(LOGS)) else records(logs, (TELEMETRY,)))
+    return sorted(logs.glob(LOGS + PARTIAL)) + (
+        [] if any(logs.glob(LOGS)) else records(logs, (TELEMETRY,))
+    )
 
 
 def records(logs: Path, patterns: tuple[str, ...] = (LOGS, TELEMETRY)) -> list[Path]:
     """Return the logs of a set and the files next to them, finished or not."""
-    return sorted(path for pattern in patterns for suffix in ("", PARTIAL) for path in logs.glob(pattern + suffix))
+    return sorted(
+        path
+        for pattern in patterns
+        for suffix in ("", PARTIAL)
+        for path in logs.glob(pattern + suffix)
+    )
 
 
 def last(entry: Entry, workload: str) -> tuple[Entry, Campaign] | None:
@@ -212,4 +254,7 @@ def check_same(campaign: Campaign, identity: Mapping[str, Any], seed: int | None
     known = {**campaign.identity, "seed": campaign.seed}
     for key in sorted(asked.keys() | known.keys()):
         if asked.get(key) != known.get(key):
-            raise RequestError(f"--resume: the set was started with {key} {known.get(key)}, not {asked.get(key)}; without --resume a new set is started")
+            raise RequestError(
+                f"--resume: the set was started with {key} {known.get(key)}, not {asked.get(key)};"
+                " without --resume a new set is started"
+            )

@@ -1,4 +1,6 @@
-"""Checks that all ranks see the same results folder, because each of them writes checkpoints there."""
+"""Checks that all ranks see the same results folder, because each of them writes checkpoints
+there.
+"""
 
 import platform
 import secrets
@@ -16,7 +18,9 @@ SHARED_S: Final = 20.0
 
 
 def check_shared(results: Path, ranks: Ranks) -> None:
-    """Before the clock starts, refuse ranks that do not see rank 0's results folder: all ranks write checkpoints there."""
+    """Before the clock starts, refuse ranks that do not see rank 0's results folder: all ranks
+    write checkpoints there.
+    """
     if ranks.world_size == 1:
         return
     path = results / STATE / "shared"
@@ -25,14 +29,19 @@ def check_shared(results: Path, ranks: Ranks) -> None:
         path.write_text(token, "utf-8")
     if not seen(path, ranks.share(token)):
         host = platform.node()
-        raise RequestError(f"--results {results}: rank {ranks.rank} on {host} does not see the files that rank 0 writes there; all ranks need a shared folder")
+        raise RequestError(
+            f"--results {results}: rank {ranks.rank} on {host} does not see the files that rank 0"
+            " writes there; all ranks need a shared folder"
+        )
     ranks.wait()
     if ranks.leads:
         path.unlink(missing_ok=True)
 
 
 def seen(path: Path, token: str) -> bool:
-    """Check whether a file holds the text, within the time that network file systems take to show it."""
+    """Check whether a file holds the text, within the time that network file systems take to show
+    it.
+    """
     end = time.monotonic() + SHARED_S
     while time.monotonic() < end:
         with suppress(OSError, UnicodeDecodeError):

@@ -1,6 +1,7 @@
 """A server's management controller (BMC), queried with ipmitool for its DCMI power reading.
 
-Source: DCMI 1.5, section 6.6.1, Get Power Reading; ipmitool(1), `dcmi power reading`. MLPerf Training allows IPMI from 1 Hz and 5 % on.
+Source: DCMI 1.5, section 6.6.1, Get Power Reading; ipmitool(1), `dcmi power reading`. MLPerf
+Training allows IPMI from 1 Hz and 5 % on.
 """
 
 import re
@@ -16,7 +17,9 @@ WAIT_S: Final = 10
 
 
 def meter(options: Sequence[str]) -> tuple[str, Callable[[], float]]:
-    """Return its traits and its read function; `options` are ipmitool's own, such as -H HOST. MissingError without ipmitool."""
+    """Return its traits and its read function; `options` are ipmitool's own, such as -H HOST.
+    MissingError without ipmitool.
+    """
     if shutil.which("ipmitool") is None:
         raise MissingError("ipmitool is not installed")
     return "name=bmc scope=system", lambda: watts(options)
@@ -25,7 +28,13 @@ def meter(options: Sequence[str]) -> tuple[str, Callable[[], float]]:
 def watts(options: Sequence[str]) -> float:
     """Read once; OSError if the controller does not report power."""
     try:
-        done = subprocess.run(["ipmitool", *options, "dcmi", "power", "reading"], capture_output=True, text=True, timeout=WAIT_S, check=False)
+        done = subprocess.run(
+            ["ipmitool", *options, "dcmi", "power", "reading"],
+            capture_output=True,
+            text=True,
+            timeout=WAIT_S,
+            check=False,
+        )
     except subprocess.TimeoutExpired as error:
         raise OSError(f"ipmitool did not answer within {WAIT_S} s") from error
     match = READING.search(done.stdout)

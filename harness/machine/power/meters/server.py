@@ -1,4 +1,6 @@
-"""The meter's side of the protocol: serves standard streams, or one client at a time on a TCP port."""
+"""The meter's side of the protocol: serves standard streams, or one client at a time on a TCP
+port.
+"""
 
 import os
 import select
@@ -20,7 +22,9 @@ Watts = Callable[[], float]
 
 
 def serve(greeting: str, period_ms: int, watts: Watts, listen: str | None) -> None:
-    """Serve one meter until its client disconnects; with `listen`, host:port, client after client."""
+    """Serve one meter until its client disconnects; with `listen`, host:port, client after
+    client.
+    """
     if listen is None:
         talk(sys.stdin.fileno(), sys.stdout.fileno(), greeting, period_ms, watts)
         return
@@ -64,7 +68,12 @@ def converse(source: int, target: int, greeting: str, period_ms: int, watts: Wat
 
 def answer(line: str, target: int, greeting: str, count: int, due: float) -> float:
     """Answer one line; return when the next sample is due."""
-    answers = {VERSION: f"{VERSION} {greeting}", "clock": f"clock {time.time_ns()}", "start": "ok", "stop": f"ok {count}"}
+    answers = {
+        VERSION: f"{VERSION} {greeting}",
+        "clock": f"clock {time.time_ns()}",
+        "start": "ok",
+        "stop": f"ok {count}",
+    }
     os.write(target, (answers.get(line, f"error unknown command '{line[:40]}'") + "\n").encode())
     return {"start": time.monotonic(), "stop": float("inf")}.get(line, due)
 

@@ -11,13 +11,17 @@ from suite.ledger.steps import Step, StepKind, What
 
 
 def ledgers(home: Path, workload: str) -> Iterator[Ledger]:
-    """Yield a workload's ledgers in a results folder, one per division and organisation that has one."""
+    """Yield a workload's ledgers in a results folder, one per division and organisation that has
+    one.
+    """
     for path in sorted(home.glob(f"*/*/{LEDGER}/{workload}.jsonl")):
         yield Ledger(results=home, home=path.parent.parent, workload=workload)
 
 
 def settle(home: Path, workload: str) -> None:
-    """Record superseded files, and attempts that began and are no longer running; LedgerError if a ledger cannot be read."""
+    """Record superseded files, and attempts that began and are no longer running; LedgerError if a
+    ledger cannot be read.
+    """
     for ledger in ledgers(home, workload):
         ledger.settle()
 
@@ -46,7 +50,9 @@ def packed(home: Path, workload: str, results: list[Result], name: str, bundle: 
 
 
 def tried(result: Result) -> int | None:
-    """Count the attempts at a result in its ledger: training sets, or performance runs; None if there is no ledger."""
+    """Count the attempts at a result in its ledger: training sets, or performance runs; None if
+    there is no ledger.
+    """
     if result.home is None or result.alone or not (result.home / LEDGER).is_dir():
         return None
     try:

@@ -25,8 +25,12 @@ SEALED: Final[dict[str | None, tuple[tuple[Finding, ...], Path]]] = {}
 """SHA-256 of the last valid bundle -> its findings, and the name it had."""
 
 
-def findings(path: Path, kind: Kind | None = None, judge: Judge | None = None) -> tuple[Finding, ...]:
-    """Judge one path, by its own kind or a requested one; a judge shared by several paths reads common files once."""
+def findings(
+    path: Path, kind: Kind | None = None, judge: Judge | None = None
+) -> tuple[Finding, ...]:
+    """Judge one path, by its own kind or a requested one; a judge shared by several paths reads
+    common files once.
+    """
     if kind is None:
         return judge.result(str(path)).findings if judge else as_it_is(path)
     judge = judge or Judge()
@@ -37,15 +41,21 @@ def findings(path: Path, kind: Kind | None = None, judge: Judge | None = None) -
 
 
 def as_it_is(path: Path) -> tuple[Finding, ...]:
-    """Judge one path by its own kind; a valid bundle, which nothing beside it changes, once for its bytes: packing, scoring and reporting ask for them."""
+    """Judge one path by its own kind; a valid bundle, which nothing beside it changes, once for its
+    bytes: packing, scoring and reporting ask for them.
+    """
     try:
-        sha256 = file_sha256(path) if path.is_file() and recognise(path).kind is Kind.BUNDLE else None
+        sha256 = (
+            file_sha256(path) if path.is_file() and recognise(path).kind is Kind.BUNDLE else None
+        )
     except OSError:  # which the judge tells
         sha256 = None
     if sha256 in SEALED:
         return moved(SEALED[sha256], path)
     found = Judge().result(str(path)).findings
-    if sha256 and verdict(found) is Verdict.VALID:  # a disk that was full while it was unpacked may be why another one is not
+    if (
+        sha256 and verdict(found) is Verdict.VALID
+    ):  # a disk that was full while it was unpacked may be why another one is not
         SEALED.clear()
         SEALED[sha256] = found, path
     return found
@@ -57,13 +67,18 @@ def moved(judged: tuple[tuple[Finding, ...], Path], path: Path) -> tuple[Finding
     if before == path:
         return found
     files = {each.file: Path(each.file) for each in found}
-    names = {name: str(path / file.relative_to(before)) if file.is_relative_to(before) else name for name, file in files.items()}
+    names = {
+        name: str(path / file.relative_to(before)) if file.is_relative_to(before) else name
+        for name, file in files.items()
+    }
     return tuple(replace(each, file=names[each.file]) for each in found)
 
 
 @lru_cache(maxsize=8)
 def judge_below(root: Path) -> Judge:
-    """Return the judge of an unpacked bundle: scoring and reporting ask for the same findings, and nothing changes its files."""
+    """Return the judge of an unpacked bundle: scoring and reporting ask for the same findings, and
+    nothing changes its files.
+    """
     return Judge()
 
 
@@ -80,7 +95,8 @@ def errors(path: Path) -> list[str]:
 
 
 def valid(result: Result, judge: Judge | None = None) -> bool:
-    """Return whether the judge accepts a result. A training set is judged without scenarios in the same folder, but with the consistency of its
+    """Return whether the judge accepts a result. A training set is judged without scenarios in the
+    same folder, but with the consistency of its
     organisation's documents."""
     return accepted(result, own_findings(result, judge), judge)
 
@@ -92,7 +108,12 @@ def own_findings(result: Result, judge: Judge | None = None) -> tuple[Finding, .
 
 def accepted(result: Result, own: tuple[Finding, ...], judge: Judge | None = None) -> bool:
     """Return whether the judge accepts a result, given its findings."""
-    if verdict(own) is not Verdict.VALID or result.home is None or result.alone or registry.kind_of_round(round_of(result)) is not RoundKind.PODIUM:
+    if (
+        verdict(own) is not Verdict.VALID
+        or result.home is None
+        or result.alone
+        or registry.kind_of_round(round_of(result)) is not RoundKind.PODIUM
+    ):
         return verdict(own) is Verdict.VALID
     return not at_odds(result.home, judge or Judge())
 
@@ -104,14 +125,20 @@ def noise_in(own: tuple[Finding, ...]) -> tuple[str, ...]:
 
 def is_told(result: Result, judge: Judge) -> bool:
     """Return whether an accuracy is the run's own claim, not recomputed."""
-    return result.scenario is not None and any(each.rule == UNSCORED for each in findings(result.folder, kind_of(result), judge))
+    return result.scenario is not None and any(
+        each.rule == UNSCORED for each in findings(result.folder, kind_of(result), judge)
+    )
 
 
 def at_odds(home: Path, judge: Judge) -> bool:
-    """Return whether an organisation's documents contradict one another, which no single result shows. Cached per judge."""
+    """Return whether an organisation's documents contradict one another, which no single result
+    shows. Cached per judge.
+    """
     if (known := judge.at_odds.get(home)) is None:
         found = findings(home, Kind.ORGANISATION, judge)
-        known = judge.at_odds[home] = any(each.severity is Severity.ERROR and each.rule.startswith(BETWEEN) for each in found)
+        known = judge.at_odds[home] = any(
+            each.severity is Severity.ERROR and each.rule.startswith(BETWEEN) for each in found
+        )
     return known
 
 
@@ -129,4 +156,7 @@ def round_of(result: Result) -> str:
 def sentence(finding: Finding) -> str:
     """Format a finding in one line."""
     place = finding.file if finding.line is None else f"{finding.file}:{finding.line}"
-    return printable(f"{place}: {finding.rule}: found {finding.found}; expected {finding.required}; {finding.advice}")
+    return printable(
+        f"{place}: {finding.rule}: found {finding.found}; expected {finding.required};"
+        f" {finding.advice}"
+    )

@@ -1,4 +1,6 @@
-"""Metrics of results, and how a set's value is computed from its runs. Imports nothing of the judge."""
+"""Metrics of results, and how a set's value is computed from its runs. Imports nothing of the
+judge.
+"""
 
 import math
 from collections.abc import Sequence
@@ -14,12 +16,16 @@ LESS: Final = (TIME_TO_TRAIN, LATENCY.rstrip("_"), "board_power", "power_gpu", "
 
 
 def more_is_better(metric: str) -> bool:
-    """Return whether more is better: true for rates, scores and sizes, false for times, latencies and power."""
+    """Return whether more is better: true for rates, scores and sizes, false for times, latencies
+    and power.
+    """
     return not metric.startswith(LESS)
 
 
 def olympic(runs: Sequence[float | None], from_runs: int, ends: int = 1) -> float | None:
-    """Return the olympic mean: from `from_runs` runs on it drops the fastest and the slowest, or `ends` at each end; None if a failed run remains."""
+    """Return the olympic mean: from `from_runs` runs on it drops the fastest and the slowest, or
+    `ends` at each end; None if a failed run remains.
+    """
     ordered = sorted(math.inf if run is None else run for run in runs)
     kept = ordered[ends:-ends] if len(ordered) >= max(from_runs, 2 * ends + 1) else ordered
     mean = fmean(kept)

@@ -1,4 +1,6 @@
-"""Where an output option may write: a file that is not there yet, or a regular one that is none of the inputs."""
+"""Where an output option may write: a file that is not there yet, or a regular one that is none of
+the inputs.
+"""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -7,7 +9,9 @@ from suite.errors import RequestError
 
 
 def refuse_target(option: str, target: Path, inputs: Iterable[Path]) -> None:
-    """RequestError for a folder, a device, a file in a missing folder, and one of the inputs, before anything is read."""
+    """RequestError for a folder, a device, a file in a missing folder, and one of the inputs,
+    before anything is read.
+    """
     try:
         if target.is_dir():
             raise RequestError(f"{option} {target}: is a folder; name a file in it")

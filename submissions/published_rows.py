@@ -1,4 +1,5 @@
-"""Published results as reference points: CSV rows, each with its source, its runs, and a value computed from them.
+"""Published results as reference points: CSV rows, each with its source, its runs, and a value
+computed from them.
 
 Imports nothing of the judge, so that `podium published` starts fast.
 """
@@ -20,20 +21,41 @@ from suite.loadgen.scenario import Scenario
 
 FOLDER: Final = files("suite.rounds") / "published"
 LEGEND: Final = (
-    "Rows of MLPerf rounds were recomputed from the result logs that MLCommons published, at the commit in their source; their result ids are in none of"
-    " these files. Rows of kind 'reported' are what their document says, and no MLPerf results.",
-    "The MLPerf name and logo are registered and unregistered trademarks of MLCommons Association in the United States and other countries. All rights"
-    " reserved. Unauthorized use strictly prohibited. See www.mlcommons.org for more information.",
+    (
+        "Rows of MLPerf rounds were recomputed from the result logs that MLCommons published, at"
+        " the commit in their source; their result ids are in none of these files. Rows of kind"
+        " 'reported' are what their document says, and no MLPerf results."
+    ),
+    (
+        "The MLPerf name and logo are registered and unregistered trademarks of MLCommons"
+        " Association in the United States and other countries. All rights reserved. Unauthorized"
+        " use strictly prohibited. See www.mlcommons.org for more information."
+    ),
 )
-"""Shown with every such row. Source: mlcommons/policies, MLPerf_Results_Messaging_Guidelines.adoc, section 11.2."""
+"""Shown with every such row. Source: mlcommons/policies, MLPerf_Results_Messaging_Guidelines.adoc,
+section 11.2.
+"""
 HALVES: Final = ("training", "inference")
 RECOMPUTED: Final = "recomputed"
 KINDS: Final = (RECOMPUTED, "reported")
 """Recomputed from published logs; taken from a table or an article."""
-UNITS: Final = ("minutes", "samples/s", "queries/s", "sentences/s", "samples/query", "ns", "ms", "W", "samples/s/W", "1")
+UNITS: Final = (
+    "minutes",
+    "samples/s",
+    "queries/s",
+    "sentences/s",
+    "samples/query",
+    "ns",
+    "ms",
+    "W",
+    "samples/s/W",
+    "1",
+)
 SCENARIOS: Final = ("", *(scenario.label for scenario in Scenario))
 OLYMPIC_FROM: Final = 3
-"""Number of runs from which a set's mean drops the fastest and the slowest, as published rounds are scored."""
+"""Number of runs from which a set's mean drops the fastest and the slowest, as published rounds are
+scored.
+"""
 HALF: Final = 0.500001
 """Of the last digit: the largest rounding error, plus a double's own."""
 PLAIN: Final = frozenset("0123456789.")
@@ -77,7 +99,9 @@ WORKLOAD: Final = COLUMNS.index("workload")
 
 def bundled() -> tuple[str, ...]:
     """Return what podium includes: published rounds, and `documents`."""
-    return tuple(sorted(Path(each.name).stem for each in FOLDER.iterdir() if each.name.endswith(".csv")))
+    return tuple(
+        sorted(Path(each.name).stem for each in FOLDER.iterdir() if each.name.endswith(".csv"))
+    )
 
 
 def about(workloads: Iterable[str]) -> tuple[Reference, ...]:
@@ -92,7 +116,9 @@ def included(name: str, workloads: frozenset[str] | None = None) -> tuple[Refere
 
 
 def load(name: str) -> tuple[Reference, ...]:
-    """Read the rows of a round, of the documents, or of a user's file; RequestError if it does not exist or one of its rows is invalid."""
+    """Read the rows of a round, of the documents, or of a user's file; RequestError if it does not
+    exist or one of its rows is invalid.
+    """
     if name in bundled():
         return included(name)
     if not name.endswith(".csv"):
@@ -104,15 +130,23 @@ def load(name: str) -> tuple[Reference, ...]:
 
 
 def parsed(text: str, name: str, workloads: frozenset[str] | None = None) -> tuple[Reference, ...]:
-    """Parse CSV, all or the rows of some workloads, whose folded names are given; RequestError names the invalid line."""
+    """Parse CSV, all or the rows of some workloads, whose folded names are given; RequestError
+    names the invalid line.
+    """
     reader = csv.reader(io.StringIO(text))
     rows: list[Reference] = []
     seen: set[str] = set()
     try:
         if (header := next(reader, None)) != list(COLUMNS):
-            raise ValueError(f"columns {', '.join(header or ()) or 'none'}; required: {', '.join(COLUMNS)}")
+            raise ValueError(
+                f"columns {', '.join(header or ()) or 'none'}; required: {', '.join(COLUMNS)}"
+            )
         for cells in filter(None, reader):
-            if workloads is not None and len(cells) == len(COLUMNS) and fold(cells[WORKLOAD].strip()) not in workloads:
+            if (
+                workloads is not None
+                and len(cells) == len(COLUMNS)
+                and fold(cells[WORKLOAD].strip()) not in workloads
+            ):
                 continue
             row = row_of(cells)
             if row.id in seen:
@@ -128,16 +162,27 @@ def row_of(cells: Sequence[str]) -> Reference:
     """Parse one row; ValueError if it is invalid."""
     if len(cells) != len(COLUMNS):
         raise ValueError(f"{len(cells)} cells; required: {len(COLUMNS)}")
-    told: dict[str, Any] = {name: printable(cell.strip()) for name, cell in zip(COLUMNS, cells, strict=True)}
+    told: dict[str, Any] = {
+        name: printable(cell.strip()) for name, cell in zip(COLUMNS, cells, strict=True)
+    }
     for name in ("id", "round", "workload", "metric", "source"):
         if not told[name]:
             raise ValueError(f"no {name}")
-    for name, allowed in (("half", HALVES), ("scenario", SCENARIOS), ("unit", UNITS), ("kind", KINDS)):
+    for name, allowed in (
+        ("half", HALVES),
+        ("scenario", SCENARIOS),
+        ("unit", UNITS),
+        ("kind", KINDS),
+    ):
         if told[name] not in allowed:
-            raise ValueError(f"{name} {told[name] or 'missing'}; required: {', '.join(filter(None, allowed))}")
+            raise ValueError(
+                f"{name} {told[name] or 'missing'}; required: {', '.join(filter(None, allowed))}"
+            )
     check_value(told)
     counts = {name: count(told, name) for name in ("accelerators", "nodes")}
-    return Reference(**told | counts | {"value": positive(told["value"]), "runs": runs_of(told["runs"])})
+    return Reference(
+        **told | counts | {"value": positive(told["value"]), "runs": runs_of(told["runs"])}
+    )
 
 
 def runs_of(text: str) -> tuple[float | None, ...]:
@@ -174,7 +219,9 @@ def check_value(told: Mapping[str, str]) -> None:
     given = value_of(runs_of(told["runs"]), told["metric"])
     room = (last_digit(value) + max(map(last_digit, texts), default=0.0)) * HALF
     if given is None or abs(given - positive(value)) > room:
-        raise ValueError(f"value {value}, but its runs give {'none' if given is None else f'{given:.7g}'}")
+        raise ValueError(
+            f"value {value}, but its runs give {'none' if given is None else f'{given:.7g}'}"
+        )
 
 
 def value_of(runs: Sequence[float | None], metric: str) -> float | None:
@@ -188,17 +235,31 @@ def value_of(runs: Sequence[float | None], metric: str) -> float | None:
 
 
 def last_digit(text: str) -> float:
-    """Return the size of a number's last digit; 0 for a number with an exponent, which allows no rounding."""
+    """Return the size of a number's last digit; 0 for a number with an exponent, which allows no
+    rounding.
+    """
     return 10.0 ** -len(text.partition(".")[2]) if PLAIN.issuperset(text) else 0.0
 
 
-def beside_kind(rows: Iterable[Reference], workload: str, half: str, scenario: str | None, metric: str) -> list[Reference]:
-    """Return the rows of one workload and scenario; figures without a scenario are matched by metric."""
-    return [row for row in rows if fold(row.workload) == fold(workload) and row.half == half and (row.scenario or row.metric) in (scenario, metric)]
+def beside_kind(
+    rows: Iterable[Reference], workload: str, half: str, scenario: str | None, metric: str
+) -> list[Reference]:
+    """Return the rows of one workload and scenario; figures without a scenario are matched by
+    metric.
+    """
+    return [
+        row
+        for row in rows
+        if fold(row.workload) == fold(workload)
+        and row.half == half
+        and (row.scenario or row.metric) in (scenario, metric)
+    ]
 
 
 def select(rows: Iterable[Reference], workload: str | None, org: str | None) -> Iterator[Reference]:
     """Return the rows of a workload and an organisation; all if neither is named."""
     for row in rows:
-        if (workload is None or fold(row.workload) == fold(workload)) and (org is None or fold(row.org) == fold(org)):
+        if (workload is None or fold(row.workload) == fold(workload)) and (
+            org is None or fold(row.org) == fold(org)
+        ):
             yield row

@@ -38,13 +38,20 @@ def shown(value: float | None, unit: str) -> str:
 
 
 def print_scores(rows: Sequence["Score"], paths: Iterable[Path]) -> None:
-    """Print one line per set, in 80 columns; the heading of a system's rows has what they share, and a summary follows. `paths` are the scored paths."""
+    """Print one line per set, in 80 columns; the heading of a system's rows has what they share,
+    and a summary follows. `paths` are the scored paths.
+    """
     lines = [(heading(row), part) for row in rows for part in cells(row)]
     shown_columns = [index for index in range(len(HEAD)) if any(part[index] for _, part in lines)]
-    widths = [max(len(part[index]) for part in (HEAD, *(part for _, part in lines))) for index in range(len(HEAD))]
+    widths = [
+        max(len(part[index]) for part in (HEAD, *(part for _, part in lines)))
+        for index in range(len(HEAD))
+    ]
 
     def line(part: Sequence[str]) -> str:
-        return GAP.join(coloured(part[index].ljust(widths[index])) for index in shown_columns).rstrip()
+        return GAP.join(
+            coloured(part[index].ljust(widths[index])) for index in shown_columns
+        ).rstrip()
 
     for title in dict.fromkeys(title for title, _ in lines):
         click.echo(f"{title}\n{click.style(line(HEAD), dim=True)}")
@@ -54,7 +61,11 @@ def print_scores(rows: Sequence["Score"], paths: Iterable[Path]) -> None:
 
 def heading(row: "Score") -> str:
     """Format what all rows of a system share."""
-    where = [f"{row.round} {row.profile}", f"{row.division} division" if row.division else "", row.org]
+    where = [
+        f"{row.round} {row.profile}",
+        f"{row.division} division" if row.division else "",
+        row.org,
+    ]
     return f"{printable(row.system)}\n{printable(', '.join(filter(None, where)))}".lstrip()
 
 
@@ -64,22 +75,49 @@ def cells(row: "Score") -> Iterator[tuple[str, ...]]:
     if row.attempts and row.attempts > (len(row.runs) if row.scenario else 1):
         what += f", {row.attempts} tries"
     unit = "" if row.unit in RATES else row.unit
-    first = (printable(row.workload), what, named(row), shown(row.value, unit).replace("minutes", "min").rstrip())
-    scores = [f"{digits(value)}{f'/{digits(row.target[name])}' if name in row.target else ''} {name}" for name, value in row.accuracy.items()]
+    first = (
+        printable(row.workload),
+        what,
+        named(row),
+        shown(row.value, unit).replace("minutes", "min").rstrip(),
+    )
+    scores = [
+        f"{digits(value)}{f'/{digits(row.target[name])}' if name in row.target else ''} {name}"
+        for name, value in row.accuracy.items()
+    ]
     yield (*first, *scores[:1], *[""] * (not scores), "yes" if row.compliant else "no")
     yield from (("", "", "", "", each, "") for each in scores[1:])
-    yield from (("", "", "power", f"{each.average_w:,.2f} W", f"{printable(each.name)}, {each.grade}{each.about}", "") for each in row.energy)
+    yield from (
+        (
+            "",
+            "",
+            "power",
+            f"{each.average_w:,.2f} W",
+            f"{printable(each.name)}, {each.grade}{each.about}",
+            "",
+        )
+        for each in row.energy
+    )
     yield from held(row)
 
 
 def held(row: "Score") -> Iterator[tuple[str, ...]]:
-    """Yield a training set's RCP comparison: the minutes times the factor, and the reference convergence point."""
+    """Yield a training set's RCP comparison: the minutes times the factor, and the reference
+    convergence point.
+    """
     told = row.convergence or {}
     factor, scaled = told.get("factor"), told.get("scaled")
     if isinstance(factor, float) and isinstance(scaled, float) and factor > 1:
         yield ("", "", f"times {factor:.6g}", shown(scaled, "min"), "", "")
     if told:
-        yield ("", "", f"{told['outcome']}: {told['point'] or 'none'}", f"batch {told['batch']:g}", "", "")
+        yield (
+            "",
+            "",
+            f"{told['outcome']}: {told['point'] or 'none'}",
+            f"batch {told['batch']:g}",
+            "",
+            "",
+        )
 
 
 def named(row: "Score") -> str:
@@ -100,10 +138,16 @@ def coloured(cell: str) -> str:
 
 
 def summary(rows: Sequence["Score"], paths: Iterable[Path]) -> str:
-    """Count the results that are compliant, with the command that shows the reasons for the others."""
+    """Count the results that are compliant, with the command that shows the reasons for the
+    others.
+    """
     good = sum(row.compliant for row in rows)
     total = f"{len(rows)} result{'s' if len(rows) != 1 else ''}, {good} compliant"
-    return total if good == len(rows) else f"{total}; for the reasons: podium check {shlex.join(map(str, paths))}"
+    return (
+        total
+        if good == len(rows)
+        else f"{total}; for the reasons: podium check {shlex.join(map(str, paths))}"
+    )
 
 
 def print_table(table: Table) -> None:

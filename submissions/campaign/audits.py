@@ -1,4 +1,6 @@
-"""The audits of a campaign (`podium run --audit`): which results still lack a compliance test that passed."""
+"""The audits of a campaign (`podium run --audit`): which results still lack a compliance test that
+passed.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,12 +19,20 @@ RECORD: Final = msgspec.json.Decoder(AuditRecord)
 
 
 def lacking(results: list[Result], nonce: str | None) -> Mapping[Scenario, Sequence[str]]:
-    """Return which tests the scenarios of a campaign lack: "all", or the names of those that did not pass yet."""
+    """Return which tests the scenarios of a campaign lack: "all", or the names of those that did
+    not pass yet.
+    """
     found: dict[Scenario, set[str]] = {}
     for result in results:
         if result.scenario:
-            found.setdefault(result.scenario, set()).update(test.value for test in AuditTest if not passed(result, test, nonce))
-    return {scenario: sorted(tests) if len(tests) < len(AuditTest) else ["all"] for scenario, tests in found.items() if tests}
+            found.setdefault(result.scenario, set()).update(
+                test.value for test in AuditTest if not passed(result, test, nonce)
+            )
+    return {
+        scenario: sorted(tests) if len(tests) < len(AuditTest) else ["all"]
+        for scenario, tests in found.items()
+        if tests
+    }
 
 
 def passed(result: Result, test: AuditTest, nonce: str | None) -> bool:
@@ -31,7 +41,9 @@ def passed(result: Result, test: AuditTest, nonce: str | None) -> bool:
 
 
 def said(folder: Path, nonce: str | None) -> bool:
-    """Read what a test's record says; a damaged one says nothing, and neither does one by another round's rules."""
+    """Read what a test's record says; a damaged one says nothing, and neither does one by another
+    round's rules.
+    """
     try:
         record = read(folder / AUDIT_RECORD, RECORD.decode)
     except UnreadableError:

@@ -1,8 +1,12 @@
-"""A new campaign built next to an existing one, whose results stay in place until the new one is complete.
+"""A new campaign built next to an existing one, whose results stay in place until the new one is
+complete.
 
-`<results>/.podium/<workload>/campaign` is a staging results folder, in which train, infer, check and pack work. A complete campaign moves
-into place by renames, which a kill may interrupt anywhere: `whole.json` lists what it replaces, and the next `podium run` continues. Old
-and new are never mixed: old runs are moved aside before the training set that they belong to, and the new set arrives before its runs.
+`<results>/.podium/<workload>/campaign` is a staging results folder, in which train, infer, check
+and pack work. A complete campaign moves
+into place by renames, which a kill may interrupt anywhere: `whole.json` lists what it replaces, and
+the next `podium run` continues. Old
+and new are never mixed: old runs are moved aside before the training set that they belong to, and
+the new set arrives before its runs.
 """
 
 import shutil
@@ -21,7 +25,17 @@ from submissions.score import log_values
 from suite.errors import JudgedError
 from suite.events import NONCE
 from suite.files.json_files import write_json
-from suite.files.layout import CHECKPOINT_RECORD, CHECKPOINTS, PARTIAL, STATE, folder_sha256, staged_campaign, state_folder, stays_inside, sync
+from suite.files.layout import (
+    CHECKPOINT_RECORD,
+    CHECKPOINTS,
+    PARTIAL,
+    STATE,
+    folder_sha256,
+    staged_campaign,
+    state_folder,
+    stays_inside,
+    sync,
+)
 from suite.files.superseded import supersede
 from suite.files.untrusted_files import UnreadableError, read
 from suite.process.signals import raised
@@ -49,9 +63,11 @@ DECODER: Final = msgspec.json.Decoder(Whole)
 
 
 def settle(home: Path, workload: str) -> None:
-    """Move a complete campaign into place, or set it aside if it missed its target and either left no result or the judge accepts the earlier one.
+    """Move a complete campaign into place, or set it aside if it missed its target and either left
+    no result or the judge accepts the earlier one.
 
-    An unfinished campaign stays; remains of one that cannot be resumed are moved aside. JudgedError if the disk is full: a second call continues.
+    An unfinished campaign stays; remains of one that cannot be resumed are moved aside. JudgedError
+    if the disk is full: a second call continues.
     """
     made = staged_campaign(home, workload)
     try:
@@ -74,10 +90,16 @@ def put(home: Path, made: Path, workload: str) -> None:
         if state.stage is Stage.RUNNING:
             return
         gone = displaced(home, made, workload)
-        if state.stage is Stage.MISSED and (not find(made) or any(map(compliance_check.valid, gone))):
+        if state.stage is Stage.MISSED and (
+            not find(made) or any(map(compliance_check.valid, gone))
+        ):
             set_aside(home, made, workload)
             return
-        whole = Whole(standing=tuple(str(path.relative_to(home)) for path in standing(home, made, workload, gone)))
+        whole = Whole(
+            standing=tuple(
+                str(path.relative_to(home)) for path in standing(home, made, workload, gone)
+            )
+        )
         write_json(made / WHOLE, msgspec.to_builtins(whole))
     if whole is not None:
         take_place(home, made, workload, whole)
@@ -92,18 +114,28 @@ def on_its_way(made: Path) -> Whole | None:
 
 
 def displaced(home: Path, made: Path, workload: str) -> list[Result]:
-    """Return the results to be replaced: those in the place of new ones, and the runs of a training set that is replaced."""
+    """Return the results to be replaced: those in the place of new ones, and the runs of a training
+    set that is replaced.
+    """
     new = {result.folder.relative_to(made) for result in find(made)}
     old = [result for result in find(home) if result.workload == workload]
     there = [result for result in old if result.folder.relative_to(home) in new]
     sets = {name for result in there if result.scenario is None for name in campaigns_of(result)}
-    return [result for result in old if result in there or (result.scenario and sets & set(campaigns_of(result)))]
+    return [
+        result
+        for result in old
+        if result in there or (result.scenario and sets & set(campaigns_of(result)))
+    ]
 
 
 def campaigns_of(result: Result) -> Iterator[tuple[Path, object]]:
-    """Yield the campaigns, as organisation and nonce, recorded in the logs of a training set or the runs of a scenario."""
+    """Yield the campaigns, as organisation and nonce, recorded in the logs of a training set or the
+    runs of a scenario.
+    """
     if result.scenario is None:
-        yield from ((result.tree, log_values.training(log).stamps.get(NONCE)) for log in result.logs)
+        yield from (
+            (result.tree, log_values.training(log).stamps.get(NONCE)) for log in result.logs
+        )
         return
     for folder in (result.accuracy, *result.performance):
         try:
@@ -116,37 +148,73 @@ def standing(home: Path, made: Path, workload: str, gone: list[Result]) -> list[
     """Return the paths to move aside, in order: runs before their set, state at the end."""
     runs = [result for result in gone if result.scenario]
     sets = [result for result in gone if not result.scenario]
-    logs = [path for result in sets for path in (*result.logs, *result.telemetry, *(path for name in UNFINISHED for path in result.folder.glob(name)))]
+    logs = [
+        path
+        for result in sets
+        for path in (
+            *result.logs,
+            *result.telemetry,
+            *(path for name in UNFINISHED for path in result.folder.glob(name)),
+        )
+    ]
     audits = [path for result in runs for path in result.audits]
     bundles = [home / path.relative_to(made) for path in (made / BUNDLES).glob("*")]
     state = [path for path in state_folder(home, workload).iterdir() if path != made]
-    return [path for path in (*gathered([*(r.folder for r in runs), *logs]), *(r.measurements for r in runs), *audits, *bundles, *state) if path.exists()]
+    return [
+        path
+        for path in (
+            *gathered([*(r.folder for r in runs), *logs]),
+            *(r.measurements for r in runs),
+            *audits,
+            *bundles,
+            *state,
+        )
+        if path.exists()
+    ]
 
 
 def gathered(paths: list[Path]) -> list[Path]:
-    """Replace the last path in a folder by the folder if all of its content is listed: an empty one would be a benchmark without results."""
+    """Replace the last path in a folder by the folder if all of its content is listed: an empty one
+    would be a benchmark without results.
+    """
     for folder in dict.fromkeys(path.parent for path in paths):
         if set(folder.iterdir()) <= set(paths):
-            return gathered(list(dict.fromkeys(folder if path.parent == folder else path for path in reversed(paths)))[::-1])
+            return gathered(
+                list(
+                    dict.fromkeys(
+                        folder if path.parent == folder else path for path in reversed(paths)
+                    )
+                )[::-1]
+            )
     return paths
 
 
 def set_aside(home: Path, made: Path, workload: str) -> None:
     """Set aside a campaign that does not replace the earlier one."""
     ((_, kept),) = supersede(home, [made]).pairs
-    why = "the judge accepts the earlier result, which stays" if find(kept) else "this campaign left no result, and the earlier one stays"
+    why = (
+        "the judge accepts the earlier result, which stays"
+        if find(kept)
+        else "this campaign left no result, and the earlier one stays"
+    )
     click.echo(f"{workload}: {why} in place; this one is stored in {kept}")
 
 
 def take_place(home: Path, made: Path, workload: str, whole: Whole) -> None:
-    """Move aside what is in the way, then move the new campaign in; an interruption leaves what a second call needs."""
+    """Move aside what is in the way, then move the new campaign in; an interruption leaves what a
+    second call needs.
+    """
     for weights in (made / CHECKPOINTS / workload).glob("*"):
         there = home / weights.relative_to(made)
-        record = CHECKPOINT_RECORD if there.exists() else ""  # the same weights: only the record is new
+        record = (
+            CHECKPOINT_RECORD if there.exists() else ""
+        )  # the same weights: only the record is new
         bring(home, weights / record, there / record)
     if not whole.displaced:
         supersede(home, [home / path for path in whole.standing])
-        write_json(made / WHOLE, msgspec.to_builtins(msgspec.structs.replace(whole, displaced=True)))
+        write_json(
+            made / WHOLE, msgspec.to_builtins(msgspec.structs.replace(whole, displaced=True))
+        )
     for folder in {(home / path).parent for path in whole.standing}:
         with suppress(OSError):  # not empty; an empty one would be a benchmark without results
             folder.rmdir()
@@ -162,14 +230,23 @@ def take_place(home: Path, made: Path, workload: str, whole: Whole) -> None:
 
 
 def parts(home: Path, made: Path) -> list[Path]:
-    """Return the paths to move as units, in order: runs after their set, and both after the files that they are judged by."""
+    """Return the paths to move as units, in order: runs after their set, and both after the files
+    that they are judged by.
+    """
     results = find(made)
     truths = {result.truth for result in results if result.truth.is_dir()}
     runs = [result.folder for result in results if result.scenario]
     logs = [log for result in results if not result.scenario for log in result.logs]
     apart = {made / STATE, made / CHECKPOINTS, made / WHOLE, *truths, *runs, *logs}
-    files = [path for path in made.rglob("*") if path.is_file() and not apart & {path, *path.parents}]
-    return [*sorted(truth for truth in truths if differs(truth, home / truth.relative_to(made))), *sorted(files), *logs, *runs]
+    files = [
+        path for path in made.rglob("*") if path.is_file() and not apart & {path, *path.parents}
+    ]
+    return [
+        *sorted(truth for truth in truths if differs(truth, home / truth.relative_to(made))),
+        *sorted(files),
+        *logs,
+        *runs,
+    ]
 
 
 def differs(made: Path, truth: Path) -> bool:
@@ -178,7 +255,9 @@ def differs(made: Path, truth: Path) -> bool:
 
 
 def bring(home: Path, part: Path, target: Path) -> None:
-    """Move a file or folder to its place, together with its parent folder if that is missing there; an existing folder is moved aside."""
+    """Move a file or folder to its place, together with its parent folder if that is missing there;
+    an existing folder is moved aside.
+    """
     if not part.exists():  # it was moved with another part
         return
     if target.is_dir():

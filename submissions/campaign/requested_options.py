@@ -1,4 +1,6 @@
-"""A campaign's options as JSON types, split into those that training depends on and those of serving only."""
+"""A campaign's options as JSON types, split into those that training depends on and those of
+serving only.
+"""
 
 import json
 from collections.abc import Mapping
@@ -27,19 +29,33 @@ class Asked:
     def differences(self, other: "Asked") -> list[tuple[str, Any, Any]]:
         """Return (key, own value, other value) for every difference."""
         mine, others = self.training | self.serving, other.training | other.serving
-        return [(key, mine.get(key), others.get(key)) for key in sorted(mine.keys() | others.keys()) if mine.get(key) != others.get(key)]
+        return [
+            (key, mine.get(key), others.get(key))
+            for key in sorted(mine.keys() | others.keys())
+            if mine.get(key) != others.get(key)
+        ]
 
 
-def read(name: str, options: Options, seed: int | None, runs: int | None, challenge: str | None = None) -> Asked:
+def read(
+    name: str, options: Options, seed: int | None, runs: int | None, challenge: str | None = None
+) -> Asked:
     """Parse the options of a command; RequestError for an unknown workload or setting."""
     round = registry.round()
     row = round.benchmark(name)
     row.check_data(name, options.profile, options.data)
     chosen = choose(catalogue(round, row), options.config, options.assignments)
     settings = settle(round, name, options.profile, chosen)
-    plain = asdict(options) | {"seed": seed, "runs": runs} | ({} if challenge is None else {"challenge": challenge})
-    training = {key: value for key, value in plain.items() if key not in SPELLING} | split(settings, serving=False)
-    serving = {"engine": options.engine, "precision": options.precision or Precision.FP32} | split(settings, serving=True)
+    plain = (
+        asdict(options)
+        | {"seed": seed, "runs": runs}
+        | ({} if challenge is None else {"challenge": challenge})
+    )
+    training = {key: value for key, value in plain.items() if key not in SPELLING} | split(
+        settings, serving=False
+    )
+    serving = {"engine": options.engine, "precision": options.precision or Precision.FP32} | split(
+        settings, serving=True
+    )
     return Asked(training=to_json(training), serving=to_json(serving))
 
 

@@ -29,11 +29,19 @@ VALID: Final = "VALID"
 
 
 def campaigns(
-    name: str, options: Options, *, seed: int | None, runs: int | None, challenge: str | None = None, audit: bool = False, peak: bool = False
+    name: str,
+    options: Options,
+    *,
+    seed: int | None,
+    runs: int | None,
+    challenge: str | None = None,
+    audit: bool = False,
+    peak: bool = False,
 ) -> None:
     """Run the campaign of one workload, or of all, where a failed one does not stop the others.
 
-    JudgedError at the end if one missed its target, MissingError if this machine lacks something for one, RequestError for an invalid challenge.
+    JudgedError at the end if one missed its target, MissingError if this machine lacks something
+    for one, RequestError for an invalid challenge.
     """
     if challenge is not None and (problem := challenge_problem(challenge)):
         raise RequestError(f"--challenge: {problem}")
@@ -43,15 +51,21 @@ def campaigns(
     for each in names:
         try:
             with raised() as signals:
-                registry.workload(each)  # validated before a results folder exists: a rejected request writes nothing
+                registry.workload(
+                    each
+                )  # validated before a results folder exists: a rejected request writes nothing
                 requested_options.read(each, options, seed, runs, challenge)
                 with exclusive(options.results):
-                    bundles.append(run_one(each, options, seed, runs, challenge, audit=audit, peak=peak))
+                    bundles.append(
+                        run_one(each, options, seed, runs, challenge, audit=audit, peak=peak)
+                    )
         except Interrupted as error:
             raise interrupted(each, error) from error
         except (JudgedError, MissingError) as error:
             failures.append(error)
-            if signals.received is not None:  # it ended for a reason of its own, and nothing else begins
+            if (
+                signals.received is not None
+            ):  # it ended for a reason of its own, and nothing else begins
                 break
     if bundles:
         summary(bundles)
@@ -60,8 +74,19 @@ def campaigns(
         raise type(failures[0])(f"{sentences}; {GOES_ON}")
 
 
-def run_one(name: str, options: Options, seed: int | None, runs: int | None, challenge: str | None = None, *, audit: bool = False, peak: bool = False) -> Path:
-    """Begin or resume a campaign, and move it into place when complete; one rejected before its first step leaves no state."""
+def run_one(
+    name: str,
+    options: Options,
+    seed: int | None,
+    runs: int | None,
+    challenge: str | None = None,
+    *,
+    audit: bool = False,
+    peak: bool = False,
+) -> Path:
+    """Begin or resume a campaign, and move it into place when complete; one rejected before its
+    first step leaves no state.
+    """
     home = options.results.absolute()
     settle(home, name)
     before = read_state(home, name)
@@ -80,39 +105,60 @@ def run_one(name: str, options: Options, seed: int | None, runs: int | None, cha
 
 
 def interrupted(name: str, error: Interrupted) -> Interrupted:
-    """Return the error for a campaign that a signal ended, with the command that resumes it; each step knows only its own command."""
+    """Return the error for a campaign that a signal ended, with the command that resumes it; each
+    step knows only its own command.
+    """
     told = error.__cause__ if isinstance(error.__cause__, (Interrupted, TemporaryError)) else error
     return type(error)(f"{name}: {told}; {GOES_ON}")
 
 
 def run(campaign: Campaign, *, audit: bool = False, peak: bool = False) -> Path:
-    """Run the remaining steps, with the compliance tests and the search for Server's rate if asked for; return the bundle."""
+    """Run the remaining steps, with the compliance tests and the search for Server's rate if asked
+    for; return the bundle.
+    """
     if campaign.results != campaign.home:
-        say(campaign, f"what stands in {campaign.home} stays until this campaign is whole; it is made in {campaign.results}")
+        say(
+            campaign,
+            f"what stands in {campaign.home} stays until this campaign is whole; it is made in"
+            f" {campaign.results}",
+        )
     train(campaign)
     infer(campaign, peak)
     if audit:
         audit_results(campaign)
     results = campaign.own()
     if not results:
-        raise JudgedError(f"{campaign.workload}: nothing in {campaign.results} belongs to this campaign, although every step succeeded")
+        raise JudgedError(
+            f"{campaign.workload}: nothing in {campaign.results} belongs to this campaign, although"
+            " every step succeeded"
+        )
     say(campaign, "check")
     call("check", *(str(folder) for folder in outermost({result.folder for result in results})))
     attempts.checked(campaign.home, campaign.workload, results)
     say(campaign, "pack")
     bundle = seal(campaign, results)
-    attempts.packed(campaign.home, campaign.workload, results, bundle.relative_to(campaign.results).as_posix(), bundle)
+    attempts.packed(
+        campaign.home,
+        campaign.workload,
+        results,
+        bundle.relative_to(campaign.results).as_posix(),
+        bundle,
+    )
     campaign.reached(Stage.FINISHED)
     return bundle
 
 
 def outermost(folders: set[Path]) -> list[Path]:
-    """Drop folders inside others of the set: a training set may share a folder with its workload's scenarios."""
+    """Drop folders inside others of the set: a training set may share a folder with its workload's
+    scenarios.
+    """
     return sorted(folder for folder in folders if not folders & set(folder.parents))
 
 
 def train(campaign: Campaign) -> None:
-    """Train, or resume training; JudgedError if the target was missed, after which the next campaign starts over."""
+    """Train, or resume training; JudgedError if the target was missed, after which the next
+    campaign starts over.
+    """
     if campaign.training_is_done():
         say(campaign, "train: finished already")
         return
@@ -123,7 +169,12 @@ def train(campaign: Campaign) -> None:
             say(campaign, "train: finished, and refused by the judge")
             call("check", *(str(result.folder) for result in sets))
         say(campaign, "train")
-        call("train", campaign.workload, *arguments(campaign.options), *train_arguments(campaign, resumed=bool(found and found.unfinished)))
+        call(
+            "train",
+            campaign.workload,
+            *arguments(campaign.options),
+            *train_arguments(campaign, resumed=bool(found and found.unfinished)),
+        )
     except JudgedError:
         campaign.reached(Stage.MISSED)
         raise
@@ -138,35 +189,64 @@ def train_arguments(campaign: Campaign, *, resumed: bool) -> list[str]:
 
 
 def infer(campaign: Campaign, peak: bool = False) -> None:
-    """Serve the unfinished scenarios: together if none has begun, else one by one with the runs that each lacks."""
+    """Serve the unfinished scenarios: together if none has begun, else one by one with the runs
+    that each lacks.
+    """
     row = registry.round().benchmark(campaign.workload).inference.get(campaign.options.profile)
-    finished = {result.scenario for result in campaign.own() if result.scenario and enough_runs(campaign, result) and compliance_check.valid(result)}
-    accurate = {result.scenario for result in campaign.found() if result.scenario and lacks_performance_alone(campaign, result)}
+    finished = {
+        result.scenario
+        for result in campaign.own()
+        if result.scenario and enough_runs(campaign, result) and compliance_check.valid(result)
+    }
+    accurate = {
+        result.scenario
+        for result in campaign.found()
+        if result.scenario and lacks_performance_alone(campaign, result)
+    }
     searching = ["--peak"] if peak else []
     missing = [scenario for scenario in (row.scenarios if row else ()) if scenario not in finished]
     if not missing:
         say(campaign, "infer: finished already")
     elif set(missing) == set(Scenario) and not accurate:
         say(campaign, "infer")
-        call("infer", campaign.workload, *arguments(campaign.options), *serving_arguments(campaign, missing), *searching)
+        call(
+            "infer",
+            campaign.workload,
+            *arguments(campaign.options),
+            *serving_arguments(campaign, missing),
+            *searching,
+        )
     else:
         for scenario in missing:
             mode = "performance" if scenario in accurate else "all"
             say(campaign, f"infer {scenario.label}, {mode}")
-            words = ["--scenario", scenario.value, "--mode", mode, *serving_arguments(campaign, [scenario])]
+            words = [
+                "--scenario",
+                scenario.value,
+                "--mode",
+                mode,
+                *serving_arguments(campaign, [scenario]),
+            ]
             call("infer", campaign.workload, *arguments(campaign.options), *words, *searching)
 
 
 def serving_arguments(campaign: Campaign, scenarios: Sequence[Scenario]) -> list[str]:
-    """Format the performance runs: as many as the training set has, but never fewer than the round requires of one of these scenarios."""
+    """Format the performance runs: as many as the training set has, but never fewer than the round
+    requires of one of these scenarios.
+    """
     row = registry.round().benchmark(campaign.workload).inference.get(campaign.options.profile)
     if campaign.runs is None or row is None:
         return []
-    return ["--runs", str(max(campaign.runs, *(row.scenarios[scenario].runs for scenario in scenarios)))]
+    return [
+        "--runs",
+        str(max(campaign.runs, *(row.scenarios[scenario].runs for scenario in scenarios))),
+    ]
 
 
 def enough_runs(campaign: Campaign, result: Result) -> bool:
-    """Return whether a scenario has as many performance runs as were asked for; how many the round requires is the judge's business."""
+    """Return whether a scenario has as many performance runs as were asked for; how many the round
+    requires is the judge's business.
+    """
     return len(result.performance) >= (campaign.runs or 1)
 
 
@@ -176,10 +256,23 @@ def audit_results(campaign: Campaign) -> None:
     if not missing:
         say(campaign, "audit: finished already")
     unmetered, failed = replace(campaign.options, power="off", meter=None), []
-    for scenario, test in ((scenario, test) for scenario, tests in missing.items() for test in tests):
-        say(campaign, f"audit {scenario.label}" if test == "all" else f"audit {scenario.label}, {test}")
+    for scenario, test in (
+        (scenario, test) for scenario, tests in missing.items() for test in tests
+    ):
+        say(
+            campaign,
+            f"audit {scenario.label}" if test == "all" else f"audit {scenario.label}, {test}",
+        )
         try:
-            call("audit", campaign.workload, *arguments(unmetered), "--scenario", scenario.value, "--test", test)
+            call(
+                "audit",
+                campaign.workload,
+                *arguments(unmetered),
+                "--scenario",
+                scenario.value,
+                "--test",
+                test,
+            )
         except JudgedError as error:
             failed.append(str(error))
     if failed:
@@ -189,10 +282,13 @@ def audit_results(campaign: Campaign) -> None:
 def lacks_performance_alone(campaign: Campaign, result: Result) -> bool:
     """Return whether an unfinished scenario has an accuracy run that can be kept.
 
-    If LoadGen calls every performance run VALID and the judge still rejects the scenario, accuracy may be the reason.
+    If LoadGen calls every performance run VALID and the judge still rejects the scenario, accuracy
+    may be the reason.
     """
     runs = result.performance
-    complete = enough_runs(campaign, result) and all(campaign.keeps(folder) and log_values.served(folder).verdict == VALID for folder in runs)
+    complete = enough_runs(campaign, result) and all(
+        campaign.keeps(folder) and log_values.served(folder).verdict == VALID for folder in runs
+    )
     return campaign.keeps(result.accuracy) and not complete
 
 
@@ -203,7 +299,15 @@ def seal(campaign: Campaign, results: Sequence[Result]) -> Path:
     name = f"{campaign.workload}-{campaign.options.profile}-{served}.tar.zst"
     bundle = campaign.results / BUNDLES / name
     chosen = [word for system in systems for word in ("--system", system)]
-    call("pack", str(campaign.results), "--output", str(bundle), "--workload", campaign.workload, *chosen)
+    call(
+        "pack",
+        str(campaign.results),
+        "--output",
+        str(bundle),
+        "--workload",
+        campaign.workload,
+        *chosen,
+    )
     return bundle
 
 
@@ -222,7 +326,12 @@ def call(name: str, *words: str) -> None:
     """Run a command through the registry; JudgedError if it does not exit with 0."""
     command: click.Command = registry.resolve(registry.COMMANDS, "command", name)
     try:
-        code = command.main(args=list(words), prog_name=f"podium {name}", standalone_mode=False, obj=replace(screen(), inner=True))
+        code = command.main(
+            args=list(words),
+            prog_name=f"podium {name}",
+            standalone_mode=False,
+            obj=replace(screen(), inner=True),
+        )
     except SystemExit as leaving:
         code = leaving.code
     if code:
@@ -243,7 +352,9 @@ def summary(bundles: Sequence[Path]) -> None:
     with ExitStack() as stack:
         for bundle in bundles:
             with suppress(JudgedError):  # one that cannot be opened is a problem of the scores
-                stack.enter_context(opened(bundle))  # for scores and report, which find it unpacked and judged
+                stack.enter_context(
+                    opened(bundle)
+                )  # for scores and report, which find it unpacked and judged
         print_scores(score_paths(bundles, problems), bundles)
         note("next: podium verify BUNDLE, podium compare BUNDLE OTHER")
         reported(bundles)
@@ -252,7 +363,9 @@ def summary(bundles: Sequence[Path]) -> None:
 
 
 def reported(bundles: Sequence[Path]) -> None:
-    """Write a report next to each bundle and print its path; if that fails, the bundle is unaffected."""
+    """Write a report next to each bundle and print its path; if that fails, the bundle is
+    unaffected.
+    """
     from submissions.report.command import beside
 
     for bundle in bundles:

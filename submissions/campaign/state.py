@@ -1,4 +1,6 @@
-"""The state of a campaign: `<results>/.podium/run-<workload>.json`; the harness keeps its own in `.podium/<workload>/`."""
+"""The state of a campaign: `<results>/.podium/run-<workload>.json`; the harness keeps its own in
+`.podium/<workload>/`.
+"""
 
 import shutil
 from collections.abc import Mapping
@@ -41,7 +43,9 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingState:
-    """State of the most recent training set, written by the harness in `.podium/<workload>/campaign.json`."""
+    """State of the most recent training set, written by the harness in
+    `.podium/<workload>/campaign.json`.
+    """
 
     nonce: str
     seed: int
@@ -66,7 +70,9 @@ class State:
     asked: Asked
     stage: Stage
     earlier: tuple[str, ...]
-    """Nonces of earlier training sets in this place; a set with another nonce belongs to this campaign."""
+    """Nonces of earlier training sets in this place; a set with another nonce belongs to this
+    campaign.
+    """
 
 
 STATE_OF_CAMPAIGN: Final = msgspec.json.Decoder(State)
@@ -81,7 +87,9 @@ class Campaign:
     options: Options
     """With absolute paths; `results` is the folder in which the campaign runs."""
     home: Path
-    """Folder that its results belong to: `results`, or a folder whose earlier campaign it will replace (suite.files.layout.staged_campaign)."""
+    """Folder that its results belong to: `results`, or a folder whose earlier campaign it will
+    replace (suite.files.layout.staged_campaign).
+    """
     seed: int | None
     runs: int | None
     challenge: str | None = None
@@ -123,16 +131,26 @@ class Campaign:
 
     def found(self) -> list[Result]:
         """Return the results of this workload and organisation, from any campaign."""
-        return [result for result in find(self.results) if (result.workload, result.org) == (self.workload, self.options.org)]
+        return [
+            result
+            for result in find(self.results)
+            if (result.workload, result.org) == (self.workload, self.options.org)
+        ]
 
     def own(self) -> list[Result]:
         """Return the results of this campaign: with its nonce, and served as requested."""
-        return [result for result in self.found() if (self.served(result) if result.scenario else self.trained(result))]
+        return [
+            result
+            for result in self.found()
+            if (self.served(result) if result.scenario else self.trained(result))
+        ]
 
     def trained(self, result: Result) -> bool:
         """Return whether a training set carries this campaign's nonce."""
         nonce = self.nonce()
-        return nonce is not None and any(log_values.training(log).stamps.get(NONCE) == nonce for log in result.logs)
+        return nonce is not None and any(
+            log_values.training(log).stamps.get(NONCE) == nonce for log in result.logs
+        )
 
     def served(self, result: Result) -> bool:
         """Return whether all existing runs of a scenario belong to this campaign."""
@@ -149,31 +167,61 @@ class Campaign:
         return record.nonce == self.nonce() and self.as_asked(record)
 
     def as_asked(self, record: RunRecord) -> bool:
-        """Return whether a run used the requested engine, precision and settings, as far as they affect it."""
-        found = requested_options.to_json({"engine": record.engine, "precision": record.precision, **record.settings})
+        """Return whether a run used the requested engine, precision and settings, as far as they
+        affect it.
+        """
+        found = requested_options.to_json(
+            {"engine": record.engine, "precision": record.precision, **record.settings}
+        )
         wanted = self.state.asked.serving.items()
-        return all(found.get(key) == value for key, value in wanted if matters(key, record.scenario, record.mode))
+        return all(
+            found.get(key) == value
+            for key, value in wanted
+            if matters(key, record.scenario, record.mode)
+        )
 
     def training_is_done(self) -> bool:
-        """Return whether the training set exists, nothing of it is left to do (its weights may not be in place yet), and the judge accepts it."""
+        """Return whether the training set exists, nothing of it is left to do (its weights may not
+        be in place yet), and the judge accepts it.
+        """
         found = self.training()
-        return found is not None and not found.unfinished and any(compliance_check.valid(result) for result in self.own() if result.scenario is None)
+        return (
+            found is not None
+            and not found.unfinished
+            and any(
+                compliance_check.valid(result) for result in self.own() if result.scenario is None
+            )
+        )
 
 
-def begin(name: str, options: Options, seed: int | None, runs: int | None, challenge: str | None = None) -> Campaign:
-    """Resume the campaign of these results, or begin one; RequestError if an unfinished one began with other options.
+def begin(
+    name: str, options: Options, seed: int | None, runs: int | None, challenge: str | None = None
+) -> Campaign:
+    """Resume the campaign of these results, or begin one; RequestError if an unfinished one began
+    with other options.
 
-    Once training is done, options that only serving depends on may change: the affected scenarios are then served again.
+    Once training is done, options that only serving depends on may change: the affected scenarios
+    are then served again.
     """
     registry.workload(name)
-    options = replace(options, results=options.results.absolute(), data=options.data and options.data.absolute())
+    options = replace(
+        options, results=options.results.absolute(), data=options.data and options.data.absolute()
+    )
     wanted = requested_options.read(name, options, seed, runs, challenge)
     beside = staged_campaign(options.results, name)
     place = beside if state_file(beside, name).exists() else options.results
     old = read_state(place, name)
     taken = State(asked=wanted, stage=Stage.RUNNING, earlier=old.earlier if old else ())
     made = replace(options, results=place)
-    campaign = Campaign(workload=name, options=made, home=options.results, seed=seed, runs=runs, challenge=challenge, state=taken)
+    campaign = Campaign(
+        workload=name,
+        options=made,
+        home=options.results,
+        seed=seed,
+        runs=runs,
+        challenge=challenge,
+        state=taken,
+    )
     if not (goes_on(campaign, old) if old else adopts(campaign)):
         campaign = anew(campaign)
     campaign.reached(Stage.RUNNING)
@@ -181,34 +229,49 @@ def begin(name: str, options: Options, seed: int | None, runs: int | None, chall
 
 
 def anew(campaign: Campaign) -> Campaign:
-    """Begin a campaign: staged next to existing results, or in place if there are none; a training set found there counts as an earlier campaign's."""
+    """Begin a campaign: staged next to existing results, or in place if there are none; a training
+    set found there counts as an earlier campaign's.
+    """
     if campaign.found():
-        options = replace(campaign.options, results=staged_campaign(campaign.home, campaign.workload))
+        options = replace(
+            campaign.options, results=staged_campaign(campaign.home, campaign.workload)
+        )
         return replace(campaign, options=options, state=replace(campaign.state, earlier=()))
     earlier = tuple(found.nonce for found in training_states(campaign.results, campaign.workload))
     return replace(campaign, state=replace(campaign.state, earlier=earlier))
 
 
 def goes_on(campaign: Campaign, old: State) -> bool:
-    """Return whether to resume an earlier campaign; RequestError if it is unfinished and began with other options."""
+    """Return whether to resume an earlier campaign; RequestError if it is unfinished and began with
+    other options.
+    """
     if old.stage is Stage.MISSED:
         return False
     differing = old.asked.differences(campaign.state.asked)
-    if not differing or (old.asked.training == campaign.state.asked.training and campaign.training_is_done()):
+    if not differing or (
+        old.asked.training == campaign.state.asked.training and campaign.training_is_done()
+    ):
         return True
     if old.stage is Stage.FINISHED:
         return False
     changes = "; ".join(f"{key} {known}, not {new}" for key, known, new in differing)
     raise RequestError(
-        f"the unfinished campaign of {campaign.workload} in {campaign.home} was begun with {changes}: "
-        f"finish it as it was begun, take another --results, or remove {state_file(campaign.results, campaign.workload)}"
+        f"the unfinished campaign of {campaign.workload} in {campaign.home} was begun with"
+        f" {changes}: finish it as it was begun, take another --results, or remove"
+        f" {state_file(campaign.results, campaign.workload)}"
     )
 
 
 def adopts(campaign: Campaign) -> bool:
-    """Return whether this campaign takes over what `podium train` began or finished here with the same request."""
+    """Return whether this campaign takes over what `podium train` began or finished here with the
+    same request.
+    """
     found = campaign.training()
-    return found is not None and as_asked(found, campaign) and (found.unfinished or campaign.training_is_done())
+    return (
+        found is not None
+        and as_asked(found, campaign)
+        and (found.unfinished or campaign.training_is_done())
+    )
 
 
 def as_asked(found: TrainingState, campaign: Campaign) -> bool:
@@ -218,7 +281,11 @@ def as_asked(found: TrainingState, campaign: Campaign) -> bool:
     had = {**found.identity, "seed": found.seed, "runs": found.runs}
     wanted["runs"] = wanted["runs"] or (row.runs if row else None)
     wanted["system"] = wanted["system"] and slug(wanted["system"])
-    known = {key: value for key, value in wanted.items() if key != "system_file" and not (key in LEFT_OPEN and value in OPEN_VALUES)}
+    known = {
+        key: value
+        for key, value in wanted.items()
+        if key != "system_file" and not (key in LEFT_OPEN and value in OPEN_VALUES)
+    }
     return all(had.get(key, had.get(f"setting {key}")) == value for key, value in known.items())
 
 
@@ -234,13 +301,18 @@ def read_state(results: Path, workload: str) -> State | None:
     except UnreadableError as error:
         if error.missing:
             return None
-        raise RequestError(f"{error.path}: cannot be read ({error.reason}); remove it to start again") from error
+        raise RequestError(
+            f"{error.path}: cannot be read ({error.reason}); remove it to start again"
+        ) from error
 
 
 def training_states(results: Path, workload: str) -> list[TrainingState]:
     """Return the readable states of training sets: the one in place, then a staged one."""
     found = ((results, False), (staged_results(results, workload), True))
-    states = ((read_training(state_folder(root, workload) / "campaign.json"), waiting) for root, waiting in found)
+    states = (
+        (read_training(state_folder(root, workload) / "campaign.json"), waiting)
+        for root, waiting in found
+    )
     return [replace(state, waiting=waiting) for state, waiting in states if state is not None]
 
 

@@ -1,1 +1,3 @@
-"""Comparisons: a ratio only between comparable results, with an interval and a verdict, or marked as not tested."""
+"""Comparisons: a ratio only between comparable results, with an interval and a verdict, or marked
+as not tested.
+"""

@@ -1,4 +1,6 @@
-"""`podium compare`: reads results, compares and prints them, and reports those that are not compliant."""
+"""`podium compare`: reads results, compares and prints them, and reports those that are not
+compliant.
+"""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -23,8 +25,10 @@ LOWEST: Final = 0.5
 HIGHEST: Final = 0.999
 """Upper limit of the confidence."""
 UNVERIFIED: Final = (
-    "Results of podium's own rounds: result not verified by MLCommons Association. Unverified results have not been through an MLPerf review and may use"
-    " measurement methodologies and/or workload implementations that are inconsistent with the MLPerf specification for verified results."
+    "Results of podium's own rounds: result not verified by MLCommons Association. Unverified"
+    " results have not been through an MLPerf review and may use measurement methodologies and/or"
+    " workload implementations that are inconsistent with the MLPerf specification for verified"
+    " results."
 )
 """Source: mlcommons/policies, MLPerf_Results_Messaging_Guidelines.adoc, sections 1 and 5."""
 
@@ -52,7 +56,9 @@ class Options:
 
 
 def report(paths: Sequence[Path], options: Options) -> None:
-    """Print the comparison; JudgedError at the end if something could not be read, does not count, or misses a requirement."""
+    """Print the comparison; JudgedError at the end if something could not be read, does not count,
+    or misses a requirement.
+    """
     request = request_of(paths, options)  # reports an invalid request before anything is read
     problems: list[str] = []
     sides = read(paths, problems)
@@ -68,18 +74,27 @@ def report(paths: Sequence[Path], options: Options) -> None:
 
 def named(one: Side) -> str:
     """Name a result in a sentence."""
-    return printable(f"{one.path}: {one.score.system}, {one.score.workload} {one.score.scenario or 'training'}")
+    return printable(
+        f"{one.path}: {one.score.system}, {one.score.workload} {one.score.scenario or 'training'}"
+    )
 
 
 def request_of(paths: Sequence[Path], options: Options) -> Request:
     """Parse the request; RequestError if it makes no sense."""
     if options.baseline is not None and options.baseline not in paths:
-        raise RequestError(f"--baseline {options.baseline} is not one of the paths: {', '.join(map(str, paths))}")
+        raise RequestError(
+            f"--baseline {options.baseline} is not one of the paths: {', '.join(map(str, paths))}"
+        )
     if not LOWEST <= options.confidence <= HIGHEST:
-        raise RequestError(f"--confidence {options.confidence:g}: give a value from {LOWEST:g} to {HIGHEST:g}")
+        raise RequestError(
+            f"--confidence {options.confidence:g}: give a value from {LOWEST:g} to {HIGHEST:g}"
+        )
     return Request(
         baseline=str(options.baseline) if options.baseline is not None else None,
-        asked=Asked(confidence=options.confidence, share=share_of(options.runs_for) if options.runs_for else None),
+        asked=Asked(
+            confidence=options.confidence,
+            share=share_of(options.runs_for) if options.runs_for else None,
+        ),
         per=per_of(options),
         references=tuple(row for name in dict.fromkeys(options.published) for row in load(name)),
     )
@@ -92,7 +107,9 @@ def share_of(text: str) -> float:
     except ValueError:
         share = 0.0
     if not text.endswith("%") or not 0.001 <= share <= 10:
-        raise RequestError(f"--runs-for {text}: give a difference from 0.1% to 1000%, as in --runs-for 5%")
+        raise RequestError(
+            f"--runs-for {text}: give a difference from 0.1% to 1000%, as in --runs-for 5%"
+        )
     return share
 
 
@@ -102,19 +119,32 @@ def per_of(options: Options) -> Per | None:
         raise RequestError("--prices requires --per dollar")
     if options.per == Basis.DOLLAR and not options.prices:
         raise RequestError("--per dollar needs --prices FILE")
-    return Per(basis=Basis(options.per), prices=read_prices(options.prices) if options.prices else None) if options.per else None
+    return (
+        Per(
+            basis=Basis(options.per), prices=read_prices(options.prices) if options.prices else None
+        )
+        if options.per
+        else None
+    )
 
 
 def missing(found: Sequence[Comparison], require: Require) -> Iterator[str]:
-    """Yield violations of the requirement: that all results are comparable, or that each ratio is a difference."""
+    """Yield violations of the requirement: that all results are comparable, or that each ratio is a
+    difference.
+    """
     if not found:
         yield "nothing was compared"
     for each in found:
         name = f"{each.workload} {each.scenario or 'training'}"
         if not each.comparable:
-            yield f"{name}: {'; '.join(dict.fromkeys(reason for result in each.results for reason in result.reasons)) or 'nothing to compare it with'}"
+            reasons = dict.fromkeys(reason for result in each.results for reason in result.reasons)
+            yield f"{name}: {'; '.join(reasons) or 'nothing to compare it with'}"
         elif require is Require.SEPARABLE:
-            yield from (f"{name}: {result.path} is {result.verdict}" for result in each.results if result.ratio and undecided(result.verdict))
+            yield from (
+                f"{name}: {result.path} is {result.verdict}"
+                for result in each.results
+                if result.ratio and undecided(result.verdict)
+            )
 
 
 def undecided(verdict: Verdict | None) -> bool:
@@ -122,12 +152,22 @@ def undecided(verdict: Verdict | None) -> bool:
     return verdict in (Verdict.NOT_SEPARABLE, Verdict.NOT_TESTED)
 
 
-def show(found: Sequence[Comparison], scaled: Sequence[Scaling], request: Request, form: str) -> None:
+def show(
+    found: Sequence[Comparison], scaled: Sequence[Scaling], request: Request, form: str
+) -> None:
     """Print in the requested form."""
     legend = legend_of(found, request)
     if form == "json":
-        document = {"confidence": request.asked.confidence, "comparisons": [asdict(each) for each in found]}
-        click.echo(json.dumps(document | {"scaling": [asdict(each) for each in scaled], "legend": legend}, indent=2))
+        document = {
+            "confidence": request.asked.confidence,
+            "comparisons": [asdict(each) for each in found],
+        }
+        click.echo(
+            json.dumps(
+                document | {"scaling": [asdict(each) for each in scaled], "legend": legend},
+                indent=2,
+            )
+        )
     elif form == "markdown":
         from submissions.compare.tables import markdown
 
@@ -142,7 +182,10 @@ def show(found: Sequence[Comparison], scaled: Sequence[Scaling], request: Reques
 
 def legend_of(found: Sequence[Comparison], request: Request) -> list[str]:
     """Return the notes needed to read the numbers."""
-    lines = [f"intervals and verdicts at confidence {request.asked.confidence:g}, adjusted for all rows (Holm); in brackets: not tested"]
+    lines = [
+        f"intervals and verdicts at confidence {request.asked.confidence:g}, adjusted for all rows"
+        " (Holm); in brackets: not tested"
+    ]
     if request.per:
         lines.append(f"derived figures are no official metrics: {request.per.about}")
     if any(each.references for each in found):

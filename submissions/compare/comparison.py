@@ -1,4 +1,6 @@
-"""Compares each result with the baseline of its kind, or gives the reasons why the two are not comparable."""
+"""Compares each result with the baseline of its kind, or gives the reasons why the two are not
+comparable.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -120,16 +122,30 @@ class Group:
     """Paths without such a result."""
 
 
-def compare(sides: Sequence[Side], paths: Sequence[str], request: Request | None = None) -> list[Comparison]:
-    """Compare the results of several paths, kind by kind, in the order of the paths; p-values are adjusted across the whole command."""
+def compare(
+    sides: Sequence[Side], paths: Sequence[str], request: Request | None = None
+) -> list[Comparison]:
+    """Compare the results of several paths, kind by kind, in the order of the paths; p-values are
+    adjusted across the whole command.
+    """
     request = request or Request()
     groups = [group(kind, paths, request) for kind in kinds(sides)]
-    adjusted = iter(holm([pair.trial.p if pair.trial else None for each in groups for pair in (*each.results, *each.references)]))
+    adjusted = iter(
+        holm(
+            [
+                pair.trial.p if pair.trial else None
+                for each in groups
+                for pair in (*each.results, *each.references)
+            ]
+        )
+    )
     return [finished(each, adjusted, request) for each in groups]
 
 
 def kinds(sides: Sequence[Side]) -> Iterator[list[Side]]:
-    """Yield results grouped by workload and scenario, by name, training first; names are compared without spelling differences."""
+    """Yield results grouped by workload and scenario, by name, training first; names are compared
+    without spelling differences.
+    """
     found: dict[tuple[str, str], list[Side]] = {}
     for each in sides:
         found.setdefault((fold(each.score.workload), each.score.scenario or ""), []).append(each)
@@ -146,7 +162,9 @@ def group(sides: Sequence[Side], paths: Sequence[str], request: Request) -> Grou
         scenario=sides[0].score.scenario,
         results=tuple(pair(first, each, request.asked) for each in sides),
         references=tuple(pair(first, row_side(row, sides[0]), request.asked) for row in rows),
-        absent=tuple(path for path in dict.fromkeys(paths) if path not in {each.path for each in sides}),
+        absent=tuple(
+            path for path in dict.fromkeys(paths) if path not in {each.path for each in sides}
+        ),
     )
 
 
@@ -161,7 +179,9 @@ def pair(first: Side | None, other: Side, asked: Asked) -> Pair:
     if ratio is None:
         return Pair(first=first, other=other, reasons=found, why=why)
     more = more_is_better(first.score.metric)
-    return Pair(first=first, other=other, trial=hold(first.score.runs, other.score.runs, ratio, more, asked))
+    return Pair(
+        first=first, other=other, trial=hold(first.score.runs, other.score.runs, ratio, more, asked)
+    )
 
 
 def ratio_of(first: Side, other: Side) -> float | None:
@@ -189,12 +209,24 @@ def row_side(row: Reference, like: Side) -> Side:
         runs=row.runs,
         compliant=True,
     )
-    machine = Machine(accelerator=row.accelerator or None, accelerators=row.accelerators, nodes=row.nodes)
-    return Side(path=row.id, score=score, precision=None, engine=None, machine=machine, source=row.source, note=row.note)
+    machine = Machine(
+        accelerator=row.accelerator or None, accelerators=row.accelerators, nodes=row.nodes
+    )
+    return Side(
+        path=row.id,
+        score=score,
+        precision=None,
+        engine=None,
+        machine=machine,
+        source=row.source,
+        note=row.note,
+    )
 
 
 def finished(found: Group, adjusted: Iterator[float | None], request: Request) -> Comparison:
-    """Return the comparison of one kind with its verdicts; consumes the adjusted p-values of its pairs in order."""
+    """Return the comparison of one kind with its verdicts; consumes the adjusted p-values of its
+    pairs in order.
+    """
     shared = shared_watts(found)
     results = [compared(each, next(adjusted), request, shared) for each in found.results]
     first = found.results[0].other.score
@@ -203,14 +235,20 @@ def finished(found: Group, adjusted: Iterator[float | None], request: Request) -
         scenario=found.scenario,
         metric=first.metric,
         unit=first.unit,
-        comparable=len(results) > 1 and found.results[0].first is not None and not any(result.reasons for result in results),
+        comparable=len(results) > 1
+        and found.results[0].first is not None
+        and not any(result.reasons for result in results),
         results=(*results, *(Compared(path=path, notes=(NO_RESULT,)) for path in found.absent)),
-        references=tuple(compared(each, next(adjusted), request, shared) for each in found.references),
+        references=tuple(
+            compared(each, next(adjusted), request, shared) for each in found.references
+        ),
     )
 
 
 def shared_watts(found: Group) -> Kind | None:
-    """Return the kind of energy that the efficiencies of a group are computed from: that of the baseline, or of the first result that has energy."""
+    """Return the kind of energy that the efficiencies of a group are computed from: that of the
+    baseline, or of the first result that has energy.
+    """
     sides = [each.other for each in found.results]
     first = found.results[0].first or next((each for each in sides if each.score.energy), sides[0])
     return common(first.score.energy, [each.score.energy for each in sides if each is not first])
@@ -225,15 +263,21 @@ def told_beside(found: Pair) -> Iterator[str]:
 
 
 def watts_note(found: Pair, request: Request, shared: Kind | None) -> str | None:
-    """Explain why the efficiency of a result is not compared, or how rough it is; None if it is compared, or was not requested."""
+    """Explain why the efficiency of a result is not compared, or how rough it is; None if it is
+    compared, or was not requested.
+    """
     if request.per is None or request.per.basis is not Basis.WATT:
         return None
     if found.first is None or found.first is found.other:
         return rough(found.other.score.energy, shared)
-    return unlike(found.first.score.energy, found.other.score.energy, shared) or rough(found.other.score.energy, shared)
+    return unlike(found.first.score.energy, found.other.score.energy, shared) or rough(
+        found.other.score.energy, shared
+    )
 
 
-def compared(found: Pair, adjusted: float | None, request: Request, shared: Kind | None) -> Compared:
+def compared(
+    found: Pair, adjusted: float | None, request: Request, shared: Kind | None
+) -> Compared:
     """Return the comparison of one result."""
     other, trial = found.other, found.trial
     itself = found.first is other
@@ -252,7 +296,13 @@ def compared(found: Pair, adjusted: float | None, request: Request, shared: Kind
         baseline=itself,
         ratio=1.0 if itself and not found.reasons else trial.ratio if trial else None,
         ratio_interval=trial.interval if trial else None,
-        verdict=None if itself else verdict(trial, adjusted, request.asked.confidence) if trial else Verdict.NOT_TESTED,
+        verdict=(
+            None
+            if itself
+            else verdict(trial, adjusted, request.asked.confidence)
+            if trial
+            else Verdict.NOT_TESTED
+        ),
         p=adjusted,
         shows=trial.shows if trial else None,
         runs_for=trial.runs_for if trial else None,

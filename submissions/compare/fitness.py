@@ -1,7 +1,9 @@
 """Whether two results are comparable: what must be equal, and which differences are only reported.
 
-Two results are comparable only if the same thing was measured under the same rules. Source: mlcommons/policies,
-MLPerf_Results_Messaging_Guidelines.adoc, sections 4 and 5; additional conditions of podium's own rounds are house rules.
+Two results are comparable only if the same thing was measured under the same rules. Source:
+mlcommons/policies,
+MLPerf_Results_Messaging_Guidelines.adoc, sections 4 and 5; additional conditions of podium's own
+rounds are house rules.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,7 +24,10 @@ def reasons(first: Side, other: Side) -> Iterator[str]:
         yield f"round: {mine.round} and {others.round}"
     for name in ("profile", "division", "metric", "unit"):
         if getattr(mine, name) != getattr(others, name):
-            yield f"{name}: {getattr(mine, name) or 'not told'} and {getattr(others, name) or 'not told'}"
+            yield (
+                f"{name}: {getattr(mine, name) or 'not told'} and"
+                f" {getattr(others, name) or 'not told'}"
+            )
     yield from same_campaign(first, other)
     for key in sorted(first.task.keys() | other.task.keys()):
         if first.task.get(key) != other.task.get(key):
@@ -32,7 +37,9 @@ def reasons(first: Side, other: Side) -> Iterator[str]:
 
 
 def same_campaign(first: Side, other: Side) -> Iterator[str]:
-    """Yield cases of one campaign under two names, or with two results: each campaign draws its own nonce."""
+    """Yield cases of one campaign under two names, or with two results: each campaign draws its own
+    nonce.
+    """
     if not first.campaign or first.campaign != other.campaign:
         return
     if first.score.org != other.score.org:
@@ -49,11 +56,16 @@ def unfit(one: Side, name: str) -> Iterator[str]:
         yield f"{name} has no mean: too many runs missed the target"
     for metric, target in targets(one.score).items():
         if one.quality and one.quality.get(metric, 0.0) < target:
-            yield f"{name} serves a checkpoint of {metric} {one.quality.get(metric, 0.0):.4f}, below the target of {target:.4f}"
+            yield (
+                f"{name} serves a checkpoint of {metric} {one.quality.get(metric, 0.0):.4f}, below"
+                f" the target of {target:.4f}"
+            )
 
 
 def targets(row: Score) -> Mapping[str, float]:
-    """Return the quality required of a checkpoint of this row's workload; empty if its round has no such row."""
+    """Return the quality required of a checkpoint of this row's workload; empty if its round has no
+    such row.
+    """
     try:
         training = registry.round(row.round).benchmark(row.workload).training
     except PodiumError:
@@ -62,7 +74,9 @@ def targets(row: Score) -> Mapping[str, float]:
 
 
 def unsearched(first: Side, other: Side) -> str:
-    """Explain why two rates have no ratio: if one was requested rather than searched, a ratio would compare settings, not systems. Empty if they have one."""
+    """Explain why two rates have no ratio: if one was requested rather than searched, a ratio would
+    compare settings, not systems. Empty if they have one.
+    """
     if first.asked and other.asked:
         return f"asked for {first.asked} and for {other.asked}; neither was searched"
     asked = first.asked or other.asked

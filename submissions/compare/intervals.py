@@ -1,7 +1,10 @@
-"""Confidence intervals of a result and of the ratio of two: Student's t on the logarithms of all runs.
+"""Confidence intervals of a result and of the ratio of two: Student's t on the logarithms of all
+runs.
 
-All runs, although a set's value drops the fastest and the slowest: the spread of trimmed runs is far smaller than that of their mean, since
-times to train are discrete (a run ends at an evaluation). Logarithms, since times and rates are multiplicative and positive. Measured in
+All runs, although a set's value drops the fastest and the slowest: the spread of trimmed runs is
+far smaller than that of their mean, since
+times to train are discrete (a run ends at an evaluation). Logarithms, since times and rates are
+multiplicative and positive. Measured in
 benchmarks/intervals.py on published sets: 0.95 intervals cover the mean in 0.92 to 0.98 of cases.
 """
 
@@ -16,7 +19,9 @@ from suite.measurement import student
 FEWEST: Final = 3
 """Minimum number of runs for an interval: two runs have one difference, and a t of 12.7."""
 POWER: Final = 0.8
-"""Share of cases in which a difference of the reported size would be detected. Source: Cohen, Statistical Power Analysis, 2nd ed., 2.4."""
+"""Share of cases in which a difference of the reported size would be detected. Source: Cohen,
+Statistical Power Analysis, 2nd ed., 2.4.
+"""
 
 
 LARGEST: Final = 300.0
@@ -72,7 +77,9 @@ def spread(runs: Sequence[float | None]) -> Spread | None:
 
 
 def around(value: float | None, runs: Sequence[float | None], confidence: float) -> Interval | None:
-    """Return the interval around a set's value; None if its runs do not allow one, or are all equal."""
+    """Return the interval around a set's value; None if its runs do not allow one, or are all
+    equal.
+    """
     told = spread(runs)
     if value is None or told is None or told.error <= 0:
         return None
@@ -83,7 +90,8 @@ def around(value: float | None, runs: Sequence[float | None], confidence: float)
 def difference(first: Spread, other: Spread, more_is_better: bool) -> Difference | None:
     """Compare two sets without assuming equal variances; None if all runs of each set are equal.
 
-    Source: Welch, The generalization of Student's problem, Biometrika 34 (1947); degrees of freedom by Satterthwaite.
+    Source: Welch, The generalization of Student's problem, Biometrika 34 (1947); degrees of freedom
+    by Satterthwaite.
     """
     error = first.error + other.error
     if error <= 0:
@@ -105,17 +113,31 @@ def p_value(found: Difference) -> float:
 
 
 def shows(found: Difference, confidence: float) -> float:
-    """Return the smallest difference that these runs would detect in POWER of cases, as a share: 0.05 is 5 %."""
-    return times((student.quantile(0.5 + confidence / 2, found.dof) + student.quantile(POWER, found.dof)) * found.error) - 1
+    """Return the smallest difference that these runs would detect in POWER of cases, as a share:
+    0.05 is 5 %.
+    """
+    return (
+        times(
+            (student.quantile(0.5 + confidence / 2, found.dof) + student.quantile(POWER, found.dof))
+            * found.error
+        )
+        - 1
+    )
 
 
 def runs_for(first: Spread, other: Spread, share: float, confidence: float) -> int:
-    """Return the runs per side that would detect a difference of this share in POWER of cases, assuming the same spread."""
+    """Return the runs per side that would detect a difference of this share in POWER of cases,
+    assuming the same spread.
+    """
     both, goal = first.variance + other.variance, math.log1p(share)
 
     def enough(runs: int) -> bool:
         dof = 2 * (runs - 1)
-        return runs * goal**2 >= (student.quantile(0.5 + confidence / 2, dof) + student.quantile(POWER, dof)) ** 2 * both
+        return (
+            runs * goal**2
+            >= (student.quantile(0.5 + confidence / 2, dof) + student.quantile(POWER, dof)) ** 2
+            * both
+        )
 
     low, high = FEWEST - 1, FEWEST
     while not enough(high):

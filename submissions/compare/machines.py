@@ -1,4 +1,6 @@
-"""The system behind a result: accelerators and nodes, which are always reported, and other fields of its description."""
+"""The system behind a result: accelerators and nodes, which are always reported, and other fields
+of its description.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,8 +23,14 @@ DESCRIBED: Final = {
 }
 """Name in a note -> field of the system description."""
 FIELDS: Final = (
-    "status", "host_processor_model_name", "host_processors_per_node", "host_processor_core_count", "framework", "other_software_stack", "operating_system",
-)  # fmt: skip
+    "status",
+    "host_processor_model_name",
+    "host_processors_per_node",
+    "host_processor_core_count",
+    "framework",
+    "other_software_stack",
+    "operating_system",
+)
 """Fields of a system description that MLCommons publishes beside a result."""
 
 
@@ -38,8 +46,14 @@ class Machine:
     def __str__(self) -> str:
         if self.accelerators is None:
             return self.accelerator or "accelerators not told"
-        name = f"{self.accelerators} x {self.accelerator}" if self.accelerator and self.accelerators else f"{self.accelerators} accelerators"
-        return f"{name}, {'nodes not told' if self.nodes is None else f'{self.nodes} node' + 's' * (self.nodes != 1)}"
+        name = (
+            f"{self.accelerators} x {self.accelerator}"
+            if self.accelerator and self.accelerators
+            else f"{self.accelerators} accelerators"
+        )
+        if self.nodes is None:
+            return f"{name}, nodes not told"
+        return f"{name}, {self.nodes} node{'s' * (self.nodes != 1)}"
 
 
 def described(result: Result, round_name: str) -> Mapping[str, Any]:
@@ -49,9 +63,19 @@ def described(result: Result, round_name: str) -> Mapping[str, Any]:
         return {}
     match registry.kind_of_round(round_name):
         case RoundKind.TRAINING:
-            return read_described(where.system_file, where, registry.published_training(round_name)).table or {}
+            return (
+                read_described(
+                    where.system_file, where, registry.published_training(round_name)
+                ).table
+                or {}
+            )
         case RoundKind.INFERENCE:
-            return read_system(where.system_file, where, registry.published_inference(round_name)).fields or {}
+            return (
+                read_system(
+                    where.system_file, where, registry.published_inference(round_name)
+                ).fields
+                or {}
+            )
         case RoundKind.SERVED:
             return {}
         case RoundKind.PODIUM:
@@ -61,7 +85,9 @@ def described(result: Result, round_name: str) -> Mapping[str, Any]:
 
 def machine_in(fields: Mapping[str, Any]) -> Machine:
     """Take accelerators and nodes from a description."""
-    nodes, held = (count_in(fields.get(name)) for name in ("number_of_nodes", "accelerators_per_node"))
+    nodes, held = (
+        count_in(fields.get(name)) for name in ("number_of_nodes", "accelerators_per_node")
+    )
     return Machine(
         accelerator=worded(fields.get("accelerator_model_name")),
         accelerators=None if held is None or (nodes is None and held) else held * (nodes or 1),
@@ -70,7 +96,9 @@ def machine_in(fields: Mapping[str, Any]) -> Machine:
 
 
 def fields_of(fields: Mapping[str, Any]) -> dict[str, str]:
-    """Take the fields that are published beside a result; those that a description does not have are left out."""
+    """Take the fields that are published beside a result; those that a description does not have
+    are left out.
+    """
     return {key: text for key in FIELDS if (text := worded(fields.get(key)))}
 
 

@@ -1,6 +1,8 @@
-"""The Mann-Whitney test, for sets with runs that missed their target: such a run is slower than all others by an unknown amount.
+"""The Mann-Whitney test, for sets with runs that missed their target: such a run is slower than all
+others by an unknown amount.
 
-Exact, by counting all ways to assign the ranks; matches scipy's `mannwhitneyu(method="exact")` within 1e-9 if no two runs are equal, and
+Exact, by counting all ways to assign the ranks; matches scipy's `mannwhitneyu(method="exact")`
+within 1e-9 if no two runs are equal, and
 its full permutation test otherwise (tests/submissions/compare/test_mann_whitney.py).
 """
 
@@ -10,12 +12,15 @@ from statistics import NormalDist
 from typing import Final
 
 EXACT_UP_TO: Final = 50
-"""Runs of both sides together; above it the normal approximation is more precise than any run's clock. Source: benchstat (golang.org/x/perf,
+"""Runs of both sides together; above it the normal approximation is more precise than any run's
+clock. Source: benchstat (golang.org/x/perf,
 internal/stats/utest.go) counts exactly up to as many runs per side."""
 
 
 def ranks(values: Sequence[float]) -> list[int]:
-    """Return twice the rank of each value, with mean ranks for ties: doubling keeps all of them integers."""
+    """Return twice the rank of each value, with mean ranks for ties: doubling keeps all of them
+    integers.
+    """
     ordered = sorted(values)
     first = {value: place for place, value in reversed(list(enumerate(ordered, 1)))}
     last = {value: place for place, value in enumerate(ordered, 1)}
@@ -23,12 +28,18 @@ def ranks(values: Sequence[float]) -> list[int]:
 
 
 def p_value(first: Sequence[float], other: Sequence[float]) -> float:
-    """Return the two-sided p-value for both sides having the same distribution; ValueError if a side has no runs."""
+    """Return the two-sided p-value for both sides having the same distribution; ValueError if a
+    side has no runs.
+    """
     if not first or not other:
         raise ValueError("a test needs runs")
     dealt = ranks([*first, *other])
     found = sum(dealt[: len(first)])
-    return exact(dealt, len(first), found) if len(dealt) <= EXACT_UP_TO else normal(dealt, len(first), found)
+    return (
+        exact(dealt, len(first), found)
+        if len(dealt) <= EXACT_UP_TO
+        else normal(dealt, len(first), found)
+    )
 
 
 def higher(first: Sequence[float], other: Sequence[float]) -> bool:
@@ -38,7 +49,9 @@ def higher(first: Sequence[float], other: Sequence[float]) -> bool:
 
 
 def exact(dealt: Sequence[int], take: int, found: int) -> float:
-    """Count the ways to take this many of the ranks with a sum at least as extreme as the observed one."""
+    """Count the ways to take this many of the ranks with a sum at least as extreme as the observed
+    one.
+    """
     ways = sums(dealt, take)
     total = math.comb(len(dealt), take)
     low = sum(count for value, count in ways.items() if value <= found)

@@ -1,6 +1,8 @@
-"""Derived figures: rates per accelerator or per unit of money, training in accelerator-minutes or money. Never official, never for latencies.
+"""Derived figures: rates per accelerator or per unit of money, training in accelerator-minutes or
+money. Never official, never for latencies.
 
-Source: mlcommons/policies, MLPerf_Results_Messaging_Guidelines.adoc, section 9: a derived metric is reported with its inputs.
+Source: mlcommons/policies, MLPerf_Results_Messaging_Guidelines.adoc, section 9: a derived metric is
+reported with its inputs.
 """
 
 from collections.abc import Sequence
@@ -46,7 +48,9 @@ class Per:
     """Prices, for figures per unit of money."""
 
     def derive(self, side: Side, shared: Kind | None = None) -> Derived | None:
-        """Return the derived figure of a result; None if there is none. Watts are those of the kind that the compared results share."""
+        """Return the derived figure of a result; None if there is none. Watts are those of the kind
+        that the compared results share.
+        """
         score = side.score
         if self.basis is Basis.WATT:
             return per_watt(score.energy, shared)
@@ -54,15 +58,27 @@ class Per:
             return None
         if self.prices:
             price = self.prices.of(score.system, side.machine.accelerator or "")
-            return per_money(score.value, score.unit, price.per_hour.value if price else None, self.prices.currency)
+            return per_money(
+                score.value,
+                score.unit,
+                price.per_hour.value if price else None,
+                self.prices.currency,
+            )
         return per_accelerator(score.value, score.unit, side.machine.accelerators)
 
     @property
     def about(self) -> str:
         """Describe the source of derived figures."""
         if self.basis is Basis.WATT:
-            return "watts of one grade and one set of parts, the widest that was measured; another kind is not compared"
-        return f"prices in {self.prices.currency} of {self.prices.date}" if self.prices else "accelerators as the system descriptions count them"
+            return (
+                "watts of one grade and one set of parts, the widest that was measured; another"
+                " kind is not compared"
+            )
+        return (
+            f"prices in {self.prices.currency} of {self.prices.date}"
+            if self.prices
+            else "accelerators as the system descriptions count them"
+        )
 
 
 def per_watt(energy: Sequence[EnergyRecord], shared: Kind | None) -> Derived | None:
@@ -79,7 +95,9 @@ def per_watt(energy: Sequence[EnergyRecord], shared: Kind | None) -> Derived | N
 
 
 def per_accelerator(value: float, unit: str, accelerators: int | None) -> Derived | None:
-    """Divide a rate by the accelerators, or multiply minutes by them; None if there are none, or their number is unknown."""
+    """Divide a rate by the accelerators, or multiply minutes by them; None if there are none, or
+    their number is unknown.
+    """
     if not accelerators:
         return None
     if unit == MINUTES:
@@ -93,4 +111,6 @@ def per_money(value: float, unit: str, hourly: float | None, currency: str) -> D
         return None
     if unit == MINUTES:
         return Derived(value=value / MINUTES_PER_HOUR * hourly, unit=f"{currency} per training")
-    return Derived(value=value * SECONDS_PER_HOUR / hourly, unit=f"{unit.partition('/')[0]} per {currency}")
+    return Derived(
+        value=value * SECONDS_PER_HOUR / hourly, unit=f"{unit.partition('/')[0]} per {currency}"
+    )

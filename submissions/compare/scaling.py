@@ -1,6 +1,7 @@
 """Scaling: results on more accelerators of the same kind, relative to the baseline.
 
-Time to train scales worse than throughput if a larger batch needs more epochs, so both are reported for training.
+Time to train scales worse than throughput if a larger batch needs more epochs, so both are reported
+for training.
 """
 
 from collections.abc import Sequence
@@ -41,21 +42,34 @@ class Scaling:
 
 
 def scalings(found: Sequence[Comparison]) -> list[Scaling]:
-    """Return the scaling of each kind of result whose baseline states its accelerators and has others to compare."""
+    """Return the scaling of each kind of result whose baseline states its accelerators and has
+    others to compare.
+    """
     return [scaling for each in found if (scaling := scaling_of(each))]
 
 
 def scaling_of(found: Comparison) -> Scaling | None:
-    """Take the results on the baseline's kind of accelerator that have a ratio; None if the baseline is the only one."""
+    """Take the results on the baseline's kind of accelerator that have a ratio; None if the
+    baseline is the only one.
+    """
     first = next((each for each in found.results if each.baseline), None)
     if first is None or not first.machine.accelerators or not first.machine.accelerator:
         return None
-    alike = [each for each in (*found.results, *found.references) if fold(each.machine.accelerator or "") == fold(first.machine.accelerator)]
+    alike = [
+        each
+        for each in (*found.results, *found.references)
+        if fold(each.machine.accelerator or "") == fold(first.machine.accelerator)
+    ]
     steps = [step for each in alike if (step := step_of(first, first.machine.accelerators, each))]
     if len({step.accelerators for step in steps}) < 2:
         return None
     ordered = tuple(sorted(steps, key=lambda step: step.accelerators))
-    return Scaling(workload=found.workload, scenario=found.scenario, accelerator=first.machine.accelerator, steps=ordered)
+    return Scaling(
+        workload=found.workload,
+        scenario=found.scenario,
+        accelerator=first.machine.accelerator,
+        steps=ordered,
+    )
 
 
 def step_of(first: Compared, base: int, found: Compared) -> Step | None:
@@ -72,5 +86,9 @@ def step_of(first: Compared, base: int, found: Compared) -> Step | None:
         ideal=ideal,
         efficiency=found.ratio / ideal,
         interval=Interval(low=told.low / ideal, high=told.high / ideal) if told else None,
-        throughput=found.samples_per_second / first.samples_per_second if found.samples_per_second and first.samples_per_second else None,
+        throughput=(
+            found.samples_per_second / first.samples_per_second
+            if found.samples_per_second and first.samples_per_second
+            else None
+        ),
     )

@@ -15,7 +15,17 @@ from submissions.score.within_run import WithinRun
 from submissions.tables import shown
 
 HEAD: Final = ("workload", "result", "times as fast", "system", "from", "why not, or what differs")
-SCALING_HEAD: Final = ("workload", "what", "accelerators", "times as fast", "ideal", "efficiency", "times the samples/s", "system", "from")
+SCALING_HEAD: Final = (
+    "workload",
+    "what",
+    "accelerators",
+    "times as fast",
+    "ideal",
+    "efficiency",
+    "times the samples/s",
+    "system",
+    "from",
+)
 
 
 def rows(found: Comparison) -> Iterator[tuple[str, ...]]:
@@ -33,7 +43,9 @@ def rows(found: Comparison) -> Iterator[tuple[str, ...]]:
 
 
 def named(paths: Iterable[str]) -> dict[str, str]:
-    """Shorten each path: to its last part, or, if two end alike, to its part below the common folder."""
+    """Shorten each path: to its last part, or, if two end alike, to its part below the common
+    folder.
+    """
     given = set(paths)
     if len({Path(path).name for path in given}) == len(given):
         return {path: Path(path).name or path for path in given}
@@ -71,7 +83,9 @@ def ratio(found: Compared) -> str:
     if found.baseline:
         return "1"
     if found.ratio_interval:
-        return f"{found.ratio:.2f} ({found.ratio_interval.low:.2f} to {found.ratio_interval.high:.2f})"
+        return (
+            f"{found.ratio:.2f} ({found.ratio_interval.low:.2f} to {found.ratio_interval.high:.2f})"
+        )
     return f"({found.ratio:.2f})" if found.verdict is Verdict.NOT_TESTED else f"{found.ratio:.2f}"
 
 
@@ -91,7 +105,10 @@ def told(found: Compared) -> Iterator[str]:
         yield f"needed: {found.runs_for} runs each"
     if found.noise:
         yield f"on a disturbed host: {', '.join(found.noise)}"
-    yield from (text if runs == 1 else f"{text} ({runs} runs)" for text, runs in Counter(map(within, found.within_run)).items())
+    yield from (
+        text if runs == 1 else f"{text} ({runs} runs)"
+        for text, runs in Counter(map(within, found.within_run)).items()
+    )
     if found.derived:
         yield f"derived: {found.derived.value:,.6g} {found.derived.unit}"
     if found.notes:
@@ -126,4 +143,6 @@ def steps(found: Scaling) -> Iterator[tuple[str, ...]]:
 def efficiency(step: Step) -> str:
     """Format the efficiency."""
     text = f"{step.efficiency:.3f}"
-    return f"{text} ({step.interval.low:.3f} to {step.interval.high:.3f})" if step.interval else text
+    return (
+        f"{text} ({step.interval.low:.3f} to {step.interval.high:.3f})" if step.interval else text
+    )

@@ -39,7 +39,10 @@ def print_scalings(scalings: Iterable[Scaling]) -> None:
 
 def markdown(comparisons: Iterable[Comparison], scalings: Iterable[Scaling]) -> list[str]:
     """Return the tables in Markdown."""
-    return [of_rows(HEAD, [row for each in comparisons for row in rows(each)]), *(of_rows(SCALING_HEAD, list(steps(each))) for each in scalings)]
+    return [
+        of_rows(HEAD, [row for each in comparisons for row in rows(each)]),
+        *(of_rows(SCALING_HEAD, list(steps(each))) for each in scalings),
+    ]
 
 
 def of_rows(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
@@ -50,4 +53,7 @@ def of_rows(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 def quoted(cell: str) -> str:
     """Escape what Markdown and HTML would interpret; lines of a cell are separated by breaks."""
-    return "<br>".join(plain_html(SPECIAL.sub(r"\\\g<0>", printable(line)), quote=False) for line in cell.split("\n"))
+    return "<br>".join(
+        plain_html(SPECIAL.sub(r"\\\g<0>", printable(line)), quote=False)
+        for line in cell.split("\n")
+    )

@@ -23,7 +23,9 @@ class Trial:
     """Test of a result's runs against those of the first."""
 
     ratio: float
-    """How many times as fast: from the geometric means of all runs if they were tested on logarithms, else from the values."""
+    """How many times as fast: from the geometric means of all runs if they were tested on
+    logarithms, else from the values.
+    """
     faster: bool = False
     """The other result's runs are faster; meaningless if nothing was tested."""
     interval: Interval | None = None
@@ -31,7 +33,9 @@ class Trial:
     p: float | None = None
     """p-value for equal speed; None if nothing was tested."""
     shows: float | None = None
-    """The smallest difference that the runs would detect in 80 % of cases, as a share; None if that is unknown."""
+    """The smallest difference that the runs would detect in 80 % of cases, as a share; None if that
+    is unknown.
+    """
     runs_for: int | None = None
     """Runs per side needed for the requested difference."""
     why: str = ""
@@ -47,7 +51,13 @@ class Asked:
     """The difference, as a share, for which to report the needed runs."""
 
 
-def hold(first: Sequence[float | None], other: Sequence[float | None], ratio: float, more_is_better: bool, asked: Asked) -> Trial:
+def hold(
+    first: Sequence[float | None],
+    other: Sequence[float | None],
+    ratio: float,
+    more_is_better: bool,
+    asked: Asked,
+) -> Trial:
     """Test the runs of two results whose values have this ratio."""
     if min(len(first), len(other)) < FEWEST:
         return Trial(ratio=ratio, why=too_few(len(first), len(other)))
@@ -64,35 +74,54 @@ def too_few(first: int, other: int) -> str:
     return f"{first} and {other} runs"
 
 
-def by_size(first: Spread, other: Spread, ratio: float, more_is_better: bool, asked: Asked) -> Trial:
+def by_size(
+    first: Spread, other: Spread, ratio: float, more_is_better: bool, asked: Asked
+) -> Trial:
     """Test on logarithms."""
     found = intervals.difference(first, other, more_is_better)
     if found is None:
-        return Trial(ratio=ratio, why="no run differs from another of its set, so nothing tells how far they spread")
+        return Trial(
+            ratio=ratio,
+            why="no run differs from another of its set, so nothing tells how far they spread",
+        )
     return Trial(
         ratio=intervals.times(found.log_ratio),
         faster=found.log_ratio > 0,
         interval=intervals.ratio_interval(found, asked.confidence),
         p=intervals.p_value(found),
         shows=intervals.shows(found, asked.confidence),
-        runs_for=intervals.runs_for(first, other, asked.share, asked.confidence) if asked.share else None,
+        runs_for=(
+            intervals.runs_for(first, other, asked.share, asked.confidence) if asked.share else None
+        ),
     )
 
 
-def by_rank(first: Sequence[float | None], other: Sequence[float | None], ratio: float, more_is_better: bool, asked: Asked) -> Trial:
+def by_rank(
+    first: Sequence[float | None],
+    other: Sequence[float | None],
+    ratio: float,
+    more_is_better: bool,
+    asked: Asked,
+) -> Trial:
     """Test by ranks; a run that missed its target ranks slowest."""
     slowest = -inf if more_is_better else inf
     sides = [[slowest if run is None else run for run in runs] for runs in (first, other)]
     why = "tested by ranks, since a run missed or has no time"
     if 2 / comb(len(first) + len(other), len(first)) > 1 - asked.confidence:
         why += f"; {too_few(len(first), len(other))} are too few for that"
-    return Trial(ratio=ratio, faster=mann_whitney.higher(*sides) is more_is_better, p=mann_whitney.p_value(*sides), why=why)
+    return Trial(
+        ratio=ratio,
+        faster=mann_whitney.higher(*sides) is more_is_better,
+        p=mann_whitney.p_value(*sides),
+        why=why,
+    )
 
 
 def holm(found: Sequence[float | None]) -> list[float | None]:
     """Adjust the p-values of all rows of one command; None stays None.
 
-    Source: Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 6 (1979).
+    Source: Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of
+    Statistics 6 (1979).
     """
     tested = sorted((p, place) for place, p in enumerate(found) if p is not None)
     adjusted: list[float | None] = [None] * len(found)

@@ -1,6 +1,8 @@
-"""`podium cost`: what a million samples and a training run cost at a user's prices. Never part of a score, a bundle or a comparison.
+"""`podium cost`: what a million samples and a training run cost at a user's prices. Never part of a
+score, a bundle or a comparison.
 
-Source of the rule: mlcommons/policies, MLPerf_Results_Messaging_Guidelines.adoc, section 9: a derived metric is reported with its inputs.
+Source of the rule: mlcommons/policies, MLPerf_Results_Messaging_Guidelines.adoc, section 9: a
+derived metric is reported with its inputs.
 """
 
 import csv
@@ -22,11 +24,16 @@ from submissions.cost.studies import is_study, study_costs
 from suite.errors import JudgedError
 from suite.files.untrusted_files import printable
 
-OF_STUDIES: Final = "rows of a study are no results and have no verdict of a round; their ranges include the 95 % interval of the rate"
+OF_STUDIES: Final = (
+    "rows of a study are no results and have no verdict of a round; their ranges include the 95 %"
+    " interval of the rate"
+)
 
 
 def report(paths: Sequence[Path], prices_file: Path, form: str) -> None:
-    """Print what results and rows of studies cost; JudgedError at the end if one could not be read, does not count, or has no price."""
+    """Print what results and rows of studies cost; JudgedError at the end if one could not be read,
+    does not count, or has no price.
+    """
     prices = read_prices(prices_file)  # reports invalid prices before anything is read
     problems: list[str] = []
     sides = read([path for path in paths if not is_study(path)], problems)
@@ -37,40 +44,67 @@ def report(paths: Sequence[Path], prices_file: Path, form: str) -> None:
     if not rows and not problems:
         problems.append("no training set and no rate in it; latencies have no cost")
     if problems:
-        raise JudgedError("\n  ".join(["not everything has a cost that counts:", *dict.fromkeys(problems)]))
+        raise JudgedError(
+            "\n  ".join(["not everything has a cost that counts:", *dict.fromkeys(problems)])
+        )
 
 
 def show(rows: Sequence[Cost], prices: Prices, form: str) -> None:
     """Print in the requested form."""
     source = {"currency": prices.currency, "date": prices.date, "sha256": prices.sha256}
     if form == "json":
-        click.echo(json.dumps({"costs": [asdict(row) for row in rows], "prices": source, "legend": legend(rows, prices)}, indent=2))
+        click.echo(
+            json.dumps(
+                {
+                    "costs": [asdict(row) for row in rows],
+                    "prices": source,
+                    "legend": legend(rows, prices),
+                },
+                indent=2,
+            )
+        )
     elif form == "csv":
         click.echo(table_csv(rows), nl=False)
         click.echo(legend(rows, prices), err=True)
     elif rows:
-        click.echo("\n".join([*(line for row in rows for line in lines(row)), "", legend(rows, prices)]))
+        click.echo(
+            "\n".join([*(line for row in rows for line in lines(row)), "", legend(rows, prices)])
+        )
 
 
 def legend(rows: Sequence[Cost], prices: Prices) -> str:
     """Return the notes needed to read the figures."""
     studied = f"; {OF_STUDIES}" if any(row.study for row in rows) else ""
-    return f"derived figures, no official metric: prices in {prices.currency} of {prices.date}, file {prices.sha256[:12]}{studied}"
+    return (
+        f"derived figures, no official metric: prices in {prices.currency} of {prices.date}, file"
+        f" {prices.sha256[:12]}{studied}"
+    )
 
 
 def lines(row: Cost) -> list[str]:
     """Format one result for people."""
     told = row.per_million_samples or row.per_training_run
     what = "per million samples" if row.per_million_samples else "per training run"
-    name = f"{row.workload}, batch {row.batch}, {row.system}, row of a study" if row.study else f"{row.workload} {row.scenario or 'training'}, {row.system}"
-    return [printable(f"{name}: {worded(told)} {row.currency} {what}; {row.energy}"), printable(f"  {row.formula}")]
+    name = (
+        f"{row.workload}, batch {row.batch}, {row.system}, row of a study"
+        if row.study
+        else f"{row.workload} {row.scenario or 'training'}, {row.system}"
+    )
+    return [
+        printable(f"{name}: {worded(told)} {row.currency} {what}; {row.energy}"),
+        printable(f"  {row.formula}"),
+    ]
 
 
 def worded(told: Money | None) -> str:
     """Format money with its range."""
     if told is None:
         return "-"
-    return f"{told.value:.4g}" if told.low == told.high else f"{told.value:.4g} ({told.low:.4g}-{told.high:.4g})"
+    return (
+        f"{told.value:.4g}"
+        if told.low == told.high
+        else f"{told.value:.4g} ({told.low:.4g}-{told.high:.4g})"
+    )
 
 
 def table_csv(rows: Iterable[Cost]) -> str:
@@ -91,7 +125,11 @@ def flattened(row: Cost) -> dict[str, object]:
     for each in fields(row):
         value = getattr(row, each.name)
         if each.name in ("per_million_samples", "per_10000_samples", "per_training_run"):
-            cells |= {each.name: value.value if value else "", f"{each.name}_low": value.low if value else "", f"{each.name}_high": value.high if value else ""}
+            cells |= {
+                each.name: value.value if value else "",
+                f"{each.name}_low": value.low if value else "",
+                f"{each.name}_high": value.high if value else "",
+            }
         else:
             cells[each.name] = value
     return cells

@@ -16,10 +16,14 @@ from suite.records import EnergyRecord
 RATES: Final = ("samples/s", "queries/s")
 """Units that a cost can be computed from; a query of LoadGen's Server is one sample."""
 DAWNBENCH: Final = 10_000
-"""Number of samples. Source: DAWNBench, inference cost: "cost on public cloud instances to classify 10,000 validation images"."""
+"""Number of samples. Source: DAWNBench, inference cost: "cost on public cloud instances to classify
+10,000 validation images".
+"""
 UNMEASURED: Final = "without energy: the result has no measured power"
 RENTED: Final = "energy is in the rent"
-PART_ALONE: Final = "without energy: the measured power is of parts of the system, and the prices have no rest_w"
+PART_ALONE: Final = (
+    "without energy: the measured power is of parts of the system, and the prices have no rest_w"
+)
 UNPRICED: Final = "without energy: [energy] is not in the prices"
 
 
@@ -59,7 +63,9 @@ class Cost:
     """Samples per query of a study's row."""
     value_low: float | None = None
     value_high: float | None = None
-    """95 % interval of a study's rate, which widens the range of its cost; None if the run was too short for one."""
+    """95 % interval of a study's rate, which widens the range of its cost; None if the run was too
+    short for one.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,17 +80,34 @@ class Measured:
 
 
 def cost(side: Side, prices: Prices, problems: list[str]) -> Cost | None:
-    """Return a result's cost; None for a latency, which is not a rate, and for a system without a price, which is reported in `problems`."""
+    """Return a result's cost; None for a latency, which is not a rate, and for a system without a
+    price, which is reported in `problems`.
+    """
     row = side.score
     if row.value is None or row.unit not in (*RATES, MINUTES):
         return None
     price = prices.of(row.system, side.machine.accelerator or "")
     if price is None:
-        problems.append(f"{printable(side.path)}: no [[system]] of the prices fits {printable(row.system)}, {side.machine.accelerator or 'no accelerator'}")
+        problems.append(
+            f"{printable(side.path)}: no [[system]] of the prices fits {printable(row.system)},"
+            f" {side.machine.accelerator or 'no accelerator'}"
+        )
         return None
     return Cost(
         path=side.path,
-        **{name: getattr(row, name) for name in ("org", "system", "round", "profile", "workload", "scenario", "unit", "compliant")},
+        **{
+            name: getattr(row, name)
+            for name in (
+                "org",
+                "system",
+                "round",
+                "profile",
+                "workload",
+                "scenario",
+                "unit",
+                "compliant",
+            )
+        },
         engine=side.engine,
         precision=side.precision,
         value=row.value,
@@ -103,8 +126,12 @@ def amounts(found: Measured, price: Price, prices: Prices) -> dict[str, Any]:
         "currency": prices.currency,
         "match": price.match,
         "per_useful_hour": rate.useful_hour(),
-        "per_million_samples": rate.samples(MILLION, found.value, found.interval) if serving else None,
-        "per_10000_samples": rate.samples(DAWNBENCH, found.value, found.interval) if serving else None,
+        "per_million_samples": (
+            rate.samples(MILLION, found.value, found.interval) if serving else None
+        ),
+        "per_10000_samples": (
+            rate.samples(DAWNBENCH, found.value, found.interval) if serving else None
+        ),
         "per_training_run": rate.training(found.value) if found.unit == MINUTES else None,
         "watts": rate.watts,
         "energy": energy_told(found.energy, draw, price, prices),
@@ -113,11 +140,15 @@ def amounts(found: Measured, price: Price, prices: Prices) -> dict[str, Any]:
 
 
 def whole_system(energy: Sequence[EnergyRecord], price: Price) -> EnergyRecord | None:
-    """Choose the most direct measurement that yields the whole system's power: the system's, or that of all parts with the rest's watts in the price file."""
+    """Choose the most direct measurement that yields the whole system's power: the system's, or
+    that of all parts with the rest's watts in the price file.
+    """
     return next((each for each in widest(energy) if SYSTEM in each.scope or price.rest_w), None)
 
 
-def energy_told(energy: Sequence[EnergyRecord], draw: EnergyRecord | None, price: Price, prices: Prices) -> str:
+def energy_told(
+    energy: Sequence[EnergyRecord], draw: EnergyRecord | None, price: Price, prices: Prices
+) -> str:
     """Describe how energy enters the cost."""
     if price.rented:
         return RENTED
@@ -131,5 +162,9 @@ def energy_told(energy: Sequence[EnergyRecord], draw: EnergyRecord | None, price
 
 def formula(rate: Rate, value: float, unit: str) -> str:
     """Format the computation of a cost with its numbers."""
-    per = f"K x {rate.billed_hours_told(value)}" if unit == MINUTES else f"K x 10^6 / (3600 x {value:.6g})"
+    per = (
+        f"K x {rate.billed_hours_told(value)}"
+        if unit == MINUTES
+        else f"K x 10^6 / (3600 x {value:.6g})"
+    )
     return f"{rate.formula}; {per}"

@@ -1,7 +1,9 @@
 """The cost of a useful hour, of a million samples and of a training run; nothing is estimated.
 
-H = hourly, or price / (lifetime x 8,766 h) + hosting; e(W) = W x PUE x price of a kWh / 1000; u = utilisation, the share of hours with this work:
-K = H / u + e(P + rest) + e(idle) x (1 - u) / u, where idle are the watts of the whole system at the plug. A million samples cost
+H = hourly, or price / (lifetime x 8,766 h) + hosting; e(W) = W x PUE x price of a kWh / 1000; u =
+utilisation, the share of hours with this work:
+K = H / u + e(P + rest) + e(idle) x (1 - u) / u, where idle are the watts of the whole system at the
+plug. A million samples cost
 K x 10^6 / (3600 x samples/s), a training run K x hours.
 """
 
@@ -56,7 +58,11 @@ class Rate:
 
     def watt_hour(self, watts: float, end: End) -> float:
         """Return the price of an hour at this many watts: e(W)."""
-        return watts * end.of(self.energy.pue) * end.of(self.energy.per_kwh) / W_PER_KW if self.energy else 0.0
+        return (
+            watts * end.of(self.energy.pue) * end.of(self.energy.per_kwh) / W_PER_KW
+            if self.energy
+            else 0.0
+        )
 
     def useful_hour(self, end: End = End.VALUE) -> float:
         """Return K, the price of an hour of useful work."""
@@ -65,10 +71,16 @@ class Rate:
         if self.watts is None or self.price.rented:
             return cost
         idle = self.watt_hour(end.of(self.price.idle_w), end)
-        return cost + self.watt_hour(self.watts + end.of(self.price.rest_w), end) + idle * (1 - u) / u
+        return (
+            cost + self.watt_hour(self.watts + end.of(self.price.rest_w), end) + idle * (1 - u) / u
+        )
 
-    def samples(self, count: int, per_second: float, interval: tuple[float, float] | None = None) -> Money:
-        """Return the price of `count` samples at `per_second`; an interval of the rate widens the range, as more samples in an hour cost less each."""
+    def samples(
+        self, count: int, per_second: float, interval: tuple[float, float] | None = None
+    ) -> Money:
+        """Return the price of `count` samples at `per_second`; an interval of the rate widens the
+        range, as more samples in an hour cost less each.
+        """
         low, high = interval or (per_second, per_second)
         rates = {End.VALUE: per_second, End.LOW: high, End.HIGH: low}
         return money(lambda end: self.useful_hour(end) * count / (SECONDS_PER_HOUR * rates[end]))
@@ -80,7 +92,11 @@ class Rate:
     def billed_hours(self, minutes: float, end: End) -> float:
         """Return the billed hours."""
         unit_s = end.of(self.price.billing_s)
-        return math.ceil(minutes * MINUTES_PER_HOUR / unit_s) * unit_s / SECONDS_PER_HOUR if unit_s else minutes / MINUTES_PER_HOUR
+        return (
+            math.ceil(minutes * MINUTES_PER_HOUR / unit_s) * unit_s / SECONDS_PER_HOUR
+            if unit_s
+            else minutes / MINUTES_PER_HOUR
+        )
 
     def billed_hours_told(self, minutes: float) -> str:
         """Format the billed hours."""
@@ -94,9 +110,24 @@ class Rate:
         if price.hourly:
             own = f"{price.hourly.value:g}"
         else:
-            bought = f"{price.price.value:g} / ({price.lifetime_years.value:g} y x 8,766 h)" if price.price and price.lifetime_years else ""
-            own = " + ".join(filter(None, [bought or f"{(price.yearly or Amount.exactly(0)).value:g} / 8,766 h", told(price.hosting_per_hour)]))
-        terms = [f"({own}) / {u:g}" if " + " in own and u != 1 else f"{own} / {u:g}" if u != 1 else own, *self.energy_terms(u)]
+            bought = (
+                f"{price.price.value:g} / ({price.lifetime_years.value:g} y x 8,766 h)"
+                if price.price and price.lifetime_years
+                else ""
+            )
+            own = " + ".join(
+                filter(
+                    None,
+                    [
+                        bought or f"{(price.yearly or Amount.exactly(0)).value:g} / 8,766 h",
+                        told(price.hosting_per_hour),
+                    ],
+                )
+            )
+        terms = [
+            f"({own}) / {u:g}" if " + " in own and u != 1 else f"{own} / {u:g}" if u != 1 else own,
+            *self.energy_terms(u),
+        ]
         return f"K = {' + '.join(terms)} = {self.useful_hour():.6g} per useful hour"
 
     def energy_terms(self, u: float) -> list[str]:

@@ -19,8 +19,21 @@ LARGEST: Final = 1e15
 CURRENCY: Final = re.compile(r"[A-Z]{3}")
 """An alphabetic code of a currency. Source: ISO 4217."""
 KINDS: Final = ("hourly", "yearly", "price")
-"""How a system's hour is paid for: rented by the hour, a yearly price, or bought and depreciated over `lifetime_years`."""
-OF_SYSTEM: Final = ("match", "hourly", "yearly", "price", "lifetime_years", "hosting_per_hour", "utilisation", "idle_w", "rest_w", "billing_s")
+"""How a system's hour is paid for: rented by the hour, a yearly price, or bought and depreciated
+over `lifetime_years`.
+"""
+OF_SYSTEM: Final = (
+    "match",
+    "hourly",
+    "yearly",
+    "price",
+    "lifetime_years",
+    "hosting_per_hour",
+    "utilisation",
+    "idle_w",
+    "rest_w",
+    "billing_s",
+)
 OF_ENERGY: Final = ("per_kwh", "pue")
 OF_FILE: Final = ("currency", "date", "energy", "system")
 
@@ -50,7 +63,9 @@ class Energy:
 
     per_kwh: Amount
     pue: Amount = ONE
-    """Power usage effectiveness: energy of the whole building over that of its computers, at least 1. Source: ISO/IEC 30134-2."""
+    """Power usage effectiveness: energy of the whole building over that of its computers, at least
+    1. Source: ISO/IEC 30134-2.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,20 +122,34 @@ class Prices:
     energy: Energy | None = None
 
     def of(self, *names: str) -> Price | None:
-        """Return the price of a system by its name or its accelerator's, the first match; None if the file has none."""
+        """Return the price of a system by its name or its accelerator's, the first match; None if
+        the file has none.
+        """
         folded = [name.casefold() for name in names]
-        return next((each for each in self.systems if any(fnmatchcase(name, each.match.casefold()) for name in folded)), None)
+        return next(
+            (
+                each
+                for each in self.systems
+                if any(fnmatchcase(name, each.match.casefold()) for name in folded)
+            ),
+            None,
+        )
 
 
 def read_prices(path: Path) -> Prices:
-    """Read a user's prices; RequestError if they cannot be read, lack a source, or are not amounts."""
+    """Read a user's prices; RequestError if they cannot be read, lack a source, or are not
+    amounts.
+    """
     try:
         text = untrusted_files.read_text(path)
         return prices_of(untrusted_files.toml(text), sha256(text.encode()).hexdigest())
     except UnreadableError as error:
         raise RequestError(str(error)) from error
     except KeyError as error:
-        raise RequestError(f"{path}: no {error.args[0]} in it; prices have currency, date and [[system]] with match and hourly, yearly or price") from error
+        raise RequestError(
+            f"{path}: no {error.args[0]} in it; prices have currency, date and [[system]] with"
+            " match and hourly, yearly or price"
+        ) from error
     except ValueError as error:
         raise RequestError(printable(f"{path}: {error}")) from error
 
@@ -137,7 +166,13 @@ def prices_of(table: dict[str, Any], digest: str) -> Prices:
     if not dated(date):
         raise ValueError(f'date "{date}"; required: a date, as in 2026-11-01')
     energy = energy_of(table["energy"]) if "energy" in table else None
-    return Prices(currency=currency, date=date, sha256=digest, systems=tuple(price_of(row) for row in rows), energy=energy)
+    return Prices(
+        currency=currency,
+        date=date,
+        sha256=digest,
+        systems=tuple(price_of(row) for row in rows),
+        energy=energy,
+    )
 
 
 def dated(text: str) -> bool:
@@ -176,13 +211,25 @@ def price_of(row: Any) -> Price:
         raise ValueError(f"{where}: give either hourly, yearly or price")
     if ("price" in row) != ("lifetime_years" in row):
         raise ValueError(f"{where}: price and lifetime_years belong together")
-    return checked(Price(match=match, **{name: amount(told, f"{where}: {name}") for name, told in row.items() if name != "match"}), where)
+    return checked(
+        Price(
+            match=match,
+            **{
+                name: amount(told, f"{where}: {name}")
+                for name, told in row.items()
+                if name != "match"
+            },
+        ),
+        where,
+    )
 
 
 def checked(price: Price, where: str) -> Price:
     """Reject contradictory amounts."""
     if price.utilisation.high > 1:
-        raise ValueError(f"{where}: utilisation {price.utilisation.high:g}; required: above 0, at most 1")
+        raise ValueError(
+            f"{where}: utilisation {price.utilisation.high:g}; required: above 0, at most 1"
+        )
     if price.billing_s and not price.rented:
         raise ValueError(f"{where}: billing_s is of rented systems, which have hourly")
     return price
@@ -190,7 +237,11 @@ def checked(price: Price, where: str) -> Price:
 
 def amount(told: Any, where: str) -> Amount:
     """Parse `{ value = 35.0, low = 30.0, high = 40.0, source = "..." }`; a range is optional."""
-    if not isinstance(told, dict) or not isinstance(told.get("source"), str) or not told["source"].strip():
+    if (
+        not isinstance(told, dict)
+        or not isinstance(told.get("source"), str)
+        or not told["source"].strip()
+    ):
         raise ValueError(f'{where}: an amount is {{ value = ..., source = "..." }}')
     known(told, ("value", "low", "high", "source"), where)
     value: Any = told.get("value")
@@ -200,4 +251,6 @@ def amount(told: Any, where: str) -> Amount:
             raise ValueError(f"{where} {each}; required: a number above 0")
     if not low <= value <= high:
         raise ValueError(f"{where}: {low:g} to {high:g} does not hold {value:g}")
-    return Amount(value=float(value), low=float(low), high=float(high), source=printable(told["source"]))
+    return Amount(
+        value=float(value), low=float(low), high=float(high), source=printable(told["source"])
+    )

@@ -36,21 +36,41 @@ def account(bundle: Path) -> Account | None:
             ledger = printable("; ".join(told_of(book, results) for book in books))
     except JudgedError:
         return None
-    return Account(ledger=ledger, nonce=printable(f"fresh: holds the challenge {', '.join(held)}" if held else "no challenge was set"), challenged=bool(held))
+    return Account(
+        ledger=ledger,
+        nonce=printable(
+            f"fresh: holds the challenge {', '.join(held)}" if held else "no challenge was set"
+        ),
+        challenged=bool(held),
+    )
 
 
 def books_of(results: Sequence[Result]) -> list[Ledger]:
     """Return the ledger of each workload and organisation in these results."""
     found = {(result.tree, result.workload): result.root for result in results}
-    return [Ledger(results=root, home=home, workload=workload) for (home, workload), root in found.items()]
+    return [
+        Ledger(results=root, home=home, workload=workload)
+        for (home, workload), root in found.items()
+    ]
 
 
 def told_of(book: Ledger, results: Sequence[Result]) -> str:
     """Summarise a ledger: number of attempts, and how many of them are in the bundle."""
     steps = book.steps()
-    own = [result for result in results if (result.tree, result.workload) == (book.home, book.workload)]
-    parts = [f"{book.workload} {len(steps)} links" if len(books_of(results)) > 1 else f"unbroken: {len(steps)} links"]
-    parts += [*sets(steps, own), *(part for result in own if result.scenario for part in runs(steps, result))]
+    own = [
+        result for result in results if (result.tree, result.workload) == (book.home, book.workload)
+    ]
+    parts = [
+        (
+            f"{book.workload} {len(steps)} links"
+            if len(books_of(results)) > 1
+            else f"unbroken: {len(steps)} links"
+        )
+    ]
+    parts += [
+        *sets(steps, own),
+        *(part for result in own if result.scenario for part in runs(steps, result)),
+    ]
     if first := len(steps[0].files) if steps else 0:
         parts.append(f"{first} files were there before it")
     return "; ".join(parts)
@@ -67,10 +87,17 @@ def sets(steps: Sequence[Step], own: Sequence[Result]) -> Iterator[str]:
 
 
 def runs(steps: Sequence[Step], result: Result) -> Iterator[str]:
-    """Yield how often a scenario's performance runs began and were served, if more often than the bundle shows."""
+    """Yield how often a scenario's performance runs began and were served, if more often than the
+    bundle shows.
+    """
     folder = result.folder.relative_to(result.root).as_posix()
     tried, kept = begun(steps, What.PERFORMANCE, folder), len(result.performance)
-    served = sum(step.step is StepKind.SERVED and step.what == What.PERFORMANCE and step.of.startswith(f"{folder}/") for step in steps)
+    served = sum(
+        step.step is StepKind.SERVED
+        and step.what == What.PERFORMANCE
+        and step.of.startswith(f"{folder}/")
+        for step in steps
+    )
     label = result.scenario.label if result.scenario else ""
     if tried == served == kept:
         return
@@ -82,5 +109,10 @@ def runs(steps: Sequence[Step], result: Result) -> Iterator[str]:
 
 def challenges(told: Manifest, books: Sequence[Ledger]) -> list[str]:
     """Return the challenges that a bundle's nonces were derived from."""
-    begins = [step for book in books for step in book.steps() if step.step is StepKind.BEGIN and step.nonce in told.nonce.values()]
+    begins = [
+        step
+        for book in books
+        for step in book.steps()
+        if step.step is StepKind.BEGIN and step.nonce in told.nonce.values()
+    ]
     return list(dict.fromkeys(step.challenge for step in begins if step.challenge))

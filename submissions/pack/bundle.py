@@ -1,4 +1,6 @@
-"""`pack` and `verify`: seals a results folder as one archive, and checks that an archive is unchanged."""
+"""`pack` and `verify`: seals a results folder as one archive, and checks that an archive is
+unchanged.
+"""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -17,16 +19,33 @@ from suite.files.layout import FULL, MANIFEST, written
 from suite.files.untrusted_files import printable
 from suite.terms import Profile
 
-RECOLLECTED: Final = ("round", "profile", "workloads", "nonce", "checkpoints", "environment", "commands", "seeds", "files", "ledger")
-"""Manifest fields that follow from the bundle's content; format and version are those of the podium that packed it."""
+RECOLLECTED: Final = (
+    "round",
+    "profile",
+    "workloads",
+    "nonce",
+    "checkpoints",
+    "environment",
+    "commands",
+    "seeds",
+    "files",
+    "ledger",
+)
+"""Manifest fields that follow from the bundle's content; format and version are those of the podium
+that packed it.
+"""
 UNDRAWN: Final = "loadgen.library"
 """The judge's rule for a run whose LoadGen draws could not be reproduced."""
 
 
-def pack(results: Path, bundle: Path, workloads: Iterable[str] = (), systems: Iterable[str] = ()) -> Path:
-    """Seal the results of these workloads and systems (all if none are named); return the bundle's path.
+def pack(
+    results: Path, bundle: Path, workloads: Iterable[str] = (), systems: Iterable[str] = ()
+) -> Path:
+    """Seal the results of these workloads and systems (all if none are named); return the bundle's
+    path.
 
-    RequestError for a folder or name that does not exist, JudgedError with all findings if the judge rejects the results, MissingError if the
+    RequestError for a folder or name that does not exist, JudgedError with all findings if the
+    judge rejects the results, MissingError if the
     disk is full; a failure leaves no bundle behind.
     """
     if not results.is_dir():
@@ -49,18 +68,24 @@ def refuse(partial: Path, results: Path) -> None:
     """Verify the new bundle like any recipient; JudgedError with one line per problem."""
     problems = verify(partial)
     if problems:
-        raise JudgedError("\n  ".join([f"{results}: not packed, because the judge rejects it:", *problems]))
+        raise JudgedError(
+            "\n  ".join([f"{results}: not packed, because the judge rejects it:", *problems])
+        )
 
 
 def damage(path: Path) -> list[str]:
-    """Return one sentence per problem with a bundle, packed or unpacked; empty if the path is not a bundle."""
+    """Return one sentence per problem with a bundle, packed or unpacked; empty if the path is not a
+    bundle.
+    """
     if recognise(path).kind is not Kind.BUNDLE:
         return []
     return verify(path) if path.is_file() else compliance_check.errors(path)
 
 
 def verify(bundle: Path) -> list[str]:
-    """Return one sentence per problem with a bundle: first its bytes, then, if they are undamaged, its content."""
+    """Return one sentence per problem with a bundle: first its bytes, then, if they are undamaged,
+    its content.
+    """
     return list(inspect(bundle)) or problems_inside(bundle)
 
 
@@ -70,13 +95,17 @@ def problems_inside(bundle: Path) -> list[str]:
 
 
 def strangers(bundle: Path) -> list[str]:
-    """Return why an undamaged bundle cannot be judged here: workloads whose package is not installed; empty for a damaged bundle."""
+    """Return why an undamaged bundle cannot be judged here: workloads whose package is not
+    installed; empty for a damaged bundle.
+    """
     found = [] if list(inspect(bundle)) else compliance_check.findings(bundle)
     return list(dict.fromkeys(finding.found for finding in found if finding.rule == INSTALLED))
 
 
 def recollected(bundle: Path) -> Iterator[str]:
-    """Yield differences between the manifest and the one that packing the content would produce: a manifest cannot claim other commands or machines."""
+    """Yield differences between the manifest and the one that packing the content would produce: a
+    manifest cannot claim other commands or machines.
+    """
     try:
         with opened(bundle) as results:
             told = read(results[0].root)
@@ -107,4 +136,6 @@ def absent(bundle: Path) -> Iterator[str]:
         for workload in sorted({result.workload for result in results if result.scenario}):
             rows = round.benchmark(workload).inference[Profile(told.profile)].scenarios
             held = {result.scenario for result in results if result.workload == workload}
-            yield from (f"{workload}'s {scenario.label}" for scenario in rows if scenario not in held)
+            yield from (
+                f"{workload}'s {scenario.label}" for scenario in rows if scenario not in held
+            )

@@ -64,32 +64,51 @@ def served(result: Result, folder: Path) -> Stamp:
     """Read the stamps of a LoadGen run."""
     run = log_values.served(folder)
     return Stamp(
-        result=result, round=run.round, profile=run.profile, nonce=run.nonce, checkpoint=run.checkpoint_sha256, command=run.command, seed=None
+        result=result,
+        round=run.round,
+        profile=run.profile,
+        nonce=run.nonce,
+        checkpoint=run.checkpoint_sha256,
+        command=run.command,
+        seed=None,
     )
 
 
 def collect(results: list[Result]) -> tuple[Manifest, dict[str, Path | bytes]]:
-    """Build the manifest of some results, and map its files to paths or bytes; JudgedError if the results do not belong together."""
+    """Build the manifest of some results, and map its files to paths or bytes; JudgedError if the
+    results do not belong together.
+    """
     found = list(stamps(results))
     tree = results[0].root
-    paths: dict[str, Path | bytes] = {path.relative_to(tree).as_posix(): path for path in files(results, found)}
+    paths: dict[str, Path | bytes] = {
+        path.relative_to(tree).as_posix(): path for path in files(results, found)
+    }
     books = ledgers(results)
     paths |= books
     systems = {result.system: result.system_file for result in results}
-    return Manifest(
-        format=FORMAT if books else WITHOUT_LEDGER,
-        round=one("rounds", {stamp.round for stamp in found}),
-        profile=one("profiles", {stamp.profile for stamp in found}),
-        workloads=tuple(sorted({result.workload for result in results})),
-        nonce={name: one(f"campaigns of {name}", nonces) for name, nonces in grouped(found, "nonce")},
-        checkpoints={name: one(f"served checkpoints of {name}", hashes) for name, hashes in grouped(served_first(found), "checkpoint")},
-        files={name: sealed(path) for name, path in sorted(paths.items())},
-        environment={name: environment(path) for name, path in sorted(systems.items())},
-        commands=log_values.unique([list(stamp.command) for stamp in found if stamp.command]),
-        seeds=tuple(stamp.seed for stamp in found if stamp.seed is not None),
-        version=__version__,
-        ledger={name: head(text) for name, text in sorted(books.items())},
-    ), paths
+    return (
+        Manifest(
+            format=FORMAT if books else WITHOUT_LEDGER,
+            round=one("rounds", {stamp.round for stamp in found}),
+            profile=one("profiles", {stamp.profile for stamp in found}),
+            workloads=tuple(sorted({result.workload for result in results})),
+            nonce={
+                name: one(f"campaigns of {name}", nonces)
+                for name, nonces in grouped(found, "nonce")
+            },
+            checkpoints={
+                name: one(f"served checkpoints of {name}", hashes)
+                for name, hashes in grouped(served_first(found), "checkpoint")
+            },
+            files={name: sealed(path) for name, path in sorted(paths.items())},
+            environment={name: environment(path) for name, path in sorted(systems.items())},
+            commands=log_values.unique([list(stamp.command) for stamp in found if stamp.command]),
+            seeds=tuple(stamp.seed for stamp in found if stamp.seed is not None),
+            version=__version__,
+            ledger={name: head(text) for name, text in sorted(books.items())},
+        ),
+        paths,
+    )
 
 
 def sealed(source: Path | bytes) -> Sealed:
@@ -100,7 +119,9 @@ def sealed(source: Path | bytes) -> Sealed:
 
 
 def ledgers(results: list[Result]) -> dict[str, bytes]:
-    """Read the ledgers of results, by their paths in the bundle; for staged results, the ledgers of the folder that they belong to."""
+    """Read the ledgers of results, by their paths in the bundle; for staged results, the ledgers of
+    the folder that they belong to.
+    """
     found: dict[str, bytes] = {}
     for result in results:
         home = own_results(result.root) / result.tree.relative_to(result.root)
@@ -113,7 +134,10 @@ def ledgers(results: list[Result]) -> dict[str, bytes]:
 def one(what: str, values: set[str]) -> str:
     """Return the only value; JudgedError if there are several."""
     if len(values) != 1:
-        raise JudgedError(f"a bundle contains one, found {len(values)} {what}: {', '.join(sorted(values))}; choose with --workload and --system")
+        raise JudgedError(
+            f"a bundle contains one, found {len(values)} {what}: {', '.join(sorted(values))};"
+            " choose with --workload and --system"
+        )
     return next(iter(values))
 
 
@@ -126,24 +150,39 @@ def grouped(found: Iterable[Stamp], field: str) -> Iterator[tuple[str, set[str]]
 
 
 def served_first(found: Iterable[Stamp]) -> Iterator[Stamp]:
-    """Yield each workload's served runs or, if nothing was served, its first training run with a checkpoint."""
+    """Yield each workload's served runs or, if nothing was served, its first training run with a
+    checkpoint.
+    """
     groups: dict[str, list[Stamp]] = {}
     for stamp in found:
         groups.setdefault(stamp.result.workload, []).append(stamp)
     for group in groups.values():
-        yield from [stamp for stamp in group if stamp.result.scenario] or [stamp for stamp in group if stamp.checkpoint][:1]
+        yield from [stamp for stamp in group if stamp.result.scenario] or [
+            stamp for stamp in group if stamp.checkpoint
+        ][:1]
 
 
 def files(results: list[Result], found: Iterable[Stamp]) -> Iterator[Path]:
-    """Yield every file that goes into a bundle; JudgedError for a link or anything else that is not a regular file."""
+    """Yield every file that goes into a bundle; JudgedError for a link or anything else that is not
+    a regular file.
+    """
     tree = results[0].root
-    folders = {folder for result in results if result.scenario for folder in (result.folder, result.measurements, *result.audits)}
+    folders = {
+        folder
+        for result in results
+        if result.scenario
+        for folder in (result.folder, result.measurements, *result.audits)
+    }
     folders |= {result.truth for result in results}
     for folder in sorted(folders):
         yield from plain(sorted(folder.rglob("*")))
     for result in results:
         yield from plain([result.system_file, *result.logs, *result.telemetry])
-    records = {checkpoint_record(tree, stamp.result.workload, stamp.checkpoint) for stamp in found if SHA256.fullmatch(stamp.checkpoint)}
+    records = {
+        checkpoint_record(tree, stamp.result.workload, stamp.checkpoint)
+        for stamp in found
+        if SHA256.fullmatch(stamp.checkpoint)
+    }
     yield from plain(sorted(path for path in records if path.is_file()))
 
 

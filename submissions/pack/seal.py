@@ -1,6 +1,8 @@
-"""The byte format of a bundle: a canonical tar in one zstd frame, manifest first, and the seal; writing and inspection.
+"""The byte format of a bundle: a canonical tar in one zstd frame, manifest first, and the seal;
+writing and inspection.
 
-The manifest determines every other byte of the tar, so inspection compares with the expected bytes and trusts no header.
+The manifest determines every other byte of the tar, so inspection compares with the expected bytes
+and trusts no header.
 """
 
 import hashlib
@@ -23,7 +25,9 @@ from suite.files.layout import MANIFEST
 from suite.files.untrusted_files import complaint, printable
 
 LEVEL: Final = 11
-"""Level of zstd; one thread, since several produce other blocks. The next one takes longer for small bundles, and comes to the same size."""
+"""Level of zstd; one thread, since several produce other blocks. The next one takes longer for
+small bundles, and comes to the same size.
+"""
 CHUNK: Final = 1 << 20
 BLOCK: Final = tarfile.BLOCKSIZE
 
@@ -37,7 +41,9 @@ def encode(manifest: Manifest) -> bytes:
 
 
 def header(name: str, size: int) -> bytes:
-    """Return the only valid header of a member: a regular file, mode 0644, owner 0/0, time 0; whole blocks."""
+    """Return the only valid header of a member: a regular file, mode 0644, owner 0/0, time 0; whole
+    blocks.
+    """
     member = tarfile.TarInfo(name)
     member.size = size
     return member.tobuf(tarfile.PAX_FORMAT, "utf-8", "strict")
@@ -54,17 +60,24 @@ def closing(size: int) -> bytes:
 
 
 def write(bundle: Path, manifest: Manifest, sources: Mapping[str, Path | bytes]) -> None:
-    """Write a bundle; `sources` gives the path or the bytes of each file in the manifest. Equal files give equal bytes."""
+    """Write a bundle; `sources` gives the path or the bytes of each file in the manifest. Equal
+    files give equal bytes.
+    """
     import zstandard
 
     text = encode(manifest)
-    sizes = [(MANIFEST, len(text)), *((name, manifest.files[name].size) for name in sorted(manifest.files))]
+    sizes = [
+        (MANIFEST, len(text)),
+        *((name, manifest.files[name].size) for name in sorted(manifest.files)),
+    ]
     length = sum(len(header(name, size)) + size + len(padding(size)) for name, size in sizes)
     end = closing(length)
     packer = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True, threads=0)
     with bundle.open("wb") as raw:
         frame = packer.stream_writer(raw, size=length + len(end), closefd=False)
-        for piece in chain(*(member(name, size, sources.get(name, text)) for name, size in sizes), [end]):
+        for piece in chain(
+            *(member(name, size, sources.get(name, text)) for name, size in sizes), [end]
+        ):
             frame.write(piece)
         frame.flush(zstandard.FLUSH_FRAME)  # not by `with`, which would hide why writing failed
     digest = trailer.digest_of(bundle, bundle.stat().st_size)
@@ -102,7 +115,10 @@ def inspect_bytes(bundle: Path) -> Iterator[str]:
     import zstandard
 
     if bundle.is_dir():
-        yield f"{bundle}: a directory, no bundle: `podium check` judges it as it lies there, `podium pack` makes a bundle of results"
+        yield (
+            f"{bundle}: a directory, no bundle: `podium check` judges it as it lies there, `podium"
+            " pack` makes a bundle of results"
+        )
         return
     if bundle.exists() and not bundle.is_file():
         yield f"{bundle}: no regular file"
@@ -120,7 +136,9 @@ def inspect_bytes(bundle: Path) -> Iterator[str]:
 
 
 def inspect_seal(bundle: Path) -> Iterator[str]:
-    """Check what follows the archive: that the seal is this file's, and that only signatures and time stamps follow it."""
+    """Check what follows the archive: that the seal is this file's, and that only signatures and
+    time stamps follow it.
+    """
     found = trailer.problem(bundle)
     if found:
         yield f"{bundle.name}: {found}"
@@ -134,7 +152,11 @@ def manifest_of(bundle: Path) -> Manifest:
 
 def unzipped(bundle: Path, packed: BinaryIO) -> Unzipped:
     """Return the content of a bundle's archive, up to a limit based on its size."""
-    return Unzipped(packed, min(SIZE_LIMIT, max(SMALL_ARCHIVE, bundle.stat().st_size * EXPANSION_LIMIT)), bundle.name)
+    return Unzipped(
+        packed,
+        min(SIZE_LIMIT, max(SMALL_ARCHIVE, bundle.stat().st_size * EXPANSION_LIMIT)),
+        bundle.name,
+    )
 
 
 def inspect_members(stream: BinaryIO | Unzipped) -> Iterator[str]:
@@ -177,7 +199,9 @@ def read_manifest(read: Callable[[int], bytes]) -> tuple[bytes, Manifest]:
         raise JudgedError(f"{MANIFEST}: {complaint(error)}") from error
 
 
-def inspect_content(read: Callable[[int], bytes], name: str, size: int, sha256: str) -> Iterator[str]:
+def inspect_content(
+    read: Callable[[int], bytes], name: str, size: int, sha256: str
+) -> Iterator[str]:
     """Compare one file with its checksum, and its padding with zeros."""
     digest, left = hashlib.sha256(), size
     while piece := read(min(left, CHUNK)):
@@ -192,7 +216,11 @@ def inspect_content(read: Callable[[int], bytes], name: str, size: int, sha256: 
 def misplaced(block: bytes, expected: str, manifest: Manifest) -> str:
     """Describe what was found in place of another member or the end."""
     if not block.strip(b"\0"):
-        return f"'{expected}' is missing: the archive ends before it" if expected else "the archive's end is cut or filled"
+        return (
+            f"'{expected}' is missing: the archive ends before it"
+            if expected
+            else "the archive's end is cut or filled"
+        )
     place = f"where '{expected}' should stand" if expected else "where the archive should end"
     try:
         found = tarfile.TarInfo.frombuf(block[:BLOCK].ljust(BLOCK, b"\0"), "utf-8", "replace")

@@ -1,4 +1,6 @@
-"""`podium publish`: verifies every bundle, builds the site in a temporary folder, and moves it into place when complete."""
+"""`podium publish`: verifies every bundle, builds the site in a temporary folder, and moves it into
+place when complete.
+"""
 
 import shutil
 from collections.abc import Iterable, Sequence
@@ -36,8 +38,18 @@ class Bundles(StrEnum):
     NONE = "none"
 
 
-def publish(paths: Sequence[Path], target: Path, *, title: str, published: bool, bundles: Bundles, signers: Path | None) -> None:
-    """Build a site from bundles; JudgedError at the end if one was left out, which the site lists too."""
+def publish(
+    paths: Sequence[Path],
+    target: Path,
+    *,
+    title: str,
+    published: bool,
+    bundles: Bundles,
+    signers: Path | None,
+) -> None:
+    """Build a site from bundles; JudgedError at the end if one was left out, which the site lists
+    too.
+    """
     if not visible(title).strip():
         raise RequestError("--title: a site needs one")
     check(target)
@@ -45,14 +57,21 @@ def publish(paths: Sequence[Path], target: Path, *, title: str, published: bool,
         raise RequestError(f"--signers {signers}: no such file")
     entries = one_of_a_kind(entries_of(dict.fromkeys(paths), Signers(allowed=signers)))
     own = {row.workload for entry in entries for row in entry.rows}
-    rows = [published_row(row) for name in bundled() for row in load(name) if row.workload in own] if published else []
+    rows = (
+        [published_row(row) for name in bundled() for row in load(name) if row.workload in own]
+        if published
+        else []
+    )
     if bundles is Bundles.LINK:
         check_linkable(target, entries)
     place = target.resolve()  # so that `.` has a name, and a link stays one
     partial = place.with_name(place.name + PARTIAL)
     remove(partial)
     try:
-        write(partial, site.pages(title, entries, rows, bundles is not Bundles.NONE, legend(published)))
+        write(
+            partial,
+            site.pages(title, entries, rows, bundles is not Bundles.NONE, legend(published)),
+        )
         if bundles is not Bundles.NONE:
             place_bundles(partial, entries, bundles)
         sums(partial)
@@ -65,7 +84,9 @@ def publish(paths: Sequence[Path], target: Path, *, title: str, published: bool,
         kind = MissingError if error.errno in FULL else RequestError
         raise kind(f"{target}: not written: {error.strerror or error}") from error
     click.echo(f"site: {target / 'index.html'}")
-    if left := [f"{entry.name}: {'; '.join(entry.problems)}" for entry in entries if entry.problems]:
+    if left := [
+        f"{entry.name}: {'; '.join(entry.problems)}" for entry in entries if entry.problems
+    ]:
         raise JudgedError("\n  ".join(["some bundles were left out:", *left]))
 
 
@@ -82,9 +103,15 @@ def check_site(target: Path) -> None:
     if target.exists() and not target.is_dir():
         raise RequestError(f"-o {target}: is a file; a site is a folder")
     if target.is_dir() and any(target.iterdir()) and not (target / MARKER).is_file():
-        raise RequestError(f"-o {target}: holds files that podium publish did not make; name another folder, or an empty one")
+        raise RequestError(
+            f"-o {target}: holds files that podium publish did not make; name another folder, or an"
+            " empty one"
+        )
     if target.is_dir() and (target / MARKER).is_file() and not (target / SUMS).is_file():
-        raise RequestError(f"-o {target}: its {SUMS} is gone, which tells podium's files from others; name another folder")
+        raise RequestError(
+            f"-o {target}: its {SUMS} is gone, which tells podium's files from others; name another"
+            " folder"
+        )
     if not target.absolute().parent.is_dir():
         raise RequestError(f"-o {target}: there is no folder {target.parent}")
 
@@ -94,11 +121,16 @@ def check_linkable(target: Path, entries: Iterable[Entry]) -> None:
     device = target.absolute().parent.stat().st_dev
     for entry in entries:
         if not entry.problems and entry.path.stat().st_dev != device:
-            raise RequestError(f"--bundles link: {entry.path} is on another file system than {target}; --bundles copy copies it")
+            raise RequestError(
+                f"--bundles link: {entry.path} is on another file system than {target}; --bundles"
+                " copy copies it"
+            )
 
 
 def entries_of(paths: Iterable[Path], signers: Signers) -> list[Entry]:
-    """Read each bundle; of sound copies with one seal, the first whose signers are trusted stands for all, or the first."""
+    """Read each bundle; of sound copies with one seal, the first whose signers are trusted stands
+    for all, or the first.
+    """
     found = [entry_of(path, signers) for path in paths]
     chosen: dict[str, Entry] = {}
     for _, entry in sorted(found, key=lambda pair: not pair[0]):
@@ -108,14 +140,26 @@ def entries_of(paths: Iterable[Path], signers: Signers) -> list[Entry]:
 
 
 def entry_of(path: Path, signers: Signers) -> tuple[bool, Entry]:
-    """Read one bundle, and whether a trusted signer stands behind it; one that does not count becomes an entry with the reasons."""
+    """Read one bundle, and whether a trusted signer stands behind it; one that does not count
+    becomes an entry with the reasons.
+    """
     try:
         made, problems = build.document([path], published=False)
     except JudgedError as error:
         return False, Entry(name=path.name, path=path, problems=(str(error),))
     part = made.parts[0]
     signed = whose(path, signers) if part.seal else []
-    bad = [] if part.seal else [part.summary if part.verdict == DAMAGED else f"{path}: is no sealed bundle; podium pack makes one"]
+    bad = (
+        []
+        if part.seal
+        else [
+            (
+                part.summary
+                if part.verdict == DAMAGED
+                else f"{path}: is no sealed bundle; podium pack makes one"
+            )
+        ]
+    )
     bad += [each.sentence for each in signed if each.standing is Standing.BAD]
     bad += [reason(part)] if problems and part.seal and not bad else []
     rows = () if bad else tuple(rows_of(part, told(signed, signers)))
@@ -124,8 +168,16 @@ def entry_of(path: Path, signers: Signers) -> tuple[bool, Entry]:
 
 
 def reason(part: Part) -> str:
-    """Say why a bundle does not count: the verdict with its first error, or what the verdict covers where there is none."""
-    tables = [table for section in part.sections if section.id == FINDINGS for table in section.tables if table.columns == COLUMNS]
+    """Say why a bundle does not count: the verdict with its first error, or what the verdict covers
+    where there is none.
+    """
+    tables = [
+        table
+        for section in part.sections
+        if section.id == FINDINGS
+        for table in section.tables
+        if table.columns == COLUMNS
+    ]
     if not tables or not tables[0].title.startswith(TITLES[Severity.ERROR]):
         return part.summary
     rule, _, found, required, advice, _ = tables[0].rows[0]
@@ -141,7 +193,9 @@ def whose(bundle: Path, signers: Signers) -> list[Checked]:
 
 
 def told(signed: Sequence[Checked], signers: Signers) -> str:
-    """Describe who signed: names of trusted signers, that nobody signed, or that a signature is by no trusted signer."""
+    """Describe who signed: names of trusted signers, that nobody signed, or that a signature is by
+    no trusted signer.
+    """
     names = [each.signer for each in signed if each.standing is Standing.GOOD and each.signer]
     if names:
         return ", ".join(dict.fromkeys(names))
@@ -153,18 +207,29 @@ def told(signed: Sequence[Checked], signers: Signers) -> str:
 
 
 def one_of_a_kind(entries: Sequence[Entry]) -> list[Entry]:
-    """Leave out different bundles of one campaign: two seals with one nonce report the same runs twice."""
+    """Leave out different bundles of one campaign: two seals with one nonce report the same runs
+    twice.
+    """
     nonces: dict[str, list[str]] = {}
     for entry in entries:
         for nonce in () if entry.problems else entry.nonces:
             nonces.setdefault(nonce, []).append(entry.name)
     twice = {name: names for names in nonces.values() if len(names) > 1 for name in names}
-    return [marked(entry, others(entry.name, twice[entry.name])) if entry.name in twice and not entry.problems else entry for entry in entries]
+    return [
+        (
+            marked(entry, others(entry.name, twice[entry.name]))
+            if entry.name in twice and not entry.problems
+            else entry
+        )
+        for entry in entries
+    ]
 
 
 def marked(entry: Entry, beside: str) -> Entry:
     """Mark an entry as left out."""
-    return replace(entry, rows=(), problems=(*entry.problems, f"shares its campaign's nonce with {beside}"))
+    return replace(
+        entry, rows=(), problems=(*entry.problems, f"shares its campaign's nonce with {beside}")
+    )
 
 
 def others(name: str, names: Sequence[str]) -> str:
@@ -173,9 +238,17 @@ def others(name: str, names: Sequence[str]) -> str:
 
 
 def remove(folder: Path) -> None:
-    """Delete what an interrupted `podium publish` left; RequestError for a folder that it did not make."""
-    if folder.exists() and not (folder / MARKER).is_file() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise RequestError(f"{folder}: in the way, and podium publish did not make it; move it elsewhere")
+    """Delete what an interrupted `podium publish` left; RequestError for a folder that it did not
+    make.
+    """
+    if (
+        folder.exists()
+        and not (folder / MARKER).is_file()
+        and not (folder.is_dir() and not any(folder.iterdir()))
+    ):
+        raise RequestError(
+            f"{folder}: in the way, and podium publish did not make it; move it elsewhere"
+        )
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -203,30 +276,46 @@ def place_bundles(folder: Path, entries: Sequence[Entry], how: Bundles) -> None:
 
 
 def link(bundle: Path, name: Path) -> None:
-    """Give a bundle a second name in the site, a hard link: no second copy, and a plain file for whoever serves or packs the site."""
+    """Give a bundle a second name in the site, a hard link: no second copy, and a plain file for
+    whoever serves or packs the site.
+    """
     name.hardlink_to(bundle.resolve())
 
 
 def sums(folder: Path) -> None:
     """Write the hashes of all other files of the site."""
-    files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    (folder / SUMS).write_text("".join(f"{file_sha256(folder / name)}  {name}\n" for name in files), "utf-8")
+    files = sorted(
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
+    )
+    (folder / SUMS).write_text(
+        "".join(f"{file_sha256(folder / name)}  {name}\n" for name in files), "utf-8"
+    )
 
 
 def keep(old: Path, new: Path) -> None:
-    """Carry over what others put into the earlier site, such as a host's CNAME; what podium made there stands in its list of hashes."""
+    """Carry over what others put into the earlier site, such as a host's CNAME; what podium made
+    there stands in its list of hashes.
+    """
     if not (old / SUMS).is_file():
         return
-    made = {line.partition("  ")[2] for line in (old / SUMS).read_text("utf-8", "replace").splitlines()} | {SUMS}
+    made = {
+        line.partition("  ")[2] for line in (old / SUMS).read_text("utf-8", "replace").splitlines()
+    } | {SUMS}
     for path in sorted(old.rglob("*")):
         copied = new / path.relative_to(old)
-        if (path.is_file() or path.is_symlink()) and path.relative_to(old).as_posix() not in made and not copied.exists():
+        if (
+            (path.is_file() or path.is_symlink())
+            and path.relative_to(old).as_posix() not in made
+            and not copied.exists()
+        ):
             copied.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(path, copied, follow_symlinks=False)
 
 
 def put(partial: Path, target: Path) -> None:
-    """Move a complete site into place; the earlier one is deleted last, and put back if that fails."""
+    """Move a complete site into place; the earlier one is deleted last, and put back if that
+    fails.
+    """
     old = target.with_name(f"{target.name}.old{PARTIAL}")
     remove(old)
     standing = target.exists()

@@ -24,21 +24,39 @@ class Grouped:
 
 
 def kind_of(row: Row) -> Kind:
-    """Return the properties that rows of one table share: round, profile, division, workload, half, scenario, metric, unit and kind."""
-    return row.round, row.profile, row.division, row.workload, row.half, row.scenario, row.metric, row.unit, row.kind
+    """Return the properties that rows of one table share: round, profile, division, workload, half,
+    scenario, metric, unit and kind.
+    """
+    return (
+        row.round,
+        row.profile,
+        row.division,
+        row.workload,
+        row.half,
+        row.scenario,
+        row.metric,
+        row.unit,
+        row.kind,
+    )
 
 
 def grouped(rows: Sequence[Row]) -> Grouped:
     """Sort rows of one kind and assign letters.
 
-    The best row opens group A; each next one joins the group whose best it cannot be separated from, or opens another. Ratios are tested against
-    the group's best, with Holm's adjustment across the table. Rows with fewer than three runs are never separated from any other. Figures of documents
-    keep their order and have no letters: they have no runs, and are of different batches and number formats.
+    The best row opens group A; each next one joins the group whose best it cannot be separated
+    from, or opens another. Ratios are tested against
+    the group's best, with Holm's adjustment across the table. Rows with fewer than three runs are
+    never separated from any other. Figures of documents
+    keep their order and have no letters: they have no runs, and are of different batches and number
+    formats.
     """
     if rows[0].kind == REPORTED:
         return Grouped(rows=tuple(rows), letters=("",) * len(rows))
     more = more_is_better(rows[0].metric)
-    counted = sorted((row for row in rows if row.value is not None), key=lambda row: (-(row.value or 0) if more else row.value or 0, row.id, row.system))
+    counted = sorted(
+        (row for row in rows if row.value is not None),
+        key=lambda row: (-(row.value or 0) if more else row.value or 0, row.id, row.system),
+    )
     missed = [row for row in rows if row.value is None]
     letters: list[str] = []
     trials: list[Trial] = []
@@ -46,7 +64,15 @@ def grouped(rows: Sequence[Row]) -> Grouped:
     for place, row in enumerate(counted):
         if place > anchor:
             first = counted[anchor]
-            trials.append(hold(first.runs, row.runs, ratio(first, row, more), more, Asked(confidence=CONFIDENCE)))
+            trials.append(
+                hold(
+                    first.runs,
+                    row.runs,
+                    ratio(first, row, more),
+                    more,
+                    Asked(confidence=CONFIDENCE),
+                )
+            )
             if separated(trials):
                 anchor, letter, trials = place, letter + 1, []
         letters.append(named(letter))
@@ -54,7 +80,9 @@ def grouped(rows: Sequence[Row]) -> Grouped:
 
 
 def separated(trials: Sequence[Trial]) -> bool:
-    """Return whether the last of these tests shows a difference, after adjusting all of them together."""
+    """Return whether the last of these tests shows a difference, after adjusting all of them
+    together.
+    """
     if trials[-1].p is None or trials[-1].p >= 1 - CONFIDENCE:
         return False
     adjusted = holm([trial.p for trial in trials])

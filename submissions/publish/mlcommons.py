@@ -1,7 +1,10 @@
-"""Served results in the field names of MLCommons' own summaries, so that what reads those reads these too.
+"""Served results in the field names of MLCommons' own summaries, so that what reads those reads
+these too.
 
-Source of the names: summary_results.json of mlcommons/inference_results_v5.1 (1,448 rows). The values are podium's: its rounds, its profiles in the place
-of the suite, paths of this site in the place of a repository's. Power is left out: there it is MLPerf Power's alone.
+Source of the names: summary_results.json of mlcommons/inference_results_v5.1 (1,448 rows). The
+values are podium's: its rounds, its profiles in the place
+of the suite, paths of this site in the place of a repository's. Power is left out: there it is
+MLPerf Power's alone.
 """
 
 import json
@@ -11,12 +14,18 @@ from typing import Any, Final
 from submissions.publish.rows import SHORT
 from submissions.report.document import Headline, Part, visible
 
-UNITS: Final = {"samples/s": (1.0, "Samples/s"), "queries/s": (1.0, "Queries/s"), "ns": (1e6, "Latency (ms)")}
+UNITS: Final = {
+    "samples/s": (1.0, "Samples/s"),
+    "queries/s": (1.0, "Queries/s"),
+    "ns": (1e6, "Latency (ms)"),
+}
 """podium's unit -> how many of it make one of MLCommons', and that one's name."""
 
 
 def as_mlcommons(parts: Mapping[str, Part]) -> str:
-    """Format the served results of these parts (path of the bundle's copy, or of its report -> part) as JSON: a list of rows."""
+    """Format the served results of these parts (path of the bundle's copy, or of its report ->
+    part) as JSON: a list of rows.
+    """
     rows = [row for place, part in parts.items() for row in rows_of(part, place)]
     return json.dumps(rows, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -25,8 +34,15 @@ def rows_of(part: Part, place: str) -> Iterator[dict[str, Any]]:
     """Yield a bundle's rows; training has a summary of another form there."""
     served = [each for each in part.headlines if each.scenario]
     for number, each in enumerate(served, 1):
-        told = {"ID": f"{part.seal[:SHORT]}-{number:04d}", **result(each), **system(each), **places(each, part, place)}
-        yield {key: visible(value) if isinstance(value, str) else value for key, value in told.items()}
+        told = {
+            "ID": f"{part.seal[:SHORT]}-{number:04d}",
+            **result(each),
+            **system(each),
+            **places(each, part, place),
+        }
+        yield {
+            key: visible(value) if isinstance(value, str) else value for key, value in told.items()
+        }
 
 
 def result(each: Headline) -> dict[str, Any]:
@@ -68,7 +84,9 @@ def system(each: Headline) -> dict[str, Any]:
         "host_processor_core_count": told.get("host_processor_core_count", ""),
         "Accelerator": each.accelerator or "",
         "a#": held,
-        "Software": ", ".join(filter(None, [told.get("framework"), told.get("other_software_stack")])),
+        "Software": ", ".join(
+            filter(None, [told.get("framework"), told.get("other_software_stack")])
+        ),
         "operating_system": told.get("operating_system", ""),
         "Notes": "MLPerf-style; no MLPerf result",
     }

@@ -64,7 +64,9 @@ class Row:
     source: str
     """Source of a published row; empty for bundles."""
     note: str
-    """What distinguishes a published row from others of its system, such as batch and number format."""
+    """What distinguishes a published row from others of its system, such as batch and number
+    format.
+    """
 
     @property
     def page(self) -> str:
@@ -80,51 +82,126 @@ def rows_of(part: Part, signed_by: str) -> list[Row]:
 def row_of(each: Headline, part: Part, signed_by: str) -> Row:
     """Return one row."""
     return Row(
-        id=part.seal, round=each.round, profile=each.profile, division=each.division, org=each.org, system=each.system,
-        accelerator=each.accelerator or "", accelerators=each.accelerators, nodes=each.nodes, engine=each.engine or "", precision=each.precision or "",
-        workload=each.workload, half=INFERENCE if each.scenario else TRAINING, scenario=each.scenario or "",
-        metric=each.metric, unit=each.unit, value=each.value, low=each.low, high=each.high,
-        n=len(each.runs), runs=each.runs, attempts=each.attempts, verdict=part.verdict if each.compliant else "Not compliant", noise=each.noise,
-        signed_by=signed_by, kind=BUNDLE, source="", note="",
-    )  # fmt: skip
+        id=part.seal,
+        round=each.round,
+        profile=each.profile,
+        division=each.division,
+        org=each.org,
+        system=each.system,
+        accelerator=each.accelerator or "",
+        accelerators=each.accelerators,
+        nodes=each.nodes,
+        engine=each.engine or "",
+        precision=each.precision or "",
+        workload=each.workload,
+        half=INFERENCE if each.scenario else TRAINING,
+        scenario=each.scenario or "",
+        metric=each.metric,
+        unit=each.unit,
+        value=each.value,
+        low=each.low,
+        high=each.high,
+        n=len(each.runs),
+        runs=each.runs,
+        attempts=each.attempts,
+        verdict=part.verdict if each.compliant else "Not compliant",
+        noise=each.noise,
+        signed_by=signed_by,
+        kind=BUNDLE,
+        source="",
+        note="",
+    )
 
 
 def published_row(row: Reference) -> Row:
     """Convert a published row to a row of the site; it was neither judged nor signed here."""
     interval = around(row.value, row.runs, CONFIDENCE) if len(row.runs) >= FEWEST else None
     return Row(
-        id=row.id, round=row.round, profile="published", division=row.division, org=row.org, system=row.system, accelerator=row.accelerator,
-        accelerators=row.accelerators, nodes=row.nodes, engine="", precision="", workload=row.workload, half=row.half, scenario=row.scenario, metric=row.metric,
-        unit=row.unit, value=row.value, low=interval.low if interval else None, high=interval.high if interval else None, n=len(row.runs),
-        runs=row.runs, attempts=None, verdict=NOT_JUDGED, noise=(), signed_by="", kind=row.kind, source=row.source, note=row.note,
-    )  # fmt: skip
+        id=row.id,
+        round=row.round,
+        profile="published",
+        division=row.division,
+        org=row.org,
+        system=row.system,
+        accelerator=row.accelerator,
+        accelerators=row.accelerators,
+        nodes=row.nodes,
+        engine="",
+        precision="",
+        workload=row.workload,
+        half=row.half,
+        scenario=row.scenario,
+        metric=row.metric,
+        unit=row.unit,
+        value=row.value,
+        low=interval.low if interval else None,
+        high=interval.high if interval else None,
+        n=len(row.runs),
+        runs=row.runs,
+        attempts=None,
+        verdict=NOT_JUDGED,
+        noise=(),
+        signed_by="",
+        kind=row.kind,
+        source=row.source,
+        note=row.note,
+    )
 
 
 def as_json(rows: Sequence[Row], title: str) -> str:
     """Format all rows as JSON."""
-    return json.dumps({"title": title, "results": [plain(row) for row in rows]}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return (
+        json.dumps(
+            {"title": title, "results": [plain(row) for row in rows]},
+            indent=1,
+            ensure_ascii=False,
+            allow_nan=False,
+        )
+        + "\n"
+    )
 
 
 def plain(row: Row) -> dict[str, Any]:
     """Return a row as data."""
-    return {key: visible(value) if isinstance(value, str) else list(value) if isinstance(value, tuple) else value for key, value in asdict(row).items()}
+    return {
+        key: (
+            visible(value)
+            if isinstance(value, str)
+            else list(value)
+            if isinstance(value, tuple)
+            else value
+        )
+        for key, value in asdict(row).items()
+    }
 
 
 def as_csv(rows: Iterable[Row]) -> str:
-    """Format all rows as CSV: runs are separated by spaces, a run that missed its target is a dash, an unknown value is empty."""
+    """Format all rows as CSV: runs are separated by spaces, a run that missed its target is a dash,
+    an unknown value is empty.
+    """
     text = io.StringIO()
     writer = csv.DictWriter(text, [each.name for each in fields(Row)], lineterminator="\n")
     writer.writeheader()
     for row in rows:
         told = plain(row)
         runs = " ".join("-" if run is None else repr(run) for run in row.runs)
-        writer.writerow({key: "" if value is None else value for key, value in told.items()} | {"runs": runs, "noise": " ".join(row.noise)})
+        writer.writerow(
+            {key: "" if value is None else value for key, value in told.items()}
+            | {"runs": runs, "noise": " ".join(row.noise)}
+        )
     return text.getvalue()
 
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of the JSON form."""
     row = msgspec.json.schema(Row)
-    known = {"title": {"type": "string"}, "results": {"type": "array", "items": {"$ref": row["$ref"]}}}
+    known = {
+        "title": {"type": "string"},
+        "results": {"type": "array", "items": {"$ref": row["$ref"]}},
+    }
     shape = {"type": "object", "required": list(known), "properties": known}
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": row["$defs"], **shape}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$defs": row["$defs"],
+        **shape,
+    }

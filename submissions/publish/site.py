@@ -1,4 +1,6 @@
-"""Builds the files of a site: an index, a page per workload and scenario, a report per bundle, and the data."""
+"""Builds the files of a site: an index, a page per workload and scenario, a report per bundle, and
+the data.
+"""
 
 import hashlib
 import json
@@ -79,7 +81,9 @@ class Board:
     def title(self) -> str:
         """Name it for people."""
         row = registry.round().benchmarks.get(self.workload)
-        return f"{row.title if row else self.workload}: {self.scenario or WITHOUT_SCENARIO[self.half]}"
+        return (
+            f"{row.title if row else self.workload}: {self.scenario or WITHOUT_SCENARIO[self.half]}"
+        )
 
     @property
     def count(self) -> int:
@@ -100,7 +104,10 @@ class Board:
 def heading(row: Row) -> str:
     """Name a table by what its rows share."""
     where = row.round if row.source else f"{row.round}, {row.profile}"
-    kind = {REPORTED: f", as reported: {metric(row)}", RECOMPUTED: ", recomputed from published logs"}.get(row.kind, "")
+    kind = {
+        REPORTED: f", as reported: {metric(row)}",
+        RECOMPUTED: ", recomputed from published logs",
+    }.get(row.kind, "")
     return f"{where}{kind}{f', {row.division} division' if row.division else ''}"
 
 
@@ -109,23 +116,56 @@ def part(name: str) -> str:
     return slug(name)
 
 
-def pages(title: str, entries: Sequence[Entry], published: Sequence[Row], bundles: bool, legend: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+def pages(
+    title: str,
+    entries: Sequence[Entry],
+    published: Sequence[Row],
+    bundles: bool,
+    legend: Sequence[str],
+) -> Iterator[tuple[str, bytes]]:
     """Yield path and content of each file except the bundles; equal input gives equal bytes."""
     good = [entry for entry in entries if not entry.problems]
-    rows = sorted((row for entry in good for row in entry.rows), key=lambda row: (row.workload, row.scenario, row.id))
+    rows = sorted(
+        (row for entry in good for row in entry.rows),
+        key=lambda row: (row.workload, row.scenario, row.id),
+    )
     every = (*rows, *published)
     boards = list(boards_of(every))
     copies = {entry.part.seal: entry.copied for entry in good if bundles and entry.part}
-    common = {"title": visible(title), "version": __version__, "legend": legend, "entries": entries, "copies": copies}
-    yield "index.html", rendered("index.html.j2", {"boards": boards, "count": len(rows), "up": ""} | common)
+    common = {
+        "title": visible(title),
+        "version": __version__,
+        "legend": legend,
+        "entries": entries,
+        "copies": copies,
+    }
+    yield (
+        "index.html",
+        rendered("index.html.j2", {"boards": boards, "count": len(rows), "up": ""} | common),
+    )
     for board in boards:
-        yield board.path, rendered("board.html.j2", {"board": board, "filters": list(filters(board)), "up": "../"} | common)
+        yield (
+            board.path,
+            rendered(
+                "board.html.j2",
+                {"board": board, "filters": list(filters(board)), "up": "../"} | common,
+            ),
+        )
     for entry in good:
         if entry.report and entry.part:
-            yield f"r/{entry.part.seal[:SHORT]}/index.html", page.render(read(renamed(plain(entry.report), entry)), back(entry, bundles)).encode()
+            yield (
+                f"r/{entry.part.seal[:SHORT]}/index.html",
+                page.render(
+                    read(renamed(plain(entry.report), entry)), back(entry, bundles)
+                ).encode(),
+            )
     yield "data/results.json", as_json(every, visible(title)).encode()
     yield "data/results.csv", as_csv(every).encode()
-    reported = {entry.copied if bundles else f"r/{entry.part.seal[:SHORT]}/index.html": entry.part for entry in good if entry.part}
+    reported = {
+        entry.copied if bundles else f"r/{entry.part.seal[:SHORT]}/index.html": entry.part
+        for entry in good
+        if entry.part
+    }
     yield "data/mlcommons.json", as_mlcommons(dict(sorted(reported.items()))).encode()
     yield "data/results.schema.json", (json.dumps(schema(), indent=1) + "\n").encode()
     if parquet := as_parquet(every):
@@ -134,7 +174,9 @@ def pages(title: str, entries: Sequence[Entry], published: Sequence[Row], bundle
 
 
 def renamed(told: Any, entry: Entry) -> Any:
-    """Name a bundle as the site does, wherever its report names it or a file in it: the publisher's folders are nobody's business."""
+    """Name a bundle as the site does, wherever its report names it or a file in it: the publisher's
+    folders are nobody's business.
+    """
     given, own = str(entry.path), Path(entry.copied).name
     if isinstance(told, dict):
         return {key: renamed(value, entry) for key, value in told.items()}
@@ -142,7 +184,13 @@ def renamed(told: Any, entry: Entry) -> Any:
         return [renamed(value, entry) for value in told]
     if not isinstance(told, str):
         return told
-    return own if told in (given, entry.name) else own + told.removeprefix(given) if told.startswith(f"{given}/") else told
+    return (
+        own
+        if told in (given, entry.name)
+        else own + told.removeprefix(given)
+        if told.startswith(f"{given}/")
+        else told
+    )
 
 
 def back(entry: Entry, bundles: bool) -> tuple[Link, ...]:
@@ -153,15 +201,35 @@ def back(entry: Entry, bundles: bool) -> tuple[Link, ...]:
 
 def boards_of(rows: Sequence[Row]) -> Iterator[Board]:
     """Yield a board per workload and scenario, its tables by profile, round and division."""
-    for workload, half, scenario in dict.fromkeys((row.workload, row.half, row.scenario) for row in rows):
-        own = [row for row in rows if (row.workload, row.half, row.scenario) == (workload, half, scenario)]
-        kinds = sorted({kind_of(row) for row in own}, key=lambda kind: (ORDER.index(kind[1]) if kind[1] in ORDER else len(ORDER), kind[-1], kind))
-        yield Board(workload=workload, half=half, scenario=scenario, tables=tuple(grouped([row for row in own if kind_of(row) == kind]) for kind in kinds))
+    for workload, half, scenario in dict.fromkeys(
+        (row.workload, row.half, row.scenario) for row in rows
+    ):
+        own = [
+            row
+            for row in rows
+            if (row.workload, row.half, row.scenario) == (workload, half, scenario)
+        ]
+        kinds = sorted(
+            {kind_of(row) for row in own},
+            key=lambda kind: (
+                ORDER.index(kind[1]) if kind[1] in ORDER else len(ORDER),
+                kind[-1],
+                kind,
+            ),
+        )
+        yield Board(
+            workload=workload,
+            half=half,
+            scenario=scenario,
+            tables=tuple(grouped([row for row in own if kind_of(row) == kind]) for kind in kinds),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """One filter of a page: rows with this value are shown while its box is ticked. Implemented in CSS only."""
+    """One filter of a page: rows with this value are shown while its box is ticked. Implemented in
+    CSS only.
+    """
 
     id: str
     name: str
@@ -172,9 +240,14 @@ def filters(board: Board) -> Iterator[Filter]:
     """Yield a filter for each value of a field that has several values on a page."""
     rows = [row for table in board.tables for row in table.rows]
     for field in FILTERED:
-        told = sorted({getattr(row, field) for row in rows if getattr(row, field) not in (None, "")})
+        told = sorted(
+            {getattr(row, field) for row in rows if getattr(row, field) not in (None, "")}
+        )
         if len(told) > 1:
-            yield from (Filter(id=choice(field, value), name=visible(str(value)), field=field) for value in told)
+            yield from (
+                Filter(id=choice(field, value), name=visible(str(value)), field=field)
+                for value in told
+            )
 
 
 def choice(field: str, value: object) -> str:
@@ -184,18 +257,31 @@ def choice(field: str, value: object) -> str:
 
 def classes(row: Row) -> str:
     """Return the filter classes that a row belongs to."""
-    return " ".join(choice(field, getattr(row, field)) for field in FILTERED if getattr(row, field) not in (None, ""))
+    return " ".join(
+        choice(field, getattr(row, field))
+        for field in FILTERED
+        if getattr(row, field) not in (None, "")
+    )
 
 
 def rendered(name: str, told: Mapping[str, Any]) -> bytes:
     """Fill a template in."""
-    hidden = (f"main:has(#{each.id}:not(:checked)) tr.{each.id}{{display:none}}" for each in told.get("filters", ()))
+    hidden = (
+        f"main:has(#{each.id}:not(:checked)) tr.{each.id}{{display:none}}"
+        for each in told.get("filters", ())
+    )
     style = "".join([page.asset("report.css"), site_style(), *hidden])
     made = page.environment(PACKAGE)
     made.globals |= {
-        "value": value, "between": between, "machine": machine, "intervals": intervals, "classes": classes, "metric": metric, "heading": heading,
+        "value": value,
+        "between": between,
+        "machine": machine,
+        "intervals": intervals,
+        "classes": classes,
+        "metric": metric,
+        "heading": heading,
         "visible": visible,
-    }  # fmt: skip
+    }
     html = made.get_template(name).render(style=Markup(style), policy=policy(style), **told)
     return html.encode()
 
@@ -207,7 +293,9 @@ def site_style() -> str:
 
 def policy(style: str) -> str:
     """Allow this style sheet and nothing else: the site's own pages have no scripts."""
-    return f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src '{page.digest(style)}'"
+    return (
+        f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src '{page.digest(style)}'"
+    )
 
 
 def value(row: Row) -> str:
@@ -227,12 +315,18 @@ def machine(row: Row) -> str:
     """Format the number and kind of accelerators or processors."""
     if not row.accelerators:
         return "CPU" if row.accelerators == 0 else row.accelerator or "-"
-    return f"{row.accelerators} \u00d7 {row.accelerator}" if row.accelerator else str(row.accelerators)
+    return (
+        f"{row.accelerators} \u00d7 {row.accelerator}" if row.accelerator else str(row.accelerators)
+    )
 
 
 def metric(row: Row) -> str:
     """Format a metric for people."""
-    return f"{row.metric.removeprefix(LATENCY)} latency" if row.metric.startswith(f"{LATENCY}p") else row.metric.replace("_", " ")
+    return (
+        f"{row.metric.removeprefix(LATENCY)} latency"
+        if row.metric.startswith(f"{LATENCY}p")
+        else row.metric.replace("_", " ")
+    )
 
 
 def as_parquet(rows: Sequence[Row]) -> bytes:
@@ -243,5 +337,7 @@ def as_parquet(rows: Sequence[Row]) -> bytes:
     except ImportError:
         return b""
     stream = pyarrow.BufferOutputStream()
-    parquet.write_table(pyarrow.Table.from_pylist([in_row(row) for row in rows]), stream, compression="zstd")
+    parquet.write_table(
+        pyarrow.Table.from_pylist([in_row(row) for row in rows]), stream, compression="zstd"
+    )
     return bytes(stream.getvalue())

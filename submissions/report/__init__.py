@@ -1,1 +1,3 @@
-"""`podium report`: one self-contained page, rendered from a document that is also available as JSON."""
+"""`podium report`: one self-contained page, rendered from a document that is also available as
+JSON.
+"""

@@ -15,7 +15,19 @@ from submissions.compare.compared_results import Side, side
 from submissions.pack.bundle import recollected
 from submissions.pack.seal import inspect
 from submissions.report.document import Document, Note, Part, Section, Tone
-from submissions.report.sections import episodes, examples, findings, formats, headlines, machine, orientation, provenance, serving, studies, training
+from submissions.report.sections import (
+    episodes,
+    examples,
+    findings,
+    formats,
+    headlines,
+    machine,
+    orientation,
+    provenance,
+    serving,
+    studies,
+    training,
+)
 from submissions.result_index import Result, opened
 from submissions.signatures import time_stamps
 from submissions.signatures.bundled import checked
@@ -56,8 +68,12 @@ class Subject:
         self.problems += [] if problem in self.problems else [problem]
 
 
-def document(paths: Sequence[Path], against: Sequence[Path] = (), *, published: bool = True) -> tuple[Document, list[str]]:
-    """Build the report of some paths; return it with one sentence per path that does not count. JudgedError if a path does not exist."""
+def document(
+    paths: Sequence[Path], against: Sequence[Path] = (), *, published: bool = True
+) -> tuple[Document, list[str]]:
+    """Build the report of some paths; return it with one sentence per path that does not count.
+    JudgedError if a path does not exist.
+    """
     for path in (*paths, *against):
         if not path.exists():
             raise JudgedError(f"{path}: no such file or folder")
@@ -72,15 +88,27 @@ def document(paths: Sequence[Path], against: Sequence[Path] = (), *, published: 
     sections += [rows] if rows else []
     parts = [part(each) for each in subjects]
     title = parts[0].title if len(parts) == 1 else f"{len(parts)} results"
-    made = Document(title=title, parts=tuple(parts), sections=tuple(sections), legend=orientation.legend(rows is not None), version=__version__)
-    return made, [f"{each.path}: {each.word.casefold()}" for each in (*subjects, *others) if each.verdict is not Verdict.VALID]
+    made = Document(
+        title=title,
+        parts=tuple(parts),
+        sections=tuple(sections),
+        legend=orientation.legend(rows is not None),
+        version=__version__,
+    )
+    return made, [
+        f"{each.path}: {each.word.casefold()}"
+        for each in (*subjects, *others)
+        if each.verdict is not Verdict.VALID
+    ]
 
 
 def subject(path: Path) -> Subject:
     """Read one path, with all sections that are drawn of it."""
     found = judged(path)
     if found.damaged:
-        return found  # part() shows its findings: figures of a file that is not the one that was packed would be believed
+        # part() shows its findings: figures of a file that is not the one that was packed would be
+        # believed
+        return found
     drawn = list(of_studies(path))
     if drawn and (recognise(path).kind is Kind.STUDY or not any(homes(path))):
         found.sections = [*drawn, findings.section(found.found, found.problems)]
@@ -96,7 +124,13 @@ def subject(path: Path) -> Subject:
 
 def of_studies(path: Path) -> Iterator[Section]:
     """Draw the studies of a path: itself, or those of a results folder."""
-    for folder in [path] if (path / STUDY).is_file() else sorted(path.glob(f"{STUDIES}/*")) if path.is_dir() else ():
+    for folder in (
+        [path]
+        if (path / STUDY).is_file()
+        else sorted(path.glob(f"{STUDIES}/*"))
+        if path.is_dir()
+        else ()
+    ):
         if (folder / STUDY).is_file():
             yield guarded(folder.name, f"study-{folder.name}", partial(studies.section, folder))
 
@@ -120,7 +154,11 @@ def judged(path: Path) -> Subject:
     found = compliance_check.findings(path)
     if bundle and not problems:
         found_behind = trailer.read(path)
-        problems = [each.sentence for each in checked(path, found_behind, Signers()) if each.standing is Standing.BAD]
+        problems = [
+            each.sentence
+            for each in checked(path, found_behind, Signers())
+            if each.standing is Standing.BAD
+        ]
         problems += time_stamps.problems(found_behind)
     if bundle and not problems and not any(each.severity is Severity.ERROR for each in found):
         problems = list(recollected(path))
@@ -128,7 +166,9 @@ def judged(path: Path) -> Subject:
 
 
 def read(found: Subject, results: Sequence[Result]) -> None:
-    """Score every result of a path; an unreadable one is recorded as a problem, and the rest continues."""
+    """Score every result of a path; an unreadable one is recorded as a problem, and the rest
+    continues.
+    """
     judge = compliance_check.judge_for(results)
     for result in results:
         try:
@@ -144,18 +184,26 @@ def sections(found: Subject) -> Iterator[Section]:
     for workload in workloads:
         parts = list(of_workload(found, workload))
         if len(workloads) > 1:
-            yield Section(id=f"workload-{workload}", title=headlines.title_of(workload), parts=tuple(parts))
+            yield Section(
+                id=f"workload-{workload}", title=headlines.title_of(workload), parts=tuple(parts)
+            )
         else:
             yield from parts
     for workload in workloads:
         yield from beside_precision(found, workload)
     yield findings.section(found.found, found.problems)
-    yield provenance.section([result for result, _ in found.pairs], found.path if found.bundle else None)
+    yield provenance.section(
+        [result for result, _ in found.pairs], found.path if found.bundle else None
+    )
 
 
 def beside_precision(found: Subject, workload: str) -> Iterator[Section]:
-    """Yield engines and number formats beside one another: as `podium precision` measured them, else from the results."""
-    roots = dict.fromkeys(result.root for result, _ in found.pairs if result.home and result.workload == workload)
+    """Yield engines and number formats beside one another: as `podium precision` measured them,
+    else from the results.
+    """
+    roots = dict.fromkeys(
+        result.root for result, _ in found.pairs if result.home and result.workload == workload
+    )
     measured = list(filter(None, (orientation.precision(root, workload) for root in roots)))
     computed = None if measured else formats.section(found.pairs, workload)
     yield from measured or ([computed] if computed else [])
@@ -167,12 +215,30 @@ def of_workload(found: Subject, workload: str) -> Iterator[Section]:
     trained = [(result, score) for result, score in pairs if result.scenario is None]
     served = [(result, score) for result, score in pairs if result.scenario is not None]
     for result, score in trained:
-        yield guarded("Training", f"training-{workload}-{score.system}", partial(training.section, result, score))
+        yield guarded(
+            "Training",
+            f"training-{workload}-{score.system}",
+            partial(training.section, result, score),
+        )
         shown = episodes.section(result, score)
         yield from [shown] if shown else []
     if served:
-        parts = [guarded(str(s.scenario), f"serving-{workload}-{s.system}-{s.scenario}", partial(serving.section, r, s)) for r, s in served]
-        yield together(Section(id=f"serving-{workload}", title="Serving", intro="Each scenario of LoadGen with its performance runs.", parts=tuple(parts)))
+        parts = [
+            guarded(
+                str(s.scenario),
+                f"serving-{workload}-{s.system}-{s.scenario}",
+                partial(serving.section, r, s),
+            )
+            for r, s in served
+        ]
+        yield together(
+            Section(
+                id=f"serving-{workload}",
+                title="Serving",
+                intro="Each scenario of LoadGen with its performance runs.",
+                parts=tuple(parts),
+            )
+        )
         shown = examples.section(served, workload)
         yield from [shown] if shown else []
     yield together(machine.section(pairs, workload))
@@ -182,8 +248,13 @@ def together(section: Section) -> Section:
     """State a note once if all parts of a section share it."""
     if not section.parts:
         return section
-    common = [note for note in section.parts[0].notes if all(note in part.notes for part in section.parts)]
-    parts = tuple(replace(part, notes=tuple(note for note in part.notes if note not in common)) for part in section.parts)
+    common = [
+        note for note in section.parts[0].notes if all(note in part.notes for part in section.parts)
+    ]
+    parts = tuple(
+        replace(part, notes=tuple(note for note in part.notes if note not in common))
+        for part in section.parts
+    )
     return replace(section, notes=(*section.notes, *common), parts=parts)
 
 
@@ -206,8 +277,15 @@ def part(found: Subject) -> Part:
         summary=summary(found),
         facts=tuple(headlines.facts([each for _, each in found.pairs])),
         tiles=tuple(headlines.tiles([each for _, each in found.pairs])),
-        headlines=tuple(headlines.headline(each, begun) for (_, each), begun in zip(found.pairs, found.attempts, strict=True)),
-        sections=tuple(found.sections) if first or found.sections else (findings.section(found.found, found.problems),),
+        headlines=tuple(
+            headlines.headline(each, begun)
+            for (_, each), begun in zip(found.pairs, found.attempts, strict=True)
+        ),
+        sections=(
+            tuple(found.sections)
+            if first or found.sections
+            else (findings.section(found.found, found.problems),)
+        ),
         seal=provenance.seal_of(found.path) if found.bundle else "",
         nonces=tuple(dict.fromkeys(each.campaign for _, each in found.pairs if each.campaign)),
     )
@@ -216,8 +294,14 @@ def part(found: Subject) -> Part:
 def summary(found: Subject) -> str:
     """Describe what the verdict covers."""
     if found.damaged:
-        return f"{found.problems[0]}. This is not the file that was packed, so nothing in it was judged, and nothing in it may be relied on."
-    rounds = ", ".join(dict.fromkeys(each.score.round for _, each in found.pairs)) or registry.DEFAULT_ROUND
+        return (
+            f"{found.problems[0]}. This is not the file that was packed, so nothing in it was"
+            " judged, and nothing in it may be relied on."
+        )
+    rounds = (
+        ", ".join(dict.fromkeys(each.score.round for _, each in found.pairs))
+        or registry.DEFAULT_ROUND
+    )
     judged = f"The judge of {rounds} has read every file: {findings.counted(found.found)}."
     if found.problems:
         return f"{found.problems[0]}. {judged} Nothing in this file may be relied on."
@@ -226,4 +310,7 @@ def summary(found: Subject) -> str:
     told = sum(each.rule == compliance_check.UNSCORED for each in found.found)
     gaps = f", but for {told} accuracies that could not be" if told else ""
     sealed = "It is sealed and unchanged since. " if found.bundle else ""
-    return f"{sealed}{judged} Figures were recomputed from the logs{gaps}. That the runs took place on the machine described, no file can prove."
+    return (
+        f"{sealed}{judged} Figures were recomputed from the logs{gaps}. That the runs took place on"
+        " the machine described, no file can prove."
+    )

@@ -18,8 +18,12 @@ BUNDLE: Final = ".tar.zst"
 HTML: Final = "html"
 
 
-def report(paths: Sequence[Path], *, output: Path | None, against: Sequence[Path], form: str, show: bool) -> None:
-    """Write the report of some paths; JudgedError at the end if one does not count, which the page states too."""
+def report(
+    paths: Sequence[Path], *, output: Path | None, against: Sequence[Path], form: str, show: bool
+) -> None:
+    """Write the report of some paths; JudgedError at the end if one does not count, which the page
+    states too.
+    """
     target = output or (default(paths) if form == HTML else None)
     if target is not None:
         refuse_target("-o", target, [*paths, *against])
@@ -51,7 +55,9 @@ def default(paths: Sequence[Path]) -> Path:
 
 
 def save(target: Path, text: str) -> None:
-    """Write a file atomically; MissingError if the disk is full, RequestError if writing is not permitted."""
+    """Write a file atomically; MissingError if the disk is full, RequestError if writing is not
+    permitted.
+    """
     try:
         with written(target) as partial:
             partial.write_text(text, "utf-8")
@@ -72,5 +78,10 @@ def as_json(document: Document) -> str:
     return json.dumps(plain(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-FORMS: Final[dict[str, Callable[[Document], str]]] = {HTML: html, "json": as_json, "markdown": exports.markdown, "trace": exports.trace}
+FORMS: Final[dict[str, Callable[[Document], str]]] = {
+    HTML: html,
+    "json": as_json,
+    "markdown": exports.markdown,
+    "trace": exports.trace,
+}
 """Values of `--format`."""

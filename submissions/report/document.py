@@ -1,4 +1,6 @@
-"""The report as data: everything that the page shows, without its appearance. The JSON form is this data, and the page is rendered from it."""
+"""The report as data: everything that the page shows, without its appearance. The JSON form is this
+data, and the page is rendered from it.
+"""
 
 import unicodedata
 from dataclasses import dataclass, field
@@ -12,7 +14,9 @@ from suite.examples import Example
 FORMAT: Final = 1
 """Version of the JSON form; another number means another schema."""
 UNSEEN: Final = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
-"""Unicode general categories of invisible or reordering characters: control, format (bidirectional too), surrogates, line ends."""
+"""Unicode general categories of invisible or reordering characters: control, format (bidirectional
+too), surrogates, line ends.
+"""
 
 
 class Tone(StrEnum):
@@ -211,7 +215,9 @@ def visible(text: str) -> str:
     """Escape invisible and reordering characters, as `\\u202e`."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(f"\\u{ord(each):04x}" if unicodedata.category(each) in UNSEEN else each for each in text)
+    return "".join(
+        f"\\u{ord(each):04x}" if unicodedata.category(each) in UNSEEN else each for each in text
+    )
 
 
 def cleaned(value: Any) -> Any:
@@ -236,4 +242,6 @@ def read(plain: dict[str, Any]) -> Document:
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of the JSON form."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | msgspec.json.schema(Document)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | msgspec.json.schema(
+        Document
+    )

@@ -7,9 +7,14 @@ from typing import Any, Final
 from submissions.report.document import Chart, Document, Part, Section, Table
 
 US_PER_UNIT: Final = {"s": 1e6, "minutes": 60e6}
-"""Microseconds per unit of a chart's time axis. Source: Trace Event Format: `ts` is in microseconds."""
+"""Microseconds per unit of a chart's time axis. Source: Trace Event Format: `ts` is in
+microseconds.
+"""
 
-MARKUP: Final = str.maketrans({letter: f"&#{ord(letter)};" for letter in "&<>|"} | {letter: f"\\{letter}" for letter in "\\`*_[]#"})
+MARKUP: Final = str.maketrans(
+    {letter: f"&#{ord(letter)};" for letter in "&<>|"}
+    | {letter: f"\\{letter}" for letter in "\\`*_[]#"}
+)
 """What Markdown or HTML would interpret, and its escape."""
 
 
@@ -19,7 +24,10 @@ def markdown(document: Document) -> str:
     for part in document.parts:
         blocks += part_lines(part)
     for section in document.sections:
-        blocks += [f"## {escaped(section.title)}", *(of_table(table) for table in section.tables if not table.folded)]
+        blocks += [
+            f"## {escaped(section.title)}",
+            *(of_table(table) for table in section.tables if not table.folded),
+        ]
     return "\n\n".join([*blocks, *map(escaped, document.legend)]) + "\n"
 
 
@@ -29,12 +37,17 @@ def part_lines(part: Part) -> Iterator[str]:
     yield escaped(part.summary)
     yield "Result not verified by MLCommons Association."
     if part.tiles:
-        yield rows(("result", "value", "certainty and quality"), [(each.name, f"{each.value} {each.unit}", each.note) for each in part.tiles])
+        yield rows(
+            ("result", "value", "certainty and quality"),
+            [(each.name, f"{each.value} {each.unit}", each.note) for each in part.tiles],
+        )
     if part.facts:
         yield rows(("what", "value"), part.facts)
     for section in part.sections:
         if section.id == "findings":
-            yield from (f"### {escaped(table.title)}\n\n{of_table(table)}" for table in section.tables)
+            yield from (
+                f"### {escaped(table.title)}\n\n{of_table(table)}" for table in section.tables
+            )
 
 
 def of_table(table: Table) -> str:
@@ -56,16 +69,43 @@ def escaped(text: str) -> str:
 def trace(document: Document) -> str:
     """Return every time chart as counters, with one process per path and section."""
     events: list[dict[str, Any]] = []
-    for number, chart in enumerate(each for part in document.parts for section in part.sections for each in charts(section)):
+    for number, chart in enumerate(
+        each for part in document.parts for section in part.sections for each in charts(section)
+    ):
         unit = US_PER_UNIT.get(chart.x.unit)
         if unit is None:
             continue
-        events.append({"ph": "M", "pid": number, "name": "process_name", "args": {"name": f"{chart.title}: {chart.id}"}})
+        events.append(
+            {
+                "ph": "M",
+                "pid": number,
+                "name": "process_name",
+                "args": {"name": f"{chart.title}: {chart.id}"},
+            }
+        )
         if chart.lines and chart.lines[0].points:
             last = max(x for line in chart.lines for x, _ in line.points)
-            events.append({"ph": "X", "pid": number, "tid": 0, "name": chart.title, "ts": 0, "dur": last * unit})
+            events.append(
+                {
+                    "ph": "X",
+                    "pid": number,
+                    "tid": 0,
+                    "name": chart.title,
+                    "ts": 0,
+                    "dur": last * unit,
+                }
+            )
         for line in chart.lines:
-            events += [{"ph": "C", "pid": number, "name": line.name, "ts": x * unit, "args": {chart.y.unit or chart.y.name: y}} for x, y in line.points]
+            events += [
+                {
+                    "ph": "C",
+                    "pid": number,
+                    "name": line.name,
+                    "ts": x * unit,
+                    "args": {chart.y.unit or chart.y.name: y},
+                }
+                for x, y in line.points
+            ]
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}, allow_nan=False) + "\n"
 
 

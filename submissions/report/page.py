@@ -1,4 +1,6 @@
-"""Renders the page from the document: Jinja2 with autoescape, one inline style sheet and script, and a policy that allows nothing else."""
+"""Renders the page from the document: Jinja2 with autoescape, one inline style sheet and script,
+and a policy that allows nothing else.
+"""
 
 import base64
 import hashlib
@@ -33,14 +35,33 @@ def render(document: Document, links: Sequence[Link] = ()) -> str:
     """Render the page; equal documents give equal bytes."""
     style, script = asset("report.css"), asset("report.js")
     page = environment("submissions.report").get_template(TEMPLATE)
-    return page.render(doc=document, links=links, style=Markup(style), script=Markup(script), policy=policy(style, script))
+    return page.render(
+        doc=document,
+        links=links,
+        style=Markup(style),
+        script=Markup(script),
+        policy=policy(style, script),
+    )
 
 
 @cache
 def environment(package: str) -> Environment:
-    """Set up Jinja2: everything is escaped except podium's own drawings, and an undefined name is an error."""
-    made = Environment(loader=PackageLoader(package, TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    made.globals |= {"draw": svg.draw, "numbers": numbers, "picture": pictures.draw, "contents": contents}
+    """Set up Jinja2: everything is escaped except podium's own drawings, and an undefined name is
+    an error.
+    """
+    made = Environment(
+        loader=PackageLoader(package, TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals |= {
+        "draw": svg.draw,
+        "numbers": numbers,
+        "picture": pictures.draw,
+        "contents": contents,
+    }
     return made
 
 
@@ -52,7 +73,10 @@ def asset(name: str) -> str:
 
 def policy(style: str, script: str) -> str:
     """Allow this style sheet, this script, and inline images; the page loads nothing."""
-    return f"default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src '{digest(style)}'; script-src '{digest(script)}'"
+    return (
+        "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src"
+        f" '{digest(style)}'; script-src '{digest(script)}'"
+    )
 
 
 def digest(text: str) -> str:
@@ -61,12 +85,19 @@ def digest(text: str) -> str:
 
 
 def numbers(chart: Chart) -> dict[str, Any]:
-    """Return a chart's numbers as a table: one column per line if all lines have the same x, else one row per point."""
+    """Return a chart's numbers as a table: one column per line if all lines have the same x, else
+    one row per point.
+    """
     unit_x, unit_y = (f" ({axis.unit})" if axis.unit else "" for axis in (chart.x, chart.y))
     x = f"{chart.x.name}{unit_x}"
     if len({tuple(point[0] for point in line.points) for line in chart.lines}) == 1:
-        names = [line.name for line in chart.lines] if len(chart.lines) >= SHARED_X else [chart.y.name]
-        rows = [[told(column[0][0]), *(told(y) for _, y in column)] for column in zip(*(line.points for line in chart.lines), strict=True)]
+        names = (
+            [line.name for line in chart.lines] if len(chart.lines) >= SHARED_X else [chart.y.name]
+        )
+        rows = [
+            [told(column[0][0]), *(told(y) for _, y in column)]
+            for column in zip(*(line.points for line in chart.lines), strict=True)
+        ]
         return {"columns": [x, *(f"{name}{unit_y}" for name in names)], "rows": rows, "words": 0}
     rows = [[line.name, told(px), told(py)] for line in chart.lines for px, py in line.points]
     return {"columns": ["line", x, f"{chart.y.name}{unit_y}"], "rows": rows, "words": 1}

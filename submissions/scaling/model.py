@@ -1,7 +1,9 @@
 """A step of data-parallel training as a sum: T = a + b / r + max(0, C - w B).
 
-a: overhead of a step; b / r: the pictures of one device at its rate; C: the all-reduce of the gradients over the nodes, by bandwidth and latency
-(R. Thakur, R. Rabenseifner and W. Gropp, Optimization of Collective Communication Operations in MPICH, 2005); B: the backward pass, two thirds
+a: overhead of a step; b / r: the pictures of one device at its rate; C: the all-reduce of the
+gradients over the nodes, by bandwidth and latency
+(R. Thakur, R. Rabenseifner and W. Gropp, Optimization of Collective Communication Operations in
+MPICH, 2005); B: the backward pass, two thirds
 of the work, of which the share w hides communication.
 """
 
@@ -95,13 +97,19 @@ class Parts:
         """What takes most of what is not work on samples; or the work itself."""
         if self.compute_ms > BACKWARD * self.step_ms:
             return "the devices"
-        return "overhead of a step" if self.overhead_ms >= self.exposed_ms else "exchange of gradients"
+        return (
+            "overhead of a step" if self.overhead_ms >= self.exposed_ms else "exchange of gradients"
+        )
 
 
 @cache
 def data() -> Data:
     """Read the published points."""
-    tables: Any = plain(tomllib.loads(files("submissions.scaling").joinpath("points.toml").read_text("utf-8")), "", {})
+    tables: Any = plain(
+        tomllib.loads(files("submissions.scaling").joinpath("points.toml").read_text("utf-8")),
+        "",
+        {},
+    )
     made: Data = build(Data, numbers(tables), "")
     return made
 
@@ -109,13 +117,29 @@ def data() -> Data:
 def numbers(tables: Any) -> Any:
     """Give rates and times as fractions, as the fields have them."""
     exact = ("node_gb_per_s", "epoch_s")
-    return {**tables, "point": tuple({key: float(value) if key in exact else value for key, value in row.items()} for row in tables["point"])}
+    return {
+        **tables,
+        "point": tuple(
+            {key: float(value) if key in exact else value for key, value in row.items()}
+            for row in tables["point"]
+        ),
+    }
 
 
 def exchange_ms(point: Point, parameters: int, latency_us: float, wire_share: float) -> float:
-    """Return the milliseconds of an all-reduce over the nodes, a ring for the bytes and a tree for the latency; 0 on one node."""
+    """Return the milliseconds of an all-reduce over the nodes, a ring for the bytes and a tree for
+    the latency; 0 on one node.
+    """
     nodes = math.ceil(point.devices / point.per_node)
-    ring = 2 * (nodes - 1) / nodes * parameters * GRADIENT_BYTES / (point.node_gb_per_s * 1e9 * wire_share) * MS_PER_S
+    ring = (
+        2
+        * (nodes - 1)
+        / nodes
+        * parameters
+        * GRADIENT_BYTES
+        / (point.node_gb_per_s * 1e9 * wire_share)
+        * MS_PER_S
+    )
     return (ring if nodes > 1 else 0.0) + 2 * math.log2(nodes) * latency_us / 1e3
 
 
@@ -124,22 +148,53 @@ def parts(point: Point, parameters: int, fit: Fit, rate: float) -> Parts:
     compute = point.batch / rate * MS_PER_S
     exchanged = exchange_ms(point, parameters, fit.latency_us, fit.wire_share)
     exposed = max(0.0, exchanged - fit.overlap * compute * BACKWARD)
-    return Parts(overhead_ms=fit.overhead_ms, compute_ms=compute, exchange_ms=exchanged, exposed_ms=exposed)
+    return Parts(
+        overhead_ms=fit.overhead_ms, compute_ms=compute, exchange_ms=exchanged, exposed_ms=exposed
+    )
 
 
 def fitted(points: Sequence[Point]) -> Fit:
-    """Fit the constants to measured points of ResNet-50; the rate of a kind of device is that of its point with the largest batch on the fewest devices."""
+    """Fit the constants to measured points of ResNet-50; the rate of a kind of device is that of
+    its point with the largest batch on the fewest devices.
+    """
     known = data()
-    found = (tried(points, known, *constants) for constants in product(OVERHEADS_MS, LATENCIES_US, WIRE_SHARES, OVERLAPS))
+    found = (
+        tried(points, known, *constants)
+        for constants in product(OVERHEADS_MS, LATENCIES_US, WIRE_SHARES, OVERLAPS)
+    )
     return min(found, key=lambda fit: fit.error)
 
 
-def tried(points: Sequence[Point], known: Data, overhead_ms: float, latency_us: float, wire_share: float, overlap: float) -> Fit:
+def tried(
+    points: Sequence[Point],
+    known: Data,
+    overhead_ms: float,
+    latency_us: float,
+    wire_share: float,
+    overlap: float,
+) -> Fit:
     """Try constants; return them with their error."""
-    rates = {group: rate_of([each for each in points if each.group == group], known, overhead_ms) for group in {each.group for each in points}}
-    draft = Fit(overhead_ms=overhead_ms, latency_us=latency_us, wire_share=wire_share, overlap=overlap, rates=rates, error=math.inf)
+    rates = {
+        group: rate_of([each for each in points if each.group == group], known, overhead_ms)
+        for group in {each.group for each in points}
+    }
+    draft = Fit(
+        overhead_ms=overhead_ms,
+        latency_us=latency_us,
+        wire_share=wire_share,
+        overlap=overlap,
+        rates=rates,
+        error=math.inf,
+    )
     errors = (math.log(predicted(each, draft) / each.step_ms(known.images)) ** 2 for each in points)
-    return Fit(overhead_ms=overhead_ms, latency_us=latency_us, wire_share=wire_share, overlap=overlap, rates=rates, error=root_mean(errors, len(points)))
+    return Fit(
+        overhead_ms=overhead_ms,
+        latency_us=latency_us,
+        wire_share=wire_share,
+        overlap=overlap,
+        rates=rates,
+        error=root_mean(errors, len(points)),
+    )
 
 
 def rate_of(points: Sequence[Point], known: Data, overhead_ms: float) -> float:
@@ -167,4 +222,6 @@ def published() -> Fit:
 def left_out(point: Point) -> float | None:
     """Predict a point from all others; None if no other has its kind of device."""
     rest = [each for each in data().point if each != point]
-    return predicted(point, fitted(rest)) if any(each.group == point.group for each in rest) else None
+    return (
+        predicted(point, fitted(rest)) if any(each.group == point.group for each in rest) else None
+    )

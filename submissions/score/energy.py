@@ -1,4 +1,6 @@
-"""The energy of a result, with grade and scope: of the serving run that gives its value, or the mean over a training set's runs."""
+"""The energy of a result, with grade and scope: of the serving run that gives its value, or the
+mean over a training set's runs.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -22,15 +24,27 @@ NS_PER_MS = 1_000_000
 
 
 def trained(logs: Sequence[Path], telemetry: Iterable[Path]) -> tuple[EnergyRecord, ...]:
-    """Return the mean energy of a set's runs for each channel that all have of the same parts; of several nodes the first counts alone."""
+    """Return the mean energy of a set's runs for each channel that all have of the same parts; of
+    several nodes the first counts alone.
+    """
     files = {number(path): path for path in telemetry if "_node" not in path.name}
     runs = [{each.name: each for each in of_run(log, files.get(number(log)))} for log in logs]
-    names = [name for name, one in runs[0].items() if all(name in run and kind(run[name]) == kind(one) for run in runs)] if runs else []
+    names = (
+        [
+            name
+            for name, one in runs[0].items()
+            if all(name in run and kind(run[name]) == kind(one) for run in runs)
+        ]
+        if runs
+        else []
+    )
     return tuple(mean([run[name] for run in runs]) for name in names)
 
 
 def served(folder: Path) -> tuple[EnergyRecord, ...]:
-    """Return the energy in a LoadGen run's record, and of an MLPerf Power session beside it that is sound; the judge reports the others."""
+    """Return the energy in a LoadGen run's record, and of an MLPerf Power session beside it that is
+    sound; the judge reports the others.
+    """
     record = read_document(SourceFile(folder / RUN_RECORD), RECORD)
     session = beside(folder)
     imported = session.energy[0] if session and sound(session) else ()
@@ -44,7 +58,9 @@ def number(path: Path) -> int | None:
 
 
 def of_run(log: Path, telemetry: Path | None) -> tuple[EnergyRecord, ...]:
-    """Return the energy of one run from run_start to run_stop; nothing if no power was read, or only in a rehearsal."""
+    """Return the energy of one run from run_start to run_stop; nothing if no power was read, or
+    only in a rehearsal.
+    """
     found = read_log(log, registry.round(), None)
     records = [found.first(key) for key in (events.RUN_START, events.RUN_STOP)]
     times = [record.event.time_ms for record in records if record]
@@ -55,7 +71,11 @@ def of_run(log: Path, telemetry: Path | None) -> tuple[EnergyRecord, ...]:
     except UnreadableError:
         return ()
     begin_ns, end_ns = (round(time * NS_PER_MS) for time in times)
-    return () if readings.rehearsal else power_readings.records(readings, begin_ns, end_ns, Work(samples=0))[0]
+    return (
+        ()
+        if readings.rehearsal
+        else power_readings.records(readings, begin_ns, end_ns, Work(samples=0))[0]
+    )
 
 
 def kind(energy: EnergyRecord) -> tuple[str, str, frozenset[str]]:
@@ -79,4 +99,7 @@ def mean(runs: Sequence[EnergyRecord]) -> EnergyRecord:
 
 def told(energy: Iterable[EnergyRecord]) -> str:
     """Format energies as one cell: `meter=1234.5J/50.0W(meter:system)`."""
-    return " ".join(f"{each.name}={each.joules!r}J/{each.average_w!r}W({each.grade}:{'+'.join(each.scope)})" for each in energy)
+    return " ".join(
+        f"{each.name}={each.joules!r}J/{each.average_w!r}W({each.grade}:{'+'.join(each.scope)})"
+        for each in energy
+    )

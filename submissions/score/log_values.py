@@ -1,4 +1,6 @@
-"""The values that scores and manifests take from a result's logs, with the judge's own readers; nothing here judges."""
+"""The values that scores and manifests take from a result's logs, with the judge's own readers;
+nothing here judges.
+"""
 
 import json
 import math
@@ -8,7 +10,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from compliance.documents.headline import headline_of, indexed
-from compliance.documents.podium.inference import RECORD, Measurements, read_measurements, read_scores
+from compliance.documents.podium.inference import (
+    RECORD,
+    Measurements,
+    read_measurements,
+    read_scores,
+)
 from compliance.documents.podium.training import finite, read_log
 from compliance.logs.mllog import mllog_lines
 from compliance.logs.source_file import Kind, SourceFile, read_document
@@ -27,7 +34,9 @@ PERCENTILES: Final = {
     Scenario.SINGLE_STREAM: "requested_single_stream_target_latency_percentile",
     Scenario.MULTI_STREAM: "requested_multi_stream_target_latency_percentile",
 }
-"""Keys of the detail log for the percentile of SingleStream's and MultiStream's latency; their values are fractions."""
+"""Keys of the detail log for the percentile of SingleStream's and MultiStream's latency; their
+values are fractions.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +93,9 @@ class Reading:
     """One record per channel that was read."""
     within_run: tuple[WithinRun, ...] = ()
     convergence: Mapping[str, object] | None = None
-    """Comparison of a set with its reference convergence point, since v1.0; None if its round has none for it."""
+    """Comparison of a set with its reference convergence point, since v1.0; None if its round has
+    none for it.
+    """
 
 
 def training(log: Path) -> TrainingFacts:
@@ -94,13 +105,24 @@ def training(log: Path) -> TrainingFacts:
     stamps = {key: records[0].value for key, records in found.index.items()}
     last = list(found.evaluations())[-1:]
     epochs = float(last[0].epoch) if last and finite(last[0].epoch) else None
-    accuracy = {metric: value for each in last for metric, value in each.scores.items() if value is not None}
+    accuracy = {
+        metric: value for each in last for metric, value in each.scores.items() if value is not None
+    }
     target = found.training.target if found.training else {}
-    return TrainingFacts(stamps=stamps, minutes=found.minutes, status=str(found.status or ""), epochs=epochs, accuracy=accuracy, target=target)
+    return TrainingFacts(
+        stamps=stamps,
+        minutes=found.minutes,
+        status=str(found.status or ""),
+        epochs=epochs,
+        accuracy=accuracy,
+        target=target,
+    )
 
 
 def performance(folder: Path, scenario: Scenario) -> Measured:
-    """Read the headline of a performance run as the judge does, from LoadGen's detail log; JudgedError if there is none."""
+    """Read the headline of a performance run as the judge does, from LoadGen's detail log;
+    JudgedError if there is none.
+    """
     source = SourceFile(folder / DETAIL)
     index = indexed(mllog_lines.read(source))
     refuse(source)
@@ -109,7 +131,10 @@ def performance(folder: Path, scenario: Scenario) -> Measured:
         raise JudgedError(f"{source.path}: no {METRICS[scenario][0]} in it")
     if found.metric != LATENCY:
         return Measured(metric=found.metric, value=found.value, unit="samples/s")
-    share = next((record.value for record in index.get(PERCENTILES[scenario], ()) if finite(record.value)), math.nan)
+    share = next(
+        (record.value for record in index.get(PERCENTILES[scenario], ()) if finite(record.value)),
+        math.nan,
+    )
     return Measured(metric=f"latency_p{100 * share:g}", value=found.value, unit="ns")
 
 
@@ -121,7 +146,9 @@ def refuse(source: SourceFile) -> None:
 
 
 def served(folder: Path) -> RunRecord:
-    """Read podium's record of a LoadGen run as the judge does; JudgedError if it is missing or incomplete."""
+    """Read podium's record of a LoadGen run as the judge does; JudgedError if it is missing or
+    incomplete.
+    """
     source = SourceFile(folder / RUN_RECORD)
     record = read_document(source, RECORD)
     if record is None:
@@ -135,7 +162,9 @@ def measurements(folder: Path) -> Measurements | None:
 
 
 def reference_accuracy(folder: Path) -> Mapping[str, float]:
-    """Read the quality of the served checkpoint from the measurements of a scenario's folder; empty if they do not state it."""
+    """Read the quality of the served checkpoint from the measurements of a scenario's folder; empty
+    if they do not state it.
+    """
     found = measurements(folder)
     return found.reference_accuracy if found else {}
 
@@ -143,17 +172,33 @@ def reference_accuracy(folder: Path) -> Mapping[str, float]:
 def served_accuracy(folder: Path) -> Mapping[str, float]:
     """Read the scores of an accuracy run from accuracy.txt; empty if there is none."""
     source = SourceFile(folder / ACCURACY_TEXT)
-    return {metric: value for metric, (value, _, _) in read_scores(source).items()} if source.path.is_file() else {}
+    return (
+        {metric: value for metric, (value, _, _) in read_scores(source).items()}
+        if source.path.is_file()
+        else {}
+    )
 
 
 def required_accuracy(folder: Path, record: RunRecord) -> Mapping[str, float]:
-    """Return the required scores of a served result: the round's share of the checkpoint's reference accuracy, and the row's threshold."""
-    if record.round not in registry.round_names() or registry.kind_of_round(record.round) is not RoundKind.PODIUM:
+    """Return the required scores of a served result: the round's share of the checkpoint's
+    reference accuracy, and the row's threshold.
+    """
+    if (
+        record.round not in registry.round_names()
+        or registry.kind_of_round(record.round) is not RoundKind.PODIUM
+    ):
         return {}
     rules = registry.round(record.round)
     row = rules.benchmarks.get(record.workload)
-    serving = next((half for profile, half in row.inference.items() if profile == record.profile), None) if row else None
-    needed = {metric: rules.loadgen.accuracy_share * value for metric, value in reference_accuracy(folder).items()}
+    serving = (
+        next((half for profile, half in row.inference.items() if profile == record.profile), None)
+        if row
+        else None
+    )
+    needed = {
+        metric: rules.loadgen.accuracy_share * value
+        for metric, value in reference_accuracy(folder).items()
+    }
     for metric, value in serving.threshold.items() if serving else ():
         needed[metric] = max(value, needed.get(metric, value))
     return needed
@@ -170,7 +215,11 @@ def lowest(scores: Iterable[Mapping[str, float]]) -> Mapping[str, float]:
 def calibration(folder: Path) -> str | None:
     """Return the calibration lists of a quantised system; None if it was not calibrated."""
     found = measurements(folder)
-    return ", ".join(sorted({record.list for record in found.calibration.values()})) or None if found else None
+    return (
+        ", ".join(sorted({record.list for record in found.calibration.values()})) or None
+        if found
+        else None
+    )
 
 
 def unique(values: Sequence[Any]) -> tuple[Any, ...]:

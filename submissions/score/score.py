@@ -1,4 +1,6 @@
-"""Scores: the olympic mean of minutes per training set, the metric of each scenario; one row per set."""
+"""Scores: the olympic mean of minutes per training set, the metric of each scenario; one row per
+set.
+"""
 
 import csv
 import io
@@ -21,7 +23,15 @@ from submissions.score.log_values import Reading
 from submissions.score.within_run import WithinRun, within
 from suite import registry
 from suite.errors import JudgedError, PodiumError
-from suite.events import PROFILE, ROUND, SUBMISSION_DIVISION, SUBMISSION_ORG, SUBMISSION_PLATFORM, SUCCESS, WORKLOAD
+from suite.events import (
+    PROFILE,
+    ROUND,
+    SUBMISSION_DIVISION,
+    SUBMISSION_ORG,
+    SUBMISSION_PLATFORM,
+    SUCCESS,
+    WORKLOAD,
+)
 from suite.loadgen.scenario import Scenario
 from suite.records import EnergyRecord
 from suite.rounds import RoundKind
@@ -48,19 +58,31 @@ class Score:
     compliant: bool
     """The judge's verdict on this result."""
     accuracy: Mapping[str, float] = field(default_factory=dict)
-    """Metric -> score of the last evaluation, or of the accuracy run; the lowest of several training runs. Empty if the logs do not state it."""
+    """Metric -> score of the last evaluation, or of the accuracy run; the lowest of several
+    training runs. Empty if the logs do not state it.
+    """
     target: Mapping[str, float] = field(default_factory=dict)
-    """Metric -> required score: the training target, or the share of the reference accuracy that a served result must reach."""
+    """Metric -> required score: the training target, or the share of the reference accuracy that a
+    served result must reach.
+    """
     energy: tuple[EnergyRecord, ...] = ()
-    """One record per power channel: of the run that gives the value, or the mean over a set's runs. Empty if no power was read."""
+    """One record per power channel: of the run that gives the value, or the mean over a set's runs.
+    Empty if no power was read.
+    """
     within_run: tuple[WithinRun, ...] = ()
-    """Statistics over time slices of each performance run; empty for training, and for runs without a query record."""
+    """Statistics over time slices of each performance run; empty for training, and for runs without
+    a query record.
+    """
     attempts: int | None = None
-    """Attempts in the ledger: training sets, or performance runs of the scenario; None if there is no ledger."""
+    """Attempts in the ledger: training sets, or performance runs of the scenario; None if there is
+    no ledger.
+    """
     noise: tuple[str, ...] = ()
     """The judge's rules that found a disturbance in a run."""
     convergence: Mapping[str, object] | None = None
-    """For a closed training set since v1.0: its reference convergence point, the factor, and the minutes times it."""
+    """For a closed training set since v1.0: its reference convergence point, the factor, and the
+    minutes times it.
+    """
 
 
 def score(result: Result, judge: Judge | None = None) -> Score:
@@ -97,7 +119,10 @@ def read(result: Result) -> Reading:
     """Read the values of a result's logs by its round's rules."""
     round_name = compliance_check.round_of(result)
     if round_name == UNKNOWN:
-        raise JudgedError(f"{result.alone or result.folder}: of a round that is not known here; podium check says more")
+        raise JudgedError(
+            f"{result.alone or result.folder}: of a round that is not known here; podium check says"
+            " more"
+        )
     match registry.kind_of_round(round_name):
         case RoundKind.TRAINING:
             return published.read_training(result, registry.published_training(round_name))
@@ -106,13 +131,16 @@ def read(result: Result) -> Reading:
         case RoundKind.SERVED:
             return published.read_served(result, registry.served_round(round_name))
         case RoundKind.PODIUM:
-            return read_serving(result, result.scenario) if result.scenario else read_training(result)
+            return (
+                read_serving(result, result.scenario) if result.scenario else read_training(result)
+            )
 
 
 def read_training(result: Result) -> Reading:
     """Read a training set: minutes from run_start to run_stop.
 
-    Source: training_rules.adoc v0.7, Benchmark results: the fastest and the slowest are dropped; a run that fails is the slowest.
+    Source: training_rules.adoc v0.7, Benchmark results: the fastest and the slowest are dropped; a
+    run that fails is the slowest.
     """
     facts = [log_values.training(log) for log in result.logs]
     if all(fact.minutes is None for fact in facts):
@@ -168,9 +196,11 @@ def read_serving(result: Result, scenario: Scenario) -> Reading:
 
 
 def scores(path: Path, results: Sequence[Result], problems: list[str]) -> Iterator[Score]:
-    """Yield scores; what cannot be scored is reported in `problems`. One judge is shared, so that it reads common files once.
+    """Yield scores; what cannot be scored is reported in `problems`. One judge is shared, so that
+    it reads common files once.
 
-    No row of a damaged or invalid bundle is compliant; accuracies that were not recomputed are named on stderr.
+    No row of a damaged or invalid bundle is compliant; accuracies that were not recomputed are
+    named on stderr.
     """
     judge, broken = compliance_check.judge_for(results), damage(path)
     problems += broken
@@ -179,7 +209,11 @@ def scores(path: Path, results: Sequence[Result], problems: list[str]) -> Iterat
             row = score(result, judge)
             yield replace(row, compliant=row.compliant and not broken)
             if compliance_check.is_told(result, judge):
-                click.echo(f"podium: {row.workload} {row.scenario} of {row.system}: accuracy told, not recomputed: its truth is not here", err=True)
+                click.echo(
+                    f"podium: {row.workload} {row.scenario} of {row.system}: accuracy told, not"
+                    " recomputed: its truth is not here",
+                    err=True,
+                )
         except JudgedError as error:
             problems.append(str(error))
 
@@ -215,13 +249,25 @@ def report(paths: Iterable[Path], form: str) -> None:
 def table_csv(rows: Iterable[Score]) -> str:
     """Format the rows as CSV; runs and scores are separated by spaces, a failed run is a dash."""
     text = io.StringIO()
-    names = [each.name for each in fields(Score) if each.name not in ("within_run", "noise")]  # only JSON has them
+    names = [
+        each.name for each in fields(Score) if each.name not in ("within_run", "noise")
+    ]  # only JSON has them
     writer = csv.DictWriter(text, names, lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
     for row in rows:
         runs = " ".join("-" if run is None else f"{run!r}" for run in row.runs)
-        scores = {"accuracy": pairs(row.accuracy), "target": pairs(row.target), "energy": energy.told(row.energy)}
-        held = {"convergence": " ".join(f"{key}={value}" for key, value in (row.convergence or {}).items() if value is not None)}
+        scores = {
+            "accuracy": pairs(row.accuracy),
+            "target": pairs(row.target),
+            "energy": energy.told(row.energy),
+        }
+        held = {
+            "convergence": " ".join(
+                f"{key}={value}"
+                for key, value in (row.convergence or {}).items()
+                if value is not None
+            )
+        }
         writer.writerow(asdict(row) | {"runs": runs} | scores | held)
     return text.getvalue()
 

@@ -1,4 +1,6 @@
-"""Statistics over ten time slices of one performance run: shown as "within this run", never used for a verdict."""
+"""Statistics over ten time slices of one performance run: shown as "within this run", never used
+for a verdict.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -36,21 +38,40 @@ def within(folders: Sequence[Path], scenario: Scenario) -> Iterator[WithinRun]:
     """Yield the figures of runs with a query record that is consistent with their logs."""
     for number, folder in enumerate(folders, 1):
         run = read_run(folder, Mode.PERFORMANCE, scenario, registry.round())
-        if run.queries is None or any(finding for rule in (queries.times, queries.count, queries.latencies) for finding in rule(run)):
+        if run.queries is None or any(
+            finding
+            for rule in (queries.times, queries.count, queries.latencies)
+            for finding in rule(run)
+        ):
             continue
         metric, found = figure(run, scenario)
         if found is not None:
             unit = "samples/s" if scenario is Scenario.OFFLINE else "ns"
             slices = tuple(found.slices)
-            yield WithinRun(run=number, metric=metric, unit=unit, value=found.value, slices=slices, low=found.low, high=found.high, problem=found.problem)
+            yield WithinRun(
+                run=number,
+                metric=metric,
+                unit=unit,
+                value=found.value,
+                slices=slices,
+                low=found.low,
+                high=found.high,
+                problem=found.problem,
+            )
 
 
 def figure(run: LoadGenRun, scenario: Scenario) -> tuple[str, Within | None]:
-    """Compute Offline's rate, or another scenario's latency percentile, per slice; Server's queries start when scheduled."""
+    """Compute Offline's rate, or another scenario's latency percentile, per slice; Server's queries
+    start when scheduled.
+    """
     assert run.queries is not None  # checked by the caller
     if scenario is Scenario.OFFLINE:
         return "samples_per_second", within_run.offline(run.queries, sorted_by_length(run))
-    percentile = run.rule.percentile if run.rule else 100 * (run.number("effective_target_latency_percentile") or 0.0)
+    percentile = (
+        run.rule.percentile
+        if run.rule
+        else 100 * (run.number("effective_target_latency_percentile") or 0.0)
+    )
     metric = f"latency_p{percentile:g}"
     began = queries.scheduled(run) if scenario is Scenario.SERVER else run.queries.issued_ns
     if began is None or not 1 <= percentile < 100:

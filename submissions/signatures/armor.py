@@ -1,7 +1,9 @@
 """The text form of an SSH signature, and the public key in it.
 
-Sources: OpenSSH's PROTOCOL.sshsig (the armour, the fields of the blob) and RFC 4251, section 5 (length-prefixed strings).
-ssh-keygen also accepts other encodings of the same signature; a bundle may only contain the one that ssh-keygen writes, so that no bit
+Sources: OpenSSH's PROTOCOL.sshsig (the armour, the fields of the blob) and RFC 4251, section 5
+(length-prefixed strings).
+ssh-keygen also accepts other encodings of the same signature; a bundle may only contain the one
+that ssh-keygen writes, so that no bit
 of it can change unnoticed.
 """
 
@@ -65,7 +67,9 @@ def fields(blob: bytes, text: bytes) -> SshSignature:
 
 
 def string(rest: bytes) -> tuple[bytes, bytes]:
-    """Take a length-prefixed string from the front of some bytes; JudgedError if they are too short."""
+    """Take a length-prefixed string from the front of some bytes; JudgedError if they are too
+    short.
+    """
     end = 4 + int.from_bytes(rest[:4], "big")
     if len(rest) < max(end, 4):
         raise JudgedError("its signature is cut short")

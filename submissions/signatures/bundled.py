@@ -15,7 +15,9 @@ from suite.files import untrusted_files
 from suite.files.untrusted_files import UnreadableError
 
 STATEMENT_SUFFIX, SIGNATURE_SUFFIX = ".statement.json", ".statement.json.sig"
-"""Suffixes of a bundle's detached statement, and of its signature as `ssh-keygen -Y sign` names it."""
+"""Suffixes of a bundle's detached statement, and of its signature as `ssh-keygen -Y sign` names
+it.
+"""
 LIMIT: Final = trailer.FRAME_LIMIT
 
 
@@ -39,20 +41,29 @@ def split(content: bytes) -> Signed:
 
 
 def signed(bundle: Path, found: Trailer) -> Iterator[Signed]:
-    """Yield the signatures of a bundle, the detached one last; UnreadableError if one of its two files is missing."""
+    """Yield the signatures of a bundle, the detached one last; UnreadableError if one of its two
+    files is missing.
+    """
     yield from (split(frame.content) for frame in found.frames if frame.kind is Kind.SIGNATURE)
     text, signature = detached(bundle)
     if text.is_file() or signature.is_file():
-        yield Signed(text=untrusted_files.read(text, bytes, LIMIT), signature=untrusted_files.read(signature, bytes, LIMIT))
+        yield Signed(
+            text=untrusted_files.read(text, bytes, LIMIT),
+            signature=untrusted_files.read(signature, bytes, LIMIT),
+        )
 
 
 def detached(bundle: Path) -> tuple[Path, Path]:
     """Return the paths of a bundle's detached statement and signature."""
-    return bundle.with_name(bundle.name + STATEMENT_SUFFIX), bundle.with_name(bundle.name + SIGNATURE_SUFFIX)
+    return bundle.with_name(bundle.name + STATEMENT_SUFFIX), bundle.with_name(
+        bundle.name + SIGNATURE_SUFFIX
+    )
 
 
 def signature_of(each: Signed, digest: bytes) -> tuple[SshSignature, str | None]:
-    """Parse one signature of the bundle with this seal, and the claimed signer; JudgedError if it does not belong to this bundle."""
+    """Parse one signature of the bundle with this seal, and the claimed signer; JudgedError if it
+    does not belong to this bundle.
+    """
     found = statement.read(each.text, digest)
     return armor.read(each.signature), found.claimed
 
@@ -62,7 +73,11 @@ def checked(bundle: Path, found: Trailer, signers: Signers) -> Iterator[Checked]
     before: set[bytes] = set()
     try:
         for each in signed(bundle, found):
-            yield ssh_keygen.bad("holds the same signature twice") if each.content in before else whose(each, found.digest, signers)
+            yield (
+                ssh_keygen.bad("holds the same signature twice")
+                if each.content in before
+                else whose(each, found.digest, signers)
+            )
             before.add(each.content)
     except UnreadableError as error:  # one of the detached signature's two files is missing
         yield ssh_keygen.bad(str(error))

@@ -1,4 +1,6 @@
-"""`podium sign`: the judge checks the bundle, ssh-keygen signs a statement of its findings, and the signature is appended after the seal."""
+"""`podium sign`: the judge checks the bundle, ssh-keygen signs a statement of its findings, and the
+signature is appended after the seal.
+"""
 
 import shutil
 from collections.abc import Iterator
@@ -20,30 +22,57 @@ from suite.files.layout import FULL, written
 def sign(bundle: Path, key: Path, claimed: str | None, detached: bool) -> Path:
     """Sign a bundle that the judge accepts, and return the file that contains the signature.
 
-    `claimed` is the signer's claimed identity, a principal of ssh-keygen's ALLOWED SIGNERS. JudgedError for a damaged or invalid bundle,
-    MissingError without ssh-keygen or if the disk is full, RequestError for a key that cannot sign, or has signed already.
+    `claimed` is the signer's claimed identity, a principal of ssh-keygen's ALLOWED SIGNERS.
+    JudgedError for a damaged or invalid bundle,
+    MissingError without ssh-keygen or if the disk is full, RequestError for a key that cannot sign,
+    or has signed already.
     """
     if not ssh_keygen.available():
         raise MissingError(f"cannot sign: {ssh_keygen.LACKING}")
-    if claimed is not None and (not claimed.isprintable() or not claimed or set(claimed) & set(" \t,*?!")):
-        raise RequestError(f"--as {claimed!r}: not a signer's name: one word without blanks, commas and wildcards, as in bench@lab.example")
+    if claimed is not None and (
+        not claimed.isprintable() or not claimed or set(claimed) & set(" \t,*?!")
+    ):
+        raise RequestError(
+            f"--as {claimed!r}: not a signer's name: one word without blanks, commas and wildcards,"
+            " as in bench@lab.example"
+        )
     found = whole(bundle)
-    text = statement.encode(statement.make(bundle.name, found.digest, manifest_of(bundle), compliance_check.findings(bundle), claimed))
+    text = statement.encode(
+        statement.make(
+            bundle.name,
+            found.digest,
+            manifest_of(bundle),
+            compliance_check.findings(bundle),
+            claimed,
+        )
+    )
     made = Signed(text=text, signature=ssh_keygen.sign(key, text))
     refuse_twice(bundle, found, made, key)
     with told_of(bundle):
-        return beside(bundle, made) if detached else append(bundle, Frame(kind=Kind.SIGNATURE, content=made.content))
+        return (
+            beside(bundle, made)
+            if detached
+            else append(bundle, Frame(kind=Kind.SIGNATURE, content=made.content))
+        )
 
 
 def whole(bundle: Path) -> Trailer:
-    """Read what follows the seal of a bundle that the judge accepts; otherwise JudgedError with the sentences of `podium verify`."""
+    """Read what follows the seal of a bundle that the judge accepts; otherwise JudgedError with the
+    sentences of `podium verify`.
+    """
     problems = verify(bundle)
     if not problems:
         found = trailer.read(bundle)
-        problems = [each.sentence for each in bundled.checked(bundle, found, Signers()) if each.standing is Standing.BAD]
+        problems = [
+            each.sentence
+            for each in bundled.checked(bundle, found, Signers())
+            if each.standing is Standing.BAD
+        ]
         problems += time_stamps.problems(found)
     if problems:
-        raise JudgedError("\n  ".join([f"{bundle}: broken, so nothing is put behind it:", *problems]))
+        raise JudgedError(
+            "\n  ".join([f"{bundle}: broken, so nothing is put behind it:", *problems])
+        )
     return found
 
 
@@ -60,11 +89,19 @@ def refuse_twice(bundle: Path, found: Trailer, made: Signed, key: Path) -> None:
 
 
 def append(bundle: Path, frame: Frame) -> Path:
-    """Append a frame to a bundle by way of a copy that replaces it when complete. RequestError if there is no room."""
+    """Append a frame to a bundle by way of a copy that replaces it when complete. RequestError if
+    there is no room.
+    """
     if len(trailer.read(bundle).frames) >= trailer.FRAMES:
-        raise RequestError(f"{bundle}: holds {trailer.FRAMES} signatures and time stamps already, and more may not follow the seal")
+        raise RequestError(
+            f"{bundle}: holds {trailer.FRAMES} signatures and time stamps already, and more may not"
+            " follow the seal"
+        )
     if len(frame.content) > trailer.FRAME_LIMIT:
-        raise RequestError(f"{bundle}: a signature or time stamp of {len(frame.content)} bytes; at most {trailer.FRAME_LIMIT} may follow the seal")
+        raise RequestError(
+            f"{bundle}: a signature or time stamp of {len(frame.content)} bytes; at most"
+            f" {trailer.FRAME_LIMIT} may follow the seal"
+        )
     file = bundle.resolve()
     with written(file) as partial:
         shutil.copyfile(file, partial)
@@ -78,7 +115,10 @@ def beside(bundle: Path, made: Signed) -> Path:
     """Write a detached statement and its signature; RequestError if one exists already."""
     text, signature = bundled.detached(bundle)
     if text.exists() or signature.exists():
-        raise RequestError(f"{text}: there is a detached statement already; without --detached, a bundle takes {trailer.FRAMES} signatures")
+        raise RequestError(
+            f"{text}: there is a detached statement already; without --detached, a bundle takes"
+            f" {trailer.FRAMES} signatures"
+        )
     for path, content in ((text, made.text), (signature, made.signature)):
         with written(path) as partial:
             partial.write_bytes(content)
@@ -87,7 +127,9 @@ def beside(bundle: Path, made: Signed) -> Path:
 
 @contextmanager
 def told_of(bundle: Path) -> Iterator[None]:
-    """Convert OS errors to podium's: MissingError for a full disk, RequestError if writing is not permitted."""
+    """Convert OS errors to podium's: MissingError for a full disk, RequestError if writing is not
+    permitted.
+    """
     try:
         yield
     except OSError as error:

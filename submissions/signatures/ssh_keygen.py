@@ -1,4 +1,6 @@
-"""Runs ssh-keygen, which signs with a key that podium never reads, and verifies signatures. Source: ssh-keygen(1), option -Y."""
+"""Runs ssh-keygen, which signs with a key that podium never reads, and verifies signatures. Source:
+ssh-keygen(1), option -Y.
+"""
 
 import base64
 import os
@@ -20,13 +22,19 @@ from suite.files.untrusted_files import printable
 NAMESPACE: Final = "podium-bundle"
 """Namespace of podium's signatures: one made for git or for files is rejected."""
 PROGRAM: Final = "ssh-keygen"
-LACKING: Final = f"{PROGRAM} is not installed (OpenSSH 8.9 or newer; Debian's package openssh-client)"
+LACKING: Final = (
+    f"{PROGRAM} is not installed (OpenSSH 8.9 or newer; Debian's package openssh-client)"
+)
 WAIT_S: Final = 60
-"""Time limit in seconds for ssh-keygen without a terminal; a hardware key waits 30 s for its button. Source: podium."""
+"""Time limit in seconds for ssh-keygen without a terminal; a hardware key waits 30 s for its
+button. Source: podium.
+"""
 GOOD: Final = re.compile(r'Good "[^"]*" signature .*?with (\S+) key (SHA256:\S+)')
 """Output of ssh-keygen for a matching signature, with key type and fingerprint."""
 REASONS: Final = re.compile(r"^.*?:\d+: ((?:key|certificate) [^\r\n]*)", re.MULTILINE)
-"""Output for an unusable line of the signers file: wrong namespace or time, and a certificate that is expired or another signer's."""
+"""Output for an unusable line of the signers file: wrong namespace or time, and a certificate that
+is expired or another signer's.
+"""
 
 OPEN_KEY: Final = "are too open"
 """Of a private key that others may read; what follows says only that there is none."""
@@ -47,7 +55,9 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signers:
-    """Trusted signers: files in ssh-keygen's own formats, ALLOWED SIGNERS and KEY REVOCATION LISTS of ssh-keygen(1)."""
+    """Trusted signers: files in ssh-keygen's own formats, ALLOWED SIGNERS and KEY REVOCATION LISTS
+    of ssh-keygen(1).
+    """
 
     allowed: Path | None = None
     revoked: Path | None = None
@@ -69,17 +79,31 @@ def available() -> bool:
     return shutil.which(PROGRAM) is not None
 
 
-def run(arguments: Sequence[str], data: bytes, *, asks: bool = False) -> "subprocess.CompletedProcess[bytes]":
-    """Run ssh-keygen; without an interactive terminal it cannot ask for a passphrase and never waits for one."""
+def run(
+    arguments: Sequence[str], data: bytes, *, asks: bool = False
+) -> "subprocess.CompletedProcess[bytes]":
+    """Run ssh-keygen; without an interactive terminal it cannot ask for a passphrase and never
+    waits for one.
+    """
     quiet = {**os.environ, "LC_ALL": "C"}
     if not asks:
         quiet |= {"SSH_ASKPASS_REQUIRE": "never"}
     wait = None if asks else WAIT_S
-    return subprocess.run([PROGRAM, *arguments], input=data, capture_output=True, env=quiet, start_new_session=not asks, timeout=wait, check=False)
+    return subprocess.run(
+        [PROGRAM, *arguments],
+        input=data,
+        capture_output=True,
+        env=quiet,
+        start_new_session=not asks,
+        timeout=wait,
+        check=False,
+    )
 
 
 def at_a_terminal() -> bool:
-    """Return whether a user is at the terminal: a background job that prompts would be stopped, and wait for ever."""
+    """Return whether a user is at the terminal: a background job that prompts would be stopped, and
+    wait for ever.
+    """
     try:
         descriptor = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -93,7 +117,8 @@ def at_a_terminal() -> bool:
 
 
 def sign(key: Path, data: bytes) -> bytes:
-    """Sign bytes with a private key, or with the agent's for a public one; ssh-keygen asks for a passphrase if there is a terminal.
+    """Sign bytes with a private key, or with the agent's for a public one; ssh-keygen asks for a
+    passphrase if there is a terminal.
 
     MissingError without ssh-keygen, RequestError if the key cannot be used.
     """
@@ -105,7 +130,10 @@ def sign(key: Path, data: bytes) -> bytes:
     try:
         done = run(["-Y", "sign", "-f", str(key), "-n", NAMESPACE], data, asks=asks)
     except subprocess.TimeoutExpired as error:
-        raise RequestError(f"--key {key}: not signed within {WAIT_S} s; a key that must be touched, or asks for a PIN, needs a terminal") from error
+        raise RequestError(
+            f"--key {key}: not signed within {WAIT_S} s; a key that must be touched, or asks for a"
+            " PIN, needs a terminal"
+        ) from error
     if done.returncode:
         raise RequestError(f"--key {key}: {refusal(told(done), asks)}")
     return done.stdout
@@ -114,29 +142,50 @@ def sign(key: Path, data: bytes) -> bytes:
 def refusal(words: str, asks: bool) -> str:
     """Explain why a key did not sign."""
     if "incorrect passphrase" in words:
-        where = "" if asks else ", and there is no terminal to ask for it; sign at a terminal, or give the key to ssh-agent (ssh-add)"
+        where = (
+            ""
+            if asks
+            else (
+                ", and there is no terminal to ask for it; sign at a terminal, or give the key to"
+                " ssh-agent (ssh-add)"
+            )
+        )
         return f"{'the passphrase is wrong' if asks else 'the key has a passphrase'}{where}"
     return f"{PROGRAM} did not sign: {words or 'it gave no reason'}"
 
 
 def told(done: "subprocess.CompletedProcess[bytes]") -> str:
-    """Return the last line that ssh-keygen printed on stderr, or the one that says that others may read the key."""
-    lines = [printable(line) for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip() and "Signing data" not in line]
+    """Return the last line that ssh-keygen printed on stderr, or the one that says that others may
+    read the key.
+    """
+    lines = [
+        printable(line)
+        for line in done.stderr.decode("utf-8", "replace").splitlines()
+        if line.strip() and "Signing data" not in line
+    ]
     lines += [line for line in lines if OPEN_KEY in line]
     return lines[-1].rpartition("Enter passphrase: ")[2] if lines else ""
 
 
 def check(signature: SshSignature, data: bytes, signers: Signers, claimed: str | None) -> Checked:
-    """Check a signature of these bytes, and whose it is; `claimed` is the claimed signer, None for anyone."""
+    """Check a signature of these bytes, and whose it is; `claimed` is the claimed signer, None for
+    anyone.
+    """
     if not available():
         return Checked(standing=Standing.UNCHECKED, sentence=f"signature not checked: {LACKING}")
     if signature.namespace != NAMESPACE:
-        return bad(f"its signature is for '{printable(signature.namespace)}', not for '{NAMESPACE}'")
+        return bad(
+            f"its signature is for '{printable(signature.namespace)}', not for '{NAMESPACE}'"
+        )
     with TemporaryDirectory(prefix="podium-") as folder:
         file = Path(folder) / "signature"
         file.write_bytes(signature.text)
         try:
-            return look(file, data, signers, claimed) if signers.revoked is None else unless_revoked(file, signature.key, data, signers, claimed)
+            return (
+                look(file, data, signers, claimed)
+                if signers.revoked is None
+                else unless_revoked(file, signature.key, data, signers, claimed)
+            )
         except subprocess.TimeoutExpired:
             return bad(f"{PROGRAM} did not end within {WAIT_S} s")
 
@@ -147,45 +196,109 @@ def look(file: Path, data: bytes, signers: Signers, claimed: str | None) -> Chec
     match = GOOD.search(fits.stdout.decode("utf-8", "replace"))
     if fits.returncode or not match:
         return bad(f"its signature does not fit what it signs: {told(fits) or 'no reason given'}")
-    key, as_claimed = f"{match[1]} {match[2]}", f", who says to be {printable(claimed)}" if claimed else ""
+    key, as_claimed = (
+        f"{match[1]} {match[2]}",
+        (f", who says to be {printable(claimed)}" if claimed else ""),
+    )
     if signers.allowed is None:
-        return Checked(standing=Standing.UNKNOWN, sentence=f"{key}{as_claimed}; whose key that is, --signers FILE would say", key=key)
+        return Checked(
+            standing=Standing.UNKNOWN,
+            sentence=f"{key}{as_claimed}; whose key that is, --signers FILE would say",
+            key=key,
+        )
     allowed = ["-f", str(signers.allowed)]
     found = run(["-Y", "find-principals", "-s", str(file), *allowed], data)
     names = found.stdout.decode("utf-8", "replace").split()
-    if not names and claimed and "-CERT" in key:  # without a name ssh-keygen does not say why a certificate is of nobody
-        found = run(["-Y", "verify", *allowed, "-I", claimed, "-n", NAMESPACE, "-s", str(file)], data)
+    if (
+        not names and claimed and "-CERT" in key
+    ):  # without a name ssh-keygen does not say why a certificate is of nobody
+        found = run(
+            ["-Y", "verify", *allowed, "-I", claimed, "-n", NAMESPACE, "-s", str(file)], data
+        )
     if not names and (reason := REASONS.search(found.stderr.decode("utf-8", "replace"))):
         return bad(f"{signers.allowed}: {printable(reason[1])}: {key}", key)
     if not names:
-        return Checked(standing=Standing.UNKNOWN, sentence=f"by a key that {signers.allowed} does not have: {key}{as_claimed}", key=key)
+        return Checked(
+            standing=Standing.UNKNOWN,
+            sentence=f"by a key that {signers.allowed} does not have: {key}{as_claimed}",
+            key=key,
+        )
     return vouched(file, data, signers, key, claimed, names)
 
 
-def unless_revoked(file: Path, blob: bytes, data: bytes, signers: Signers, claimed: str | None) -> Checked:
-    """Check a signature, then that its key is not revoked, whoever the signers file says it belongs to."""
+def unless_revoked(
+    file: Path, blob: bytes, data: bytes, signers: Signers, claimed: str | None
+) -> Checked:
+    """Check a signature, then that its key is not revoked, whoever the signers file says it belongs
+    to.
+    """
     found = look(file, data, signers, claimed)
     kind = blob[4 : 4 + int.from_bytes(blob[:4], "big")].decode("ascii", "replace")
-    if found.standing is Standing.BAD or (found.signer is None and "-cert-" in kind):  # a certificate cannot vouch for itself
+    if found.standing is Standing.BAD or (
+        found.signer is None and "-cert-" in kind
+    ):  # a certificate cannot vouch for itself
         return found
     allowed, name = signers.allowed, found.signer
     if name is None:  # ssh-keygen looks at revoked keys only where it knows the signer
         allowed, name = file.with_name("anyone"), "anyone"
         allowed.write_text(f"* {kind} {base64.b64encode(blob).decode('ascii')}\n", "ascii")
-    against = run(["-Y", "verify", "-f", str(allowed), "-I", name, "-n", NAMESPACE, "-s", str(file), "-r", str(signers.revoked)], data)
+    against = run(
+        [
+            "-Y",
+            "verify",
+            "-f",
+            str(allowed),
+            "-I",
+            name,
+            "-n",
+            NAMESPACE,
+            "-s",
+            str(file),
+            "-r",
+            str(signers.revoked),
+        ],
+        data,
+    )
     if not against.returncode:
         return found
     unusable = told(against)  # ssh-keygen says nothing about a revoked key
-    return bad(f"{signers.revoked}: {f'cannot be used: {unusable}' if unusable else 'the key was revoked'}: {found.key}", found.key)
+    return bad(
+        f"{signers.revoked}:"
+        f" {f'cannot be used: {unusable}' if unusable else 'the key was revoked'}: {found.key}",
+        found.key,
+    )
 
 
-def vouched(file: Path, data: bytes, signers: Signers, key: str, claimed: str | None, names: Sequence[str]) -> Checked:
-    """Check a signature whose key the signers file lists: that one of its lines is valid for this purpose, time and signer."""
+def vouched(
+    file: Path, data: bytes, signers: Signers, key: str, claimed: str | None, names: Sequence[str]
+) -> Checked:
+    """Check a signature whose key the signers file lists: that one of its lines is valid for this
+    purpose, time and signer.
+    """
     said = ""
     for name in [claimed] if claimed else names:
-        plain = run(["-Y", "verify", "-f", str(signers.allowed), "-I", name, "-n", NAMESPACE, "-s", str(file)], data)
+        plain = run(
+            [
+                "-Y",
+                "verify",
+                "-f",
+                str(signers.allowed),
+                "-I",
+                name,
+                "-n",
+                NAMESPACE,
+                "-s",
+                str(file),
+            ],
+            data,
+        )
         if not plain.returncode:
-            return Checked(standing=Standing.GOOD, sentence=f"{printable(name)}, {key}, in {signers.allowed}", signer=name, key=key)
+            return Checked(
+                standing=Standing.GOOD,
+                sentence=f"{printable(name)}, {key}, in {signers.allowed}",
+                signer=name,
+                key=key,
+            )
         reason = REASONS.search(plain.stderr.decode("utf-8", "replace"))
         said = reason[1] if reason else f"the key is {', '.join(names)}'s, not {name}'s"
     return bad(f"{signers.allowed}: {printable(said)}: {key}", key)

@@ -1,6 +1,8 @@
-"""The signed content: an in-toto Statement that the judge was run on these bytes, with its findings.
+"""The signed content: an in-toto Statement that the judge was run on these bytes, with its
+findings.
 
-One line of JSON in canonical form. Sources: in-toto Attestation Framework v1 (Statement, ResourceDescriptor) and its predicate
+One line of JSON in canonical form. Sources: in-toto Attestation Framework v1 (Statement,
+ResourceDescriptor) and its predicate
 test-result v0.1. No claim of SLSA provenance is made: nothing was built.
 """
 
@@ -26,7 +28,9 @@ PREDICATE: Final = "https://in-toto.io/attestation/test-result/v0.1"
 SIGNER: Final = "signer"
 """Annotation of the subject: the claimed signer."""
 PASSED, WARNED = "PASSED", "WARNED"
-"""The predicate's results for a run without warnings, and for one with some; a failed run is not signed."""
+"""The predicate's results for a run without warnings, and for one with some; a failed run is not
+signed.
+"""
 
 
 class Descriptor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -48,7 +52,12 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     failed_tests: tuple[str, ...]
 
 
-class Statement(msgspec.Struct, frozen=True, kw_only=True, rename={"kind": "_type", "predicate_type": "predicateType"}):
+class Statement(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    rename={"kind": "_type", "predicate_type": "predicateType"},
+):
     """The statement of one signer about one bundle (schema statement.json)."""
 
     kind: str
@@ -62,20 +71,29 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, rename={"kind": "_typ
         return self.subject[0].annotations.get(SIGNER)
 
 
-def make(name: str, digest: bytes, manifest: Manifest, findings: Iterable[Finding], claimed: str | None) -> Statement:
+def make(
+    name: str, digest: bytes, manifest: Manifest, findings: Iterable[Finding], claimed: str | None
+) -> Statement:
     """State that the judge accepts the bundle with this seal; `claimed` is the claimed signer."""
     warned = {finding.rule for finding in findings if finding.severity is Severity.WARNING}
     rules = [rule.id for rule in rules_of(manifest.round, manifest.workloads)]
     outcome = Outcome(
         result=WARNED if warned else PASSED,
-        configuration=(*round_files(manifest.round), Descriptor(name=f"{DISTRIBUTION} {__version__}", digest={"sha256": code_digest()})),
+        configuration=(
+            *round_files(manifest.round),
+            Descriptor(name=f"{DISTRIBUTION} {__version__}", digest={"sha256": code_digest()}),
+        ),
         passed_tests=tuple(sorted(rule for rule in rules if rule not in warned)),
         warned_tests=tuple(sorted(rule for rule in rules if rule in warned)),
         failed_tests=(),
     )
     annotations = {} if claimed is None else {SIGNER: claimed}
-    subject = Descriptor(name=printable(name), digest={"sha256": digest.hex()}, annotations=annotations)
-    return Statement(kind=STATEMENT, subject=(subject,), predicate_type=PREDICATE, predicate=outcome)
+    subject = Descriptor(
+        name=printable(name), digest={"sha256": digest.hex()}, annotations=annotations
+    )
+    return Statement(
+        kind=STATEMENT, subject=(subject,), predicate_type=PREDICATE, predicate=outcome
+    )
 
 
 def encode(statement: Statement) -> bytes:
@@ -84,15 +102,24 @@ def encode(statement: Statement) -> bytes:
 
 
 def read(text: bytes, digest: bytes) -> Statement:
-    """Parse a statement about the bundle with this seal; JudgedError if it is invalid, not canonical, or about another bundle."""
+    """Parse a statement about the bundle with this seal; JudgedError if it is invalid, not
+    canonical, or about another bundle.
+    """
     try:
         found = msgspec.json.decode(text, type=Statement)
     except (ValueError, RecursionError) as error:
         raise JudgedError(f"its statement cannot be read: {complaint(error)}") from error
-    if (found.kind, found.predicate_type, len(found.subject)) != (STATEMENT, PREDICATE, 1) or encode(found) != text:
+    if (found.kind, found.predicate_type, len(found.subject)) != (
+        STATEMENT,
+        PREDICATE,
+        1,
+    ) or encode(found) != text:
         raise JudgedError("its statement is not written as podium writes it")
     if found.subject[0].digest != {"sha256": digest.hex()}:
-        raise JudgedError(f"its statement is about another bundle, whose seal is {printable(found.subject[0].digest.get('sha256', 'not named'))}")
+        raise JudgedError(
+            "its statement is about another bundle, whose seal is"
+            f" {printable(found.subject[0].digest.get('sha256', 'not named'))}"
+        )
     if found.predicate.result not in (PASSED, WARNED) or found.predicate.failed_tests:
         raise JudgedError("its statement does not say that the judge accepted the bundle")
     return found
@@ -111,15 +138,21 @@ def round_files(round: str) -> Iterator[Descriptor]:
     for file in registry.round_files():
         if file.round == round and file.text in texts:
             name = f"{file.point.value.replace('.', '/')}/{Path(file.path).name}"
-            yield Descriptor(name=name, digest={"sha256": hashlib.sha256(file.text.encode()).hexdigest()})
+            yield Descriptor(
+                name=name, digest={"sha256": hashlib.sha256(file.text.encode()).hexdigest()}
+            )
 
 
 def code_digest() -> str:
-    """Return the SHA-256 of the judge's code: names and contents of the packages `suite` and `compliance`, sorted."""
+    """Return the SHA-256 of the judge's code: names and contents of the packages `suite` and
+    `compliance`, sorted.
+    """
     digest = hashlib.sha256()
     for package in (compliance, suite):
         folder = Path(str(package.__file__)).parent
         for path in sorted(folder.rglob("*.py")):
             content = hashlib.sha256(path.read_bytes()).hexdigest()
-            digest.update(f"{folder.name}/{path.relative_to(folder).as_posix()}\0{content}\n".encode())
+            digest.update(
+                f"{folder.name}/{path.relative_to(folder).as_posix()}\0{content}\n".encode()
+            )
     return digest.hexdigest()

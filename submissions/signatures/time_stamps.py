@@ -1,6 +1,8 @@
-"""Time stamps of RFC 3161: an authority states that a bundle's seal existed at a time. Made and checked by `openssl ts`, without a network.
+"""Time stamps of RFC 3161: an authority states that a bundle's seal existed at a time. Made and
+checked by `openssl ts`, without a network.
 
-The time stamp is of the SHA-256 in the seal, so that `openssl ts -verify -digest SEAL` checks a reply without podium.
+The time stamp is of the SHA-256 in the seal, so that `openssl ts -verify -digest SEAL` checks a
+reply without podium.
 """
 
 import os
@@ -21,11 +23,15 @@ from suite.files.untrusted_files import printable
 PROGRAM: Final = "openssl"
 LACKING: Final = f"{PROGRAM} is not installed (Debian's package openssl)"
 WAIT_S: Final = 60
-TIME: Final = re.compile(r"^Time stamp: (\w{3} +\d+ \d\d:\d\d:\d\d)(?:\.\d+)? (\d{4}) GMT$", re.MULTILINE)
+TIME: Final = re.compile(
+    r"^Time stamp: (\w{3} +\d+ \d\d:\d\d:\d\d)(?:\.\d+)? (\d{4}) GMT$", re.MULTILINE
+)
 AUTHORITY: Final = re.compile(r"^TSA: (.+)$", re.MULTILINE)
 """Lines in the output of `openssl ts -reply -text`."""
 UNSPECIFIED: Final = "unspecified"
-"""Printed by openssl if a time stamp does not name its authority, which is optional. Source: RFC 3161, section 2.4.2, field tsa."""
+"""Printed by openssl if a time stamp does not name its authority, which is optional. Source: RFC
+3161, section 2.4.2, field tsa.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,26 +51,41 @@ def run(arguments: Sequence[str]) -> "subprocess.CompletedProcess[bytes]":
     """Run `openssl ts`; RequestError if it does not terminate."""
     command, quiet = [PROGRAM, "ts", *arguments], {**os.environ, "LC_ALL": "C"}
     try:
-        return subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, env=quiet, timeout=WAIT_S, check=False)
+        return subprocess.run(
+            command,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            env=quiet,
+            timeout=WAIT_S,
+            check=False,
+        )
     except subprocess.TimeoutExpired as error:
         raise RequestError(f"{PROGRAM} ts did not end within {WAIT_S} s") from error
 
 
 def checked(content: bytes, digest: bytes, authorities: Path | None) -> Stamp:
-    """Parse a time stamp of the bundle with this seal; JudgedError if it is invalid, or not from one of these authorities. None: any authority."""
+    """Parse a time stamp of the bundle with this seal; JudgedError if it is invalid, or not from
+    one of these authorities. None: any authority.
+    """
     with TemporaryDirectory(prefix="podium-") as folder:
         file = Path(folder) / "reply"
         file.write_bytes(content)
         stamp = read(file, digest)
         if authorities is not None:
-            done = run(["-verify", "-digest", digest.hex(), "-in", str(file), "-CAfile", str(authorities)])
+            done = run(
+                ["-verify", "-digest", digest.hex(), "-in", str(file), "-CAfile", str(authorities)]
+            )
             if done.returncode:
-                raise JudgedError(f"its time stamp is of no authority in {authorities}: {last_line(done.stderr)}")
+                raise JudgedError(
+                    f"its time stamp is of no authority in {authorities}: {last_line(done.stderr)}"
+                )
     return stamp
 
 
 def problems(found: Trailer) -> Iterator[str]:
-    """Yield what is wrong with the time stamps behind a seal, whoever made them; nothing where openssl is not installed."""
+    """Yield what is wrong with the time stamps behind a seal, whoever made them; nothing where
+    openssl is not installed.
+    """
     for frame in found.frames if available() else ():
         if frame.kind is Kind.TIME:
             try:

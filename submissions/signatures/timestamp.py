@@ -1,4 +1,6 @@
-"""`podium timestamp`: asks an authority for a time stamp of a bundle's seal, and puts its reply behind the seal. Works without a network."""
+"""`podium timestamp`: asks an authority for a time stamp of a bundle's seal, and puts its reply
+behind the seal. Works without a network.
+"""
 
 from pathlib import Path
 
@@ -12,7 +14,9 @@ from suite.files.layout import written
 
 
 def query(bundle: Path, file: Path) -> Path:
-    """Write the request for any authority; JudgedError for a damaged bundle, MissingError without openssl."""
+    """Write the request for any authority; JudgedError for a damaged bundle, MissingError without
+    openssl.
+    """
     if not available():
         raise MissingError(f"no request for a time stamp: {LACKING}")
     refuse_target("--query", file, [bundle])
@@ -25,9 +29,11 @@ def query(bundle: Path, file: Path) -> Path:
 
 
 def attach(bundle: Path, reply: Path, authorities: Path) -> Stamp:
-    """Append an authority's reply after a bundle's seal, once verified; `authorities` are certificates in PEM.
+    """Append an authority's reply after a bundle's seal, once verified; `authorities` are
+    certificates in PEM.
 
-    JudgedError for a damaged bundle, or a reply that is not for this bundle or not from one of these authorities.
+    JudgedError for a damaged bundle, or a reply that is not for this bundle or not from one of
+    these authorities.
     """
     if not available():
         raise MissingError(f"no time stamp: {LACKING}")

@@ -1,4 +1,6 @@
-"""What `podium verify` prints about a bundle: one line per question that a reader may have, and what none of them shows."""
+"""What `podium verify` prints about a bundle: one line per question that a reader may have, and
+what none of them shows.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -61,14 +63,28 @@ class Opened:
 
 def bytes_line(found: Opened) -> Iterator[Line]:
     """Report that the bytes are those that were sealed."""
-    yield Line(name="bytes", state=State.GOOD, text=f"whole: {len(found.manifest.files)} files, seal sha256:{found.trailer.digest.hex()}")
+    yield Line(
+        name="bytes",
+        state=State.GOOD,
+        text=f"whole: {len(found.manifest.files)} files, seal sha256:{found.trailer.digest.hex()}",
+    )
 
 
 def judge_line(found: Opened) -> Iterator[Line]:
     """Report the judge's verdict."""
-    told = f"{found.manifest.round}, profile {found.manifest.profile} (podium {found.manifest.version})"
+    told = (
+        f"{found.manifest.round}, profile {found.manifest.profile} (podium"
+        f" {found.manifest.version})"
+    )
     if found.problems:
-        yield Line(name="judge", state=State.BAD, text=f"not valid by {told}: {len(found.problems)} problem{'s' * (len(found.problems) > 1)}, above")
+        yield Line(
+            name="judge",
+            state=State.BAD,
+            text=(
+                f"not valid by {told}: {len(found.problems)}"
+                f" problem{'s' * (len(found.problems) > 1)}, above"
+            ),
+        )
     else:
         yield Line(name="judge", state=State.GOOD, text=f"valid by {told}; {proven(found.bundle)}")
 
@@ -79,32 +95,47 @@ def ledger_lines(found: Opened) -> Iterator[Line]:
     if told is None:
         return
     state = State.OPEN if found.problems or not told.ledger else State.GOOD
-    yield Line(name="ledger", state=state, text=told.ledger or "none: made before ledgers were kept")
-    yield Line(name="nonce", state=State.GOOD if told.challenged and not found.problems else State.OPEN, text=told.nonce)
+    yield Line(
+        name="ledger", state=state, text=told.ledger or "none: made before ledgers were kept"
+    )
+    yield Line(
+        name="nonce",
+        state=State.GOOD if told.challenged and not found.problems else State.OPEN,
+        text=told.nonce,
+    )
 
 
 def signed_lines(found: Opened) -> Iterator[Line]:
     """Report the signers; one line per signature."""
-    lines = [signed_line(each) for each in bundled.checked(found.bundle, found.trailer, found.trusted.signers)]
+    lines = [
+        signed_line(each)
+        for each in bundled.checked(found.bundle, found.trailer, found.trusted.signers)
+    ]
     yield from lines or [Line(name="signed", state=State.OPEN, text="not signed")]
 
 
 def signed_line(checked: Checked) -> Line:
     """Report the result of one signature."""
     states = {Standing.GOOD: State.GOOD, Standing.BAD: State.BAD}
-    return Line(name="signed", state=states.get(checked.standing, State.OPEN), text=checked.sentence)
+    return Line(
+        name="signed", state=states.get(checked.standing, State.OPEN), text=checked.sentence
+    )
 
 
 def time_lines(found: Opened) -> Iterator[Line]:
     """Report since when the bundle has existed; one line per time stamp."""
     stamps = [frame.content for frame in found.trailer.frames if frame.kind is Kind.TIME]
-    yield from [time_line(content, found) for content in stamps] or [Line(name="time", state=State.OPEN, text="the machine's own clock only")]
+    yield from [time_line(content, found) for content in stamps] or [
+        Line(name="time", state=State.OPEN, text="the machine's own clock only")
+    ]
 
 
 def time_line(content: bytes, found: Opened) -> Line:
     """Report the content of one time stamp."""
     if not time_stamps.available():
-        return Line(name="time", state=State.OPEN, text=f"time stamp not checked: {time_stamps.LACKING}")
+        return Line(
+            name="time", state=State.OPEN, text=f"time stamp not checked: {time_stamps.LACKING}"
+        )
     authorities = found.trusted.authorities
     try:
         stamp = time_stamps.checked(content, found.trailer.digest, authorities)
@@ -112,10 +143,20 @@ def time_line(content: bytes, found: Opened) -> Line:
         return Line(name="time", state=State.BAD, text=str(error))
     text = f"{stamp.utc:%Y-%m-%d %H:%M:%S} UTC, authority {stamp.authority}"
     unchecked = "; whether the authority said so, --ca FILE would show"
-    return Line(name="time", state=State.GOOD if authorities else State.OPEN, text=text + ("" if authorities else unchecked))
+    return Line(
+        name="time",
+        state=State.GOOD if authorities else State.OPEN,
+        text=text + ("" if authorities else unchecked),
+    )
 
 
-LINES: Final[Sequence[Callable[[Opened], Iterator[Line]]]] = (bytes_line, judge_line, ledger_lines, signed_lines, time_lines)
+LINES: Final[Sequence[Callable[[Opened], Iterator[Line]]]] = (
+    bytes_line,
+    judge_line,
+    ledger_lines,
+    signed_lines,
+    time_lines,
+)
 """Lines about an undamaged bundle, in this order."""
 REQUIRED: Final = {"signed": "signed", "challenged": "nonce", "timestamped": "time"}
 """Values of --require -> the line that must be good."""
@@ -138,13 +179,36 @@ class Answer:
 
 
 def verification(bundle: Path, trusted: Trusted, required: Sequence[str] = ()) -> Answer:
-    """Verify a bundle: its bytes first, the rest if they are undamaged. Problems are part of the answer."""
+    """Verify a bundle: its bytes first, the rest if they are undamaged. Problems are part of the
+    answer.
+    """
     broken = tuple(inspect(bundle))
     if broken:
-        return Answer(problems=broken, lines=(Line(name="bytes", state=State.BAD, text="broken, so nothing else was looked at"),), unmet=tuple(required))
-    problems = tuple(problems_inside(bundle))  # the judge unpacks it in a place of its own, and deletes that: two copies at a time would need twice the disk
+        return Answer(
+            problems=broken,
+            lines=(
+                Line(name="bytes", state=State.BAD, text="broken, so nothing else was looked at"),
+            ),
+            unmet=tuple(required),
+        )
+    problems = tuple(
+        problems_inside(bundle)
+        # the judge unpacks it in a place of its own, and deletes that: two copies at a time would
+        # need
+        # twice the disk
+    )
     with kept(bundle):
-        found = Opened(bundle=bundle, trusted=trusted, problems=problems, manifest=manifest_of(bundle), trailer=trailer.read(bundle))
+        found = Opened(
+            bundle=bundle,
+            trusted=trusted,
+            problems=problems,
+            manifest=manifest_of(bundle),
+            trailer=trailer.read(bundle),
+        )
         lines = tuple(line for said in LINES for line in said(found))
     shown = {line.name for line in lines if line.state is State.GOOD}
-    return Answer(problems=problems, lines=lines, unmet=tuple(each for each in required if REQUIRED[each] not in shown))
+    return Answer(
+        problems=problems,
+        lines=lines,
+        unmet=tuple(each for each in required if REQUIRED[each] not in shown),
+    )

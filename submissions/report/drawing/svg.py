@@ -1,6 +1,8 @@
-"""Draws charts as SVG: no library, no script, and readable without styles, since every element has its own drawing attributes.
+"""Draws charts as SVG: no library, no script, and readable without styles, since every element has
+its own drawing attributes.
 
-Colours come from the page's classes; without them everything has the text's colour, and dashes distinguish the series.
+Colours come from the page's classes; without them everything has the text's colour, and dashes
+distinguish the series.
 """
 
 import math
@@ -23,7 +25,9 @@ DASHES: Final = ("", "7 3", "2 3", "9 3 2 3", "5 2")
 COLOURS: Final = 6
 """Classes s0 to s5 of the style sheet."""
 THOUSANDS_FROM: Final = 10_000
-"""Values from which thousands are written as k and millions as M: longer numbers do not fit beside the axis of a narrow screen."""
+"""Values from which thousands are written as k and millions as M: longer numbers do not fit beside
+the axis of a narrow screen.
+"""
 NARROW_LETTER: Final = 9.0
 """Mean width of a letter on a narrow screen, where the style sheet makes text larger."""
 KEY: Final = 34
@@ -51,7 +55,9 @@ class Scale:
     def at(self, value: float) -> float:
         """Map a value to a position, clamped to the axis."""
         if self.log:
-            share = (math.log(max(value, self.low)) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
+            share = (math.log(max(value, self.low)) - math.log(self.low)) / (
+                math.log(self.high) - math.log(self.low)
+            )
         else:
             share = (value - self.low) / (self.high - self.low)
         return self.begin + (self.end - self.begin) * min(max(share, 0.0), 1.0)
@@ -60,7 +66,11 @@ class Scale:
         """Return round values on the axis."""
         if self.log and self.whole:
             return self.known()
-        return log_ticks(self.low, self.high) if self.log else even_ticks(self.low, self.high, least=1.0 if self.whole else 0.0)
+        return (
+            log_ticks(self.low, self.high)
+            if self.log
+            else even_ticks(self.low, self.high, least=1.0 if self.whole else 0.0)
+        )
 
     def known(self) -> list[float]:
         """Return the values on the axis, without those too close to one before them."""
@@ -72,31 +82,61 @@ class Scale:
 
 
 def draw(chart: Chart, prefix: str = "") -> Markup:
-    """Draw a chart; its title and description convey its content too. `prefix` tells its ids from those of another part of the page."""
+    """Draw a chart; its title and description convey its content too. `prefix` tells its ids from
+    those of another part of the page.
+    """
     rows = legend_rows(chart)
-    above = LEGEND_ROW * len(rows) if len(rows) > 1 or rows and not beside_name(chart, rows[0]) else 0
+    above = (
+        LEGEND_ROW * len(rows) if len(rows) > 1 or rows and not beside_name(chart, rows[0]) else 0
+    )
     body = Markup("\n").join(pieces(chart))
     if above:
         body = Markup('<g transform="translate(0 {})">\n{}</g>').format(above, body)
     names = Markup("\n").join(legend(chart, rows, right=not above))
     return Markup(
-        '<svg class="chart" role="img" viewBox="0 0 {w} {h}" width="{w}" height="{h}" font-size="{f}" font-family="system-ui, sans-serif"'
-        ' aria-labelledby="{id}-t {id}-d"><title id="{id}-t">{title}</title><desc id="{id}-d">{description}</desc>\n{body}\n{names}</svg>'
-    ).format(w=WIDTH, h=HEIGHT + above, f=FONT, id=prefix + chart.id, title=chart.title, description=chart.description, body=body, names=names)
+        '<svg class="chart" role="img" viewBox="0 0 {w} {h}" width="{w}" height="{h}"'
+        ' font-size="{f}" font-family="system-ui, sans-serif" aria-labelledby="{id}-t'
+        ' {id}-d"><title id="{id}-t">{title}</title><desc'
+        ' id="{id}-d">{description}</desc>\n{body}\n{names}</svg>'
+    ).format(
+        w=WIDTH,
+        h=HEIGHT + above,
+        f=FONT,
+        id=prefix + chart.id,
+        title=chart.title,
+        description=chart.description,
+        body=body,
+        names=names,
+    )
 
 
 def pieces(chart: Chart) -> Iterator[Markup]:
     """Yield the elements of a chart, from back to front."""
     indent = 16 if any(line.bars for line in chart.lines) else 0
-    across = scale(chart.x, [x for line in chart.lines for x, _ in line.points] + [m.value for m in chart.marks if m.upright], LEFT + indent, RIGHT - indent)
-    up = scale(chart.y, [y for line in chart.lines for _, y in line.points] + [m.value for m in chart.marks if not m.upright], BOTTOM, TOP, room=True)
+    across = scale(
+        chart.x,
+        [x for line in chart.lines for x, _ in line.points]
+        + [m.value for m in chart.marks if m.upright],
+        LEFT + indent,
+        RIGHT - indent,
+    )
+    up = scale(
+        chart.y,
+        [y for line in chart.lines for _, y in line.points]
+        + [m.value for m in chart.marks if not m.upright],
+        BOTTOM,
+        TOP,
+        room=True,
+    )
     yield from grid(chart, across, up)
     for number, line in enumerate(chart.lines):
         yield from drawn(line, number, across, up)
     yield from marked(chart.marks, across, up)
 
 
-def scale(axis: Axis, values: Sequence[float], begin: float, end: float, room: bool = False) -> Scale:
+def scale(
+    axis: Axis, values: Sequence[float], begin: float, end: float, room: bool = False
+) -> Scale:
     """Choose the range of an axis."""
     low = min(values, default=0.0) if axis.low is None else min(axis.low, *values, axis.low)
     high = max(values, default=1.0) if axis.high is None else max(axis.high, *values, axis.high)
@@ -104,19 +144,41 @@ def scale(axis: Axis, values: Sequence[float], begin: float, end: float, room: b
         low, high = max(low, 1e-12), max(high, 1e-12)
         spread = (high / low) ** 0.06 if room else 1.0
         high = high * spread if high > low else low * 2
-        return Scale(low=low / spread, high=high, begin=begin, end=end, log=True, whole=axis.whole, values=tuple(values))
+        return Scale(
+            low=low / spread,
+            high=high,
+            begin=begin,
+            end=end,
+            log=True,
+            whole=axis.whole,
+            values=tuple(values),
+        )
     if high <= low:
         low, high = low - (abs(low) * 0.1 or 0.5), high + (abs(high) * 0.1 or 0.5)
     spread = 0.06 * (high - low) if room else 0.0
     low = low if axis.low is not None else low - spread
-    return Scale(low=low, high=high if axis.high is not None else high + spread, begin=begin, end=end, log=False, whole=axis.whole)
+    return Scale(
+        low=low,
+        high=high if axis.high is not None else high + spread,
+        begin=begin,
+        end=end,
+        log=False,
+        whole=axis.whole,
+    )
 
 
 def even_ticks(low: float, high: float, least: float = 0.0) -> list[float]:
     """Return evenly spaced round values, at least `least` apart, five at most."""
     raw = (high - low) / TICKS
     power = 10.0 ** math.floor(math.log10(raw))
-    step = max(least, next(factor * power for factor in (1, 2, 2.5, 5, 10, 20) if (high - low) / (factor * power) <= TICKS))
+    step = max(
+        least,
+        next(
+            factor * power
+            for factor in (1, 2, 2.5, 5, 10, 20)
+            if (high - low) / (factor * power) <= TICKS
+        ),
+    )
     step = float(math.ceil(step)) if least else step
     first = math.ceil(low / step - 1e-9)
     return [number * step for number in range(first, math.floor(high / step + 1e-9) + 1)]
@@ -124,9 +186,20 @@ def even_ticks(low: float, high: float, least: float = 0.0) -> list[float]:
 
 def log_ticks(low: float, high: float) -> list[float]:
     """Return powers of ten, with values in between if there are few."""
-    for factors in ((1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 4, 5, 6, 7, 8, 9), (1, 1.5, 2, 3, 4, 5, 6, 8), (1, 2, 5), (1, 3), (1,)):
+    for factors in (
+        (1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 4, 5, 6, 7, 8, 9),
+        (1, 1.5, 2, 3, 4, 5, 6, 8),
+        (1, 2, 5),
+        (1, 3),
+        (1,),
+    ):
         powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        found = [factor * 10.0**power for power in powers for factor in factors if low * 0.999 <= factor * 10.0**power <= high * 1.001]
+        found = [
+            factor * 10.0**power
+            for power in powers
+            for factor in factors
+            if low * 0.999 <= factor * 10.0**power <= high * 1.001
+        ]
         if len(found) <= TICKS:
             break
     return found[:: math.ceil(len(found) / TICKS)] if len(found) >= 2 else [low, high]
@@ -167,24 +240,45 @@ def drawn(line: Line, number: int, across: Scale, up: Scale) -> Iterator[Markup]
     if not places:
         return
     if line.bars:
-        yield from (straight(x, BOTTOM, x, y, f"s{number % COLOURS}", width=bar_width(len(places))) for x, y in places)
+        yield from (
+            straight(x, BOTTOM, x, y, f"s{number % COLOURS}", width=bar_width(len(places)))
+            for x, y in places
+        )
         return
     name = f"s{number % COLOURS}"
     if line.loose:
-        yield from (Markup('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="1.8" fill="currentColor" fill-opacity="0.75"/>').format(name, *at) for at in places)
+        yield from (
+            Markup(
+                '<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="1.8" fill="currentColor"'
+                ' fill-opacity="0.75"/>'
+            ).format(name, *at)
+            for at in places
+        )
         return
     path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
     if line.filled:
         area = f"{path}L{places[-1][0]:.1f} {BOTTOM}L{places[0][0]:.1f} {BOTTOM}Z"
-        yield Markup('<path class="{}" d="{}" fill="currentColor" fill-opacity="0.14" stroke="none"/>').format(name, area)
-    yield Markup('<path class="{}" d="{}" fill="none" stroke="currentColor" stroke-width="1.8" stroke-linejoin="round"{}/>').format(
-        name, path, Markup(' stroke-dasharray="{}"').format(dash) if (dash := DASHES[number % len(DASHES)]) else ""
+        yield Markup(
+            '<path class="{}" d="{}" fill="currentColor" fill-opacity="0.14" stroke="none"/>'
+        ).format(name, area)
+    yield Markup(
+        '<path class="{}" d="{}" fill="none" stroke="currentColor" stroke-width="1.8"'
+        ' stroke-linejoin="round"{}/>'
+    ).format(
+        name,
+        path,
+        (
+            Markup(' stroke-dasharray="{}"').format(dash)
+            if (dash := DASHES[number % len(DASHES)])
+            else ""
+        ),
     )
     if line.dots and len(places) <= DOTS_MOST:
         for (x, y), (told_x, told_y) in zip(places, line.points, strict=True):
-            yield Markup('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="3" fill="currentColor"><title>{}: {:.6g}, {:.6g}</title></circle>').format(
-                name, x, y, line.name, told_x, told_y
-            )
+            yield Markup(
+                '<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="3" fill="currentColor"><title>{}:'
+                " {:.6g}, {:.6g}</title></circle>"
+            ).format(name, x, y, line.name, told_x, told_y)
 
 
 def bar_width(count: int) -> float:
@@ -193,15 +287,27 @@ def bar_width(count: int) -> float:
 
 
 def marked(marks: Sequence[Mark], across: Scale, up: Scale) -> Iterator[Markup]:
-    """Draw the reference marks, then their names over all lines: those of upright ones stacked, those of others at the left, clear of the legend."""
+    """Draw the reference marks, then their names over all lines: those of upright ones stacked,
+    those of others at the left, clear of the legend.
+    """
     ordered = sorted(marks, key=lambda mark: mark.value)
     for mark in ordered:
         x, y = across.at(mark.value), up.at(mark.value)
-        yield straight(x, TOP, x, BOTTOM, "mark", dash="4 3") if mark.upright else straight(LEFT, y, RIGHT, y, "mark", dash="4 3")
+        yield (
+            straight(x, TOP, x, BOTTOM, "mark", dash="4 3")
+            if mark.upright
+            else straight(LEFT, y, RIGHT, y, "mark", dash="4 3")
+        )
     for place, mark in enumerate(mark for mark in ordered if mark.upright):
         x = across.at(mark.value)
         left = x > (LEFT + RIGHT) / 2
-        yield text(x - 5 if left else x + 5, TOP + 10 + 16 * place, mark.name, "end" if left else "start", "mark")
+        yield text(
+            x - 5 if left else x + 5,
+            TOP + 10 + 16 * place,
+            mark.name,
+            "end" if left else "start",
+            "mark",
+        )
     for mark in ordered:
         if not mark.upright:
             yield text(LEFT + 4, up.at(mark.value) - 5, mark.name, "start", "mark")
@@ -227,29 +333,55 @@ def legend_rows(chart: Chart) -> list[list[int]]:
 
 def beside_name(chart: Chart, row: Sequence[int]) -> bool:
     """Tell whether a legend fits beside the name of the upright axis."""
-    return (len(titled(chart.y)) + 1) * NARROW_LETTER + sum(named(chart.lines[number]) for number in row) <= RIGHT
+    return (len(titled(chart.y)) + 1) * NARROW_LETTER + sum(
+        named(chart.lines[number]) for number in row
+    ) <= RIGHT
 
 
 def legend(chart: Chart, rows: Sequence[Sequence[int]], *, right: bool) -> Iterator[Markup]:
     """Draw the legend: at the top right, or in rows above the chart."""
     for place, row in enumerate(rows):
-        x, y = RIGHT - sum(named(chart.lines[number]) for number in row) if right else 8.0, 12 + LEGEND_ROW * place
+        x, y = (
+            (RIGHT - sum(named(chart.lines[number]) for number in row) if right else 8.0),
+            12 + LEGEND_ROW * place,
+        )
         for number in row:
             line = chart.lines[number]
-            yield straight(x, y, x + 18, y, f"s{number % COLOURS}", dash=DASHES[number % len(DASHES)], width=2.2)
+            yield straight(
+                x,
+                y,
+                x + 18,
+                y,
+                f"s{number % COLOURS}",
+                dash=DASHES[number % len(DASHES)],
+                width=2.2,
+            )
             yield text(x + 23, y + 4, line.name, "start")
             x += named(line)
 
 
-def straight(x1: float, y1: float, x2: float, y2: float, name: str, *, dash: str = "", opacity: float = 1.0, width: float = 1.0) -> Markup:
+def straight(
+    x1: float,
+    y1: float,
+    x2: float,
+    y2: float,
+    name: str,
+    *,
+    dash: str = "",
+    opacity: float = 1.0,
+    width: float = 1.0,
+) -> Markup:
     """Draw a straight line."""
     more = Markup(' stroke-dasharray="{}"').format(dash) if dash else Markup("")
     more += Markup(' stroke-opacity="{}"').format(opacity) if opacity < 1 else Markup("")
-    return Markup('<line class="{}" x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" stroke="currentColor" stroke-width="{:g}"{}/>').format(
-        name, x1, y1, x2, y2, width, more
-    )
+    return Markup(
+        '<line class="{}" x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" stroke="currentColor"'
+        ' stroke-width="{:g}"{}/>'
+    ).format(name, x1, y1, x2, y2, width, more)
 
 
 def text(x: float, y: float, words: str, anchor: str, name: str = "ink") -> Markup:
     """Draw a text."""
-    return Markup('<text class="{}" x="{:.1f}" y="{:.1f}" text-anchor="{}" fill="currentColor">{}</text>').format(name, x, y, anchor, words)
+    return Markup(
+        '<text class="{}" x="{:.1f}" y="{:.1f}" text-anchor="{}" fill="currentColor">{}</text>'
+    ).format(name, x, y, anchor, words)

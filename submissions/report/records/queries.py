@@ -1,6 +1,8 @@
-"""The queries of a performance run: `queries.npy`, an untrusted file, and the statistics of its columns.
+"""The queries of a performance run: `queries.npy`, an untrusted file, and the statistics of its
+columns.
 
-The file has one row per query, or per completed chunk of Offline's one query: issued_ns, done_ns (monotonic), batch, samples.
+The file has one row per query, or per completed chunk of Offline's one query: issued_ns, done_ns
+(monotonic), batch, samples.
 """
 
 from dataclasses import dataclass
@@ -42,7 +44,9 @@ class Queries:
     issued_Q: npt.NDArray[np.int64]
     """ns since the first query."""
     latency_Q: npt.NDArray[np.int64]
-    """ns from issue to completion: in Server this differs from LoadGen's latency, which starts when a query was scheduled."""
+    """ns from issue to completion: in Server this differs from LoadGen's latency, which starts when
+    a query was scheduled.
+    """
     batch_Q: npt.NDArray[np.uint32]
     samples_Q: npt.NDArray[np.uint32]
 
@@ -60,24 +64,42 @@ def read(path: Path) -> Queries | None:
         rows = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError, MemoryError, OverflowError, SyntaxError) as error:
         raise JudgedError(f"{QUERIES} cannot be read") from error
-    if not isinstance(rows, np.ndarray) or rows.dtype != DTYPE or rows.ndim != 1 or not 0 < len(rows) <= MOST_ROWS:
+    if (
+        not isinstance(rows, np.ndarray)
+        or rows.dtype != DTYPE
+        or rows.ndim != 1
+        or not 0 < len(rows) <= MOST_ROWS
+    ):
         raise JudgedError(f"{QUERIES} is no record of queries")
     issued_Q, done_Q = rows["issued_ns"], rows["done_ns"]
     first = int(issued_Q.min())
     latency_Q = done_Q - issued_Q
     if first < 0 or latency_Q.min() < 0:
         raise JudgedError(f"{QUERIES} has queries that were answered before they were issued")
-    return Queries(first_ns=first, issued_Q=issued_Q - first, latency_Q=latency_Q, batch_Q=np.array(rows["batch"]), samples_Q=np.array(rows["samples"]))
+    return Queries(
+        first_ns=first,
+        issued_Q=issued_Q - first,
+        latency_Q=latency_Q,
+        batch_Q=np.array(rows["batch"]),
+        samples_Q=np.array(rows["samples"]),
+    )
 
 
 def percentiles(queries: Queries) -> list[tuple[float, float]]:
-    """Return percentiles with their latencies in ms, at the place where LoadGen takes them: sorted, at the share of the count, rounded down."""
+    """Return percentiles with their latencies in ms, at the place where LoadGen takes them: sorted,
+    at the share of the count, rounded down.
+    """
     sorted_Q, count = np.sort(queries.latency_Q), len(queries.latency_Q)
-    return [(percent, float(sorted_Q[min(int(count * (percent / 100)), count - 1)]) / NS_PER_MS) for percent in PERCENTILES]
+    return [
+        (percent, float(sorted_Q[min(int(count * (percent / 100)), count - 1)]) / NS_PER_MS)
+        for percent in PERCENTILES
+    ]
 
 
 def distribution(queries: Queries) -> list[tuple[float, float]]:
-    """Return the centre of each bin in ms, on a logarithmic axis, and the percentage of queries in it."""
+    """Return the centre of each bin in ms, on a logarithmic axis, and the percentage of queries in
+    it.
+    """
     latency_Q = np.maximum(queries.latency_Q, 1) / NS_PER_MS
     low, high = float(latency_Q.min()), float(latency_Q.max())
     if high <= low:
@@ -85,7 +107,10 @@ def distribution(queries: Queries) -> list[tuple[float, float]]:
     edges = np.geomspace(low, high, BINS + 1)
     count_B, _ = np.histogram(latency_Q, bins=edges)
     middle_B = np.sqrt(edges[:-1] * edges[1:])
-    return [(float(x), float(100.0 * y / len(latency_Q))) for x, y in zip(middle_B, count_B, strict=True)]
+    return [
+        (float(x), float(100.0 * y / len(latency_Q)))
+        for x, y in zip(middle_B, count_B, strict=True)
+    ]
 
 
 def by_issue(queries: Queries) -> tuple[Floats, Floats]:
@@ -100,39 +125,61 @@ def each(queries: Queries) -> list[tuple[float, float]]:
 
 
 def group_size(queries: Queries) -> int:
-    """Return the number of consecutive queries in a group; the last group has up to twice as many."""
+    """Return the number of consecutive queries in a group; the last group has up to twice as
+    many.
+    """
     return max(GROUP_LEAST, -(-len(queries.latency_Q) // GROUPS_MOST))
 
 
 def grouped(queries: Queries) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
-    """Return the median and the highest latency in ms of each group of consecutive queries; x is their mean issue time in seconds.
+    """Return the median and the highest latency in ms of each group of consecutive queries; x is
+    their mean issue time in seconds.
 
-    Groups are equal in number of queries, and hold every query: groups of equal time would hold many fast queries and few slow ones.
+    Groups are equal in number of queries, and hold every query: groups of equal time would hold
+    many fast queries and few slow ones.
     """
     issued_Q, latency_Q = by_issue(queries)
     cuts = np.arange(1, max(1, len(latency_Q) // group_size(queries))) * group_size(queries)
     times = [float(part.mean()) for part in np.split(issued_Q, cuts)]
     parts = np.split(latency_Q, cuts)
-    return list(zip(times, (float(np.median(part)) for part in parts), strict=True)), list(zip(times, (float(part.max()) for part in parts), strict=True))
+    return list(zip(times, (float(np.median(part)) for part in parts), strict=True)), list(
+        zip(times, (float(part.max()) for part in parts), strict=True)
+    )
 
 
 def rates(queries: Queries) -> list[tuple[float, float]]:
-    """Return the samples/s completed in each slice of the run; x is in seconds since the first query."""
+    """Return the samples/s completed in each slice of the run; x is in seconds since the first
+    query.
+    """
     done_Q = queries.issued_Q + queries.latency_Q
     ends = np.linspace(0, int(done_Q.max()) + 1, SLICES + 1)
     told, _ = np.histogram(done_Q, bins=ends, weights=queries.samples_Q)
-    return [(float((a + b) / 2 / NS_PER_S), float(n / ((b - a) / NS_PER_S))) for a, b, n in zip(ends[:-1], ends[1:], told, strict=True)]
+    return [
+        (float((a + b) / 2 / NS_PER_S), float(n / ((b - a) / NS_PER_S)))
+        for a, b, n in zip(ends[:-1], ends[1:], told, strict=True)
+    ]
 
 
 def batches(queries: Queries) -> list[tuple[float, float]]:
-    """Return batch sizes, in samples, with the percentage of samples answered in a batch of that size."""
+    """Return batch sizes, in samples, with the percentage of samples answered in a batch of that
+    size.
+    """
     size_B, weight_B = batch_sizes(queries)
     total = float(weight_B.sum())
-    return [(float(size), float(100.0 * weight / total)) for size, weight in zip(size_B, weight_B, strict=True)] if total else []
+    return (
+        [
+            (float(size), float(100.0 * weight / total))
+            for size, weight in zip(size_B, weight_B, strict=True)
+        ]
+        if total
+        else []
+    )
 
 
 def batch_sizes(queries: Queries) -> tuple[Floats, Floats]:
-    """Count the samples answered in batches of each size; `batch` is the number of the batch that contained a query's last sample."""
+    """Count the samples answered in batches of each size; `batch` is the number of the batch that
+    contained a query's last sample.
+    """
     _, place_Q = np.unique(queries.batch_Q, return_inverse=True)
     size_of: Floats = np.bincount(place_Q, weights=queries.samples_Q).astype(np.float64)
     size_B, count_B = np.unique(size_of, return_counts=True)

@@ -1,7 +1,9 @@
 """Telemetry of a run: `telemetry.jsonl`, an untrusted file, drawn on the run's time axis.
 
-The first line has the pair of clocks, the others `{"t": monotonic_ns, "host": {...}}`, `{"t": ..., "gpu0": {...}}` and `{"t": ..., "i": channel, "p": uW}`,
-or "e" with the uJ of a counter, which is drawn as the mean power between two readings. A value that the machine does not provide is null and is not drawn.
+The first line has the pair of clocks, the others `{"t": monotonic_ns, "host": {...}}`, `{"t": ...,
+"gpu0": {...}}` and `{"t": ..., "i": channel, "p": uW}`,
+or "e" with the uJ of a counter, which is drawn as the mean power between two readings. A value that
+the machine does not provide is null and is not drawn.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +21,9 @@ from suite.files.untrusted_files import opened
 
 LINE_LIMIT: Final = 1 << 20
 LINES_LIMIT: Final = 2_000_000
-"""Line limit: two weeks of one reading and one power reading per second; further lines are ignored."""
+"""Line limit: two weeks of one reading and one power reading per second; further lines are
+ignored.
+"""
 POINTS_MOST: Final = 240
 """Maximum number of points in a line of a chart; more are averaged."""
 NS_PER_S: Final = 1e9
@@ -44,13 +48,38 @@ class Panel:
 
 
 PANELS: Final = (
-    Panel(id="cores", title="Use of the cores", axis=Axis(name="share of the cores", unit="%", low=0.0, high=100.0), times=100.0,
-          fields={"cpu_own": "this run", "cpu_others": "others", "steal": "stolen", "util": "in use"}),
-    Panel(id="clocks", title="Clocks", axis=Axis(name="clock", unit="MHz", low=0.0), fields={"mhz": "cores, mean", "sm_mhz": "SM", "mem_mhz": "memory"}),
-    Panel(id="temperature", title="Temperature", axis=Axis(name="temperature", unit="\u00b0C"), fields={"temp_c": "warmest sensor"}),
-    Panel(id="power", title="Power", axis=Axis(name="power", unit="W", low=0.0), fields={"power_w": "board", "p": ""}),
-    Panel(id="memory", title="Memory", axis=Axis(name="memory", unit="MiB", low=0.0), fields={"rss_mib": "this run", "free_mib": "free"}),
-)  # fmt: skip
+    Panel(
+        id="cores",
+        title="Use of the cores",
+        axis=Axis(name="share of the cores", unit="%", low=0.0, high=100.0),
+        times=100.0,
+        fields={"cpu_own": "this run", "cpu_others": "others", "steal": "stolen", "util": "in use"},
+    ),
+    Panel(
+        id="clocks",
+        title="Clocks",
+        axis=Axis(name="clock", unit="MHz", low=0.0),
+        fields={"mhz": "cores, mean", "sm_mhz": "SM", "mem_mhz": "memory"},
+    ),
+    Panel(
+        id="temperature",
+        title="Temperature",
+        axis=Axis(name="temperature", unit="\u00b0C"),
+        fields={"temp_c": "warmest sensor"},
+    ),
+    Panel(
+        id="power",
+        title="Power",
+        axis=Axis(name="power", unit="W", low=0.0),
+        fields={"power_w": "board", "p": ""},
+    ),
+    Panel(
+        id="memory",
+        title="Memory",
+        axis=Axis(name="memory", unit="MiB", low=0.0),
+        fields={"rss_mib": "this run", "free_mib": "free"},
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,17 +100,29 @@ class Metered:
     range_uj: int | None = None
     """Value at which a counter wraps."""
     period_ns: int = 0
-    """Shortest time that a counter is drawn over, nine tenths of its period: it is refreshed in steps, and may be read twice in quick succession."""
+    """Shortest time that a counter is drawn over, nine tenths of its period: it is refreshed in
+    steps, and may be read twice in quick succession.
+    """
     last: tuple[int, int] | None = None
 
     def watts(self, t: int, uj: int) -> tuple[int, float] | None:
-        """Return the middle of the time since the last reading, and the mean power; None if it is too short, or the counter fell."""
+        """Return the middle of the time since the last reading, and the mean power; None if it is
+        too short, or the counter fell.
+        """
         before, self.last = self.last, self.last or (t, uj)
         if before is None or t - before[0] < max(self.period_ns, 1):
             return None
         self.last = (t, uj)
-        grown = uj - before[1] if uj >= before[1] or self.range_uj is None else uj - before[1] + self.range_uj
-        return None if grown < 0 else ((t + before[0]) // 2, grown * NS_PER_S / UW_PER_W / (t - before[0]))
+        grown = (
+            uj - before[1]
+            if uj >= before[1] or self.range_uj is None
+            else uj - before[1] + self.range_uj
+        )
+        return (
+            None
+            if grown < 0
+            else ((t + before[0]) // 2, grown * NS_PER_S / UW_PER_W / (t - before[0]))
+        )
 
 
 def read(path: Path) -> Telemetry | None:
@@ -116,7 +157,9 @@ def lines(path: Path) -> Iterator[Mapping[str, Any]]:
 def head(line: Mapping[str, Any]) -> tuple[tuple[int, int], dict[int, Metered]]:
     """Parse the pair of clocks and the channels in the first line of a segment."""
     monotonic, utc = line["clocks_ns"]
-    return (int(monotonic), int(utc)), {int(each["id"]): metered(each) for each in line.get("channels", ())}
+    return (int(monotonic), int(utc)), {
+        int(each["id"]): metered(each) for each in line.get("channels", ())
+    }
 
 
 def metered(channel: Mapping[str, Any]) -> Metered:
@@ -129,7 +172,9 @@ def metered(channel: Mapping[str, Any]) -> Metered:
     )
 
 
-def power(line: Mapping[str, Any], t: int, channels: Mapping[int, Metered]) -> tuple[str, tuple[int, float]] | None:
+def power(
+    line: Mapping[str, Any], t: int, channels: Mapping[int, Metered]
+) -> tuple[str, tuple[int, float]] | None:
     """Return the name of a line's power channel, and its time and watts; None if it gives none."""
     channel = channels.get(line["i"]) if isinstance(line.get("i"), int) else None
     if "p" in line and finite(line["p"]):
@@ -138,8 +183,14 @@ def power(line: Mapping[str, Any], t: int, channels: Mapping[int, Metered]) -> t
     return (channel.name, drawn) if channel and drawn else None
 
 
-def keep(found: dict[str, dict[str, list[tuple[int, float]]]], line: Mapping[str, Any], channels: Mapping[int, Metered]) -> None:
-    """Store the numbers of one line; lists of clocks are averaged, of temperatures the highest counts."""
+def keep(
+    found: dict[str, dict[str, list[tuple[int, float]]]],
+    line: Mapping[str, Any],
+    channels: Mapping[int, Metered],
+) -> None:
+    """Store the numbers of one line; lists of clocks are averaged, of temperatures the highest
+    counts.
+    """
     t = line.get("t")
     if not isinstance(t, int):
         return
@@ -183,9 +234,21 @@ class Span:
 
 
 def whole(told: Telemetry, unit: str) -> Span | None:
-    """Return the span of all readings, for a run whose beginning is unknown; None if there are no readings."""
-    every = [t for fields in told.channels.values() for points in fields.values() for t, _ in points]
-    return Span(begin_ns=min(every), end_ns=None, axis=Axis(name="time since the first reading", unit=unit, low=0.0)) if every else None
+    """Return the span of all readings, for a run whose beginning is unknown; None if there are no
+    readings.
+    """
+    every = [
+        t for fields in told.channels.values() for points in fields.values() for t, _ in points
+    ]
+    return (
+        Span(
+            begin_ns=min(every),
+            end_ns=None,
+            axis=Axis(name="time since the first reading", unit=unit, low=0.0),
+        )
+        if every
+        else None
+    )
 
 
 def charts(found: Telemetry, span: Span, where: str) -> Iterator[Chart]:
@@ -193,9 +256,20 @@ def charts(found: Telemetry, span: Span, where: str) -> Iterator[Chart]:
     for panel in PANELS:
         drawn = tuple(panel_lines(found, panel, span))
         if drawn:
-            words = "; ".join(f"{line.name}: mean {told(fmean(y for _, y in line.points))}, highest {told(max(y for _, y in line.points))}" for line in drawn)
+            words = "; ".join(
+                f"{line.name}: mean {told(fmean(y for _, y in line.points))}, highest"
+                f" {told(max(y for _, y in line.points))}"
+                for line in drawn
+            )
             text = f"{panel.title} of the machine during the run, in {panel.axis.unit}. {words}."
-            yield Chart(id=f"{panel.id}-{where}", title=panel.title, description=text, x=span.axis, y=panel.axis, lines=drawn)
+            yield Chart(
+                id=f"{panel.id}-{where}",
+                title=panel.title,
+                description=text,
+                x=span.axis,
+                y=panel.axis,
+                lines=drawn,
+            )
 
 
 def told(value: float) -> str:
@@ -206,7 +280,10 @@ def told(value: float) -> str:
 def unknown(drawn: Sequence[Chart]) -> str:
     """Name the panels that no reading was drawn in; empty if all were."""
     known = {chart.title for chart in drawn}
-    names = [panel.title if place == 0 else panel.title.casefold() for place, panel in enumerate(each for each in PANELS if each.title not in known)]
+    names = [
+        panel.title if place == 0 else panel.title.casefold()
+        for place, panel in enumerate(each for each in PANELS if each.title not in known)
+    ]
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
@@ -215,9 +292,20 @@ def panel_lines(told: Telemetry, panel: Panel, span: Span) -> Iterator[Line]:
     several = len(told.channels) > 1
     for channel, fields in told.channels.items():
         for name, words in panel.fields.items():
-            points = thinned([((t - span.begin_ns) / span.unit_ns, value * panel.times) for t, value in fields.get(name, ()) if span.holds(t)])
+            points = thinned(
+                [
+                    ((t - span.begin_ns) / span.unit_ns, value * panel.times)
+                    for t, value in fields.get(name, ())
+                    if span.holds(t)
+                ]
+            )
             if points:
-                yield Line(name=", ".join(filter(None, (channel, words))) if several or not words else words, points=tuple(points))
+                yield Line(
+                    name=(
+                        ", ".join(filter(None, (channel, words))) if several or not words else words
+                    ),
+                    points=tuple(points),
+                )
 
 
 def thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:

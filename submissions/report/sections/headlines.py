@@ -27,7 +27,11 @@ def title_of(workload: str) -> str:
 def title(sides: Sequence[Side]) -> str:
     """Return a title for the results of a path."""
     workloads = list(dict.fromkeys(each.score.workload for each in sides))
-    return " and ".join(map(title_of, workloads)) if len(workloads) <= 2 else f"{len(workloads)} workloads"
+    return (
+        " and ".join(map(title_of, workloads))
+        if len(workloads) <= 2
+        else f"{len(workloads)} workloads"
+    )
 
 
 def facts(sides: Sequence[Side]) -> Iterator[tuple[str, str]]:
@@ -58,19 +62,45 @@ def tiles(sides: Sequence[Side]) -> Iterator[Tile]:
         percentile = score.metric.removeprefix(LATENCY) if score.metric.startswith(LATENCY) else ""
         prefix = f"{score.workload}: " if several else ""
         suffix = f", {each.engine} {each.precision}" if systems and score.scenario else ""
-        name, tone = f"{prefix}{score.scenario or 'Time to train'}{suffix}", Tone.PLAIN if score.compliant else Tone.BAD
-        yield Tile(name=name, value=value, unit=f"{unit} {percentile}".strip(), note=note(each), tone=tone)
+        name, tone = (
+            f"{prefix}{score.scenario or 'Time to train'}{suffix}",
+            (Tone.PLAIN if score.compliant else Tone.BAD),
+        )
+        yield Tile(
+            name=name, value=value, unit=f"{unit} {percentile}".strip(), note=note(each), tone=tone
+        )
 
 
 def note(side: Side) -> str:
     """Describe a value's uncertainty, its quality, and whether it counts."""
     score = side.score
-    interval = intervals.around(score.value, score.runs, CONFIDENCE) if len(score.runs) >= FEWEST else None
+    interval = (
+        intervals.around(score.value, score.runs, CONFIDENCE) if len(score.runs) >= FEWEST else None
+    )
     estimated = f"LoadGen's {ESTIMATE}" if percentile_of(score) else ""
-    certain = f"{between(interval, score.unit)}, {len(score.runs)} runs" if interval else f"not tested: {count(len(score.runs))}"
-    scores = ((f"{name} {digits(value)}", f" of {digits(score.target[name])}" if name in score.target else "") for name, value in score.accuracy.items())
+    certain = (
+        f"{between(interval, score.unit)}, {len(score.runs)} runs"
+        if interval
+        else f"not tested: {count(len(score.runs))}"
+    )
+    scores = (
+        (
+            f"{name} {digits(value)}",
+            f" of {digits(score.target[name])}" if name in score.target else "",
+        )
+        for name, value in score.accuracy.items()
+    )
     quality = ", ".join(map("".join, scores))
-    return ". ".join(filter(None, ["; ".join(filter(None, [estimated, certain])), quality, "" if score.compliant else "Not compliant"]))
+    return ". ".join(
+        filter(
+            None,
+            [
+                "; ".join(filter(None, [estimated, certain])),
+                quality,
+                "" if score.compliant else "Not compliant",
+            ],
+        )
+    )
 
 
 def count(runs: int) -> str:
@@ -81,13 +111,34 @@ def count(runs: int) -> str:
 def headline(side: Side, attempts: int | None = None) -> Headline:
     """Convert a result to data."""
     score = side.score
-    interval = intervals.around(score.value, score.runs, CONFIDENCE) if len(score.runs) >= FEWEST else None
+    interval = (
+        intervals.around(score.value, score.runs, CONFIDENCE) if len(score.runs) >= FEWEST else None
+    )
     checkpoint = side.said.get("checkpoint")
     return Headline(
-        workload=score.workload, scenario=score.scenario, metric=score.metric, value=score.value, unit=score.unit, runs=score.runs,
-        low=interval.low if interval else None, high=interval.high if interval else None, compliant=score.compliant,
-        system=score.system, org=score.org, division=score.division, profile=score.profile, round=score.round,
-        accuracy=dict(score.accuracy), target=dict(score.target), precision=side.precision, engine=side.engine,
-        accelerator=side.machine.accelerator, accelerators=side.machine.accelerators, nodes=side.machine.nodes, described=dict(side.described),
-        checkpoint=str(checkpoint) if checkpoint else None, attempts=attempts, noise=score.noise,
-    )  # fmt: skip
+        workload=score.workload,
+        scenario=score.scenario,
+        metric=score.metric,
+        value=score.value,
+        unit=score.unit,
+        runs=score.runs,
+        low=interval.low if interval else None,
+        high=interval.high if interval else None,
+        compliant=score.compliant,
+        system=score.system,
+        org=score.org,
+        division=score.division,
+        profile=score.profile,
+        round=score.round,
+        accuracy=dict(score.accuracy),
+        target=dict(score.target),
+        precision=side.precision,
+        engine=side.engine,
+        accelerator=side.machine.accelerator,
+        accelerators=side.machine.accelerators,
+        nodes=side.machine.nodes,
+        described=dict(side.described),
+        checkpoint=str(checkpoint) if checkpoint else None,
+        attempts=attempts,
+        noise=score.noise,
+    )

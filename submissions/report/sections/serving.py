@@ -1,4 +1,6 @@
-"""The serving half of a report: latencies, the course of a run over time, batches, accuracy; read with the judge's own readers."""
+"""The serving half of a report: latencies, the course of a run over time, batches, accuracy; read
+with the judge's own readers.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,15 +29,26 @@ from suite.rounds import RoundKind, ScenarioRow
 
 LATENCY: Final = Axis(name="latency", unit="ms", log=True)
 SHARE: Final = Axis(name="share of the queries", unit="%", low=0.0)
-QUANTILES: Final = {percent: tuple(f"result_{percent:.2f}_percentile_{of}latency_ns" for of in ("per_query_", "")) for percent in PERCENTILES}
-"""Keys of LoadGen's detail log: MultiStream has one set for queries, as its result, and one for samples. Source: mlcommons/inference, loadgen/results.cc."""
+QUANTILES: Final = {
+    percent: tuple(f"result_{percent:.2f}_percentile_{of}latency_ns" for of in ("per_query_", ""))
+    for percent in PERCENTILES
+}
+"""Keys of LoadGen's detail log: MultiStream has one set for queries, as its result, and one for
+samples. Source: mlcommons/inference, loadgen/results.cc.
+"""
 ESTIMATE: Final = "early-stopping estimate"
-"""How the result of SingleStream and MultiStream is named wherever it stands beside measured percentiles."""
+"""How the result of SingleStream and MultiStream is named wherever it stands beside measured
+percentiles.
+"""
 RUNS: Final = "Performance runs, as LoadGen measured them"
 NO_RECORD: Final = (
-    f"There is no {QUERIES}: single queries, the course over time and the sizes of batches are not known. The percentiles are LoadGen's own."
+    f"There is no {QUERIES}: single queries, the course over time and the sizes of batches are not"
+    " known. The percentiles are LoadGen's own."
 )
-CLOCK: Final = "Times are from issue to completion. LoadGen's latency of Server starts when a query was due, so it is longer where queries were late."
+CLOCK: Final = (
+    "Times are from issue to completion. LoadGen's latency of Server starts when a query was due,"
+    " so it is longer where queries were late."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +74,29 @@ def section(result: Result, score: Score) -> Section:
     counted = counts(score)
     folder = result.performance[counted]
     name = folder.name if len(score.runs) > 1 else ""
-    charts, notes = drawn(Drawn(folder=folder, where=where, row=row, scenario=result.scenario, run=f" of {name}" if name else "", result=estimate(score)))
-    tables = [*([settings(record)] if record else []), runs_table(result, score, podium), *within(score)]
-    return Section(id=f"serving-{where}", title=str(score.scenario), intro=intro(score, row), charts=tuple(charts), notes=tuple(notes), tables=tuple(tables))
+    charts, notes = drawn(
+        Drawn(
+            folder=folder,
+            where=where,
+            row=row,
+            scenario=result.scenario,
+            run=f" of {name}" if name else "",
+            result=estimate(score),
+        )
+    )
+    tables = [
+        *([settings(record)] if record else []),
+        runs_table(result, score, podium),
+        *within(score),
+    ]
+    return Section(
+        id=f"serving-{where}",
+        title=str(score.scenario),
+        intro=intro(score, row),
+        charts=tuple(charts),
+        notes=tuple(notes),
+        tables=tuple(tables),
+    )
 
 
 def counts(score: Score) -> int:
@@ -75,12 +108,18 @@ def counts(score: Score) -> int:
 def row_of(record: RunRecord, scenario: Scenario | None) -> ScenarioRow | None:
     """Return the round's requirements for the scenario; None if it does not have the workload."""
     row = registry.round(record.round).benchmarks.get(record.workload)
-    half = next((half for profile, half in row.inference.items() if profile == record.profile), None) if row else None
+    half = (
+        next((half for profile, half in row.inference.items() if profile == record.profile), None)
+        if row
+        else None
+    )
     return half.scenarios.get(scenario) if half and scenario else None
 
 
 def percentile_of(score: Score) -> str:
-    """Return the percentile that LoadGen estimates by early stopping, as in p90; empty if the result is something else."""
+    """Return the percentile that LoadGen estimates by early stopping, as in p90; empty if the
+    result is something else.
+    """
     podium = registry.kind_of_round(score.round) is RoundKind.PODIUM
     return score.metric.removeprefix(METRIC) if podium and score.metric.startswith(METRIC) else ""
 
@@ -89,18 +128,34 @@ def estimate(score: Score) -> Mark | None:
     """Mark the early-stopping estimate, where it is the result."""
     if not percentile_of(score) or score.value is None:
         return None
-    return Mark(name=f"result {shown(score.value, score.unit)}", value=score.value / NS_PER_MS, upright=True)
+    return Mark(
+        name=f"result {shown(score.value, score.unit)}", value=score.value / NS_PER_MS, upright=True
+    )
 
 
 def intro(score: Score, row: ScenarioRow | None) -> str:
     """Describe what was served, and the requirements."""
     percentile = percentile_of(score)
-    result = f" This is LoadGen's {ESTIMATE} of {percentile}; the measured {percentile} is below it, since few queries prove little." if percentile else ""
+    result = (
+        f" This is LoadGen's {ESTIMATE} of {percentile}; the measured {percentile} is below it,"
+        " since few queries prove little."
+        if percentile
+        else ""
+    )
     runs = f" The slowest of {len(score.runs)} runs counts." if len(score.runs) > 1 else ""
-    bound = f" {row.percentile:g} % of the queries must be answered within {shown(row.bound_ns, 'ns')}." if row and row.bound_ns else ""
+    bound = (
+        f" {row.percentile:g} % of the queries must be answered within {shown(row.bound_ns, 'ns')}."
+        if row and row.bound_ns
+        else ""
+    )
     least = {metric: f" of at least {digits(value)}" for metric, value in score.target.items()}
-    scores = ", ".join(f"{metric} {digits(value)}{least.get(metric, '')}" for metric, value in score.accuracy.items())
-    return f"{shown(score.value, score.unit)}.{result}{bound}{runs}" + (f" Accuracy: {scores}." if scores else "")
+    scores = ", ".join(
+        f"{metric} {digits(value)}{least.get(metric, '')}"
+        for metric, value in score.accuracy.items()
+    )
+    return f"{shown(score.value, score.unit)}.{result}{bound}{runs}" + (
+        f" Accuracy: {scores}." if scores else ""
+    )
 
 
 def drawn(what: Drawn) -> tuple[list[Chart], list[Note]]:
@@ -117,7 +172,11 @@ def drawn(what: Drawn) -> tuple[list[Chart], list[Note]]:
     if what.scenario is Scenario.SERVER:
         notes.append(Note(text=CLOCK))
     sizes = recorded.batches(found)
-    notes += [Note(text=f"Every batch had {sizes[0][0]:g} sample{'s' if sizes[0][0] != 1 else ''}.")] if len(sizes) == 1 else []
+    notes += (
+        [Note(text=f"Every batch had {sizes[0][0]:g} sample{'s' if sizes[0][0] != 1 else ''}.")]
+        if len(sizes) == 1
+        else []
+    )
     return list(from_record(found, what)), notes
 
 
@@ -125,10 +184,16 @@ def from_record(found: Queries, what: Drawn) -> Iterator[Chart]:
     """Draw the charts of a query record."""
     if what.scenario is Scenario.OFFLINE:
         yield Chart(
-            id=f"rate-{what.where}", title=f"Rate over time{what.run}",
-            description=f"Samples/s completed in each part of the run; {len(found.latency_Q):,} chunks were recorded.",
-            x=time(found), y=Axis(name="rate", unit="samples/s", low=0.0), lines=(Line(name="rate", points=tuple(recorded.rates(found)), filled=True),),
-        )  # fmt: skip
+            id=f"rate-{what.where}",
+            title=f"Rate over time{what.run}",
+            description=(
+                "Samples/s completed in each part of the run;"
+                f" {len(found.latency_Q):,} chunks were recorded."
+            ),
+            x=time(found),
+            y=Axis(name="rate", unit="samples/s", low=0.0),
+            lines=(Line(name="rate", points=tuple(recorded.rates(found)), filled=True),),
+        )
     else:
         yield histogram(found, what)
         yield course(found, what)
@@ -136,8 +201,12 @@ def from_record(found: Queries, what: Drawn) -> Iterator[Chart]:
 
 
 def time(found: Queries) -> Axis:
-    """Return the time axis of a run: to the last completion, the same for its queries and for its machine."""
-    return Axis(name="time since the first query", unit="s", low=0.0, high=found.took_ns / recorded.NS_PER_S)
+    """Return the time axis of a run: to the last completion, the same for its queries and for its
+    machine.
+    """
+    return Axis(
+        name="time since the first query", unit="s", low=0.0, high=found.took_ns / recorded.NS_PER_S
+    )
 
 
 def of_batches(found: Queries, what: Drawn) -> Iterator[Chart]:
@@ -145,27 +214,47 @@ def of_batches(found: Queries, what: Drawn) -> Iterator[Chart]:
     sizes = recorded.batches(found)
     if len(sizes) > 1:
         most = max(sizes, key=lambda each: each[1])
-        text = f"Share of the samples by the batch they were answered in; most, {most[1]:.1f} %, in batches of {most[0]:g}."
+        text = (
+            f"Share of the samples by the batch they were answered in; most, {most[1]:.1f} %, in"
+            f" batches of {most[0]:g}."
+        )
         yield Chart(
-            id=f"batches-{what.where}", title=f"Sizes of batches{what.run}", description=text, x=Axis(name="samples in a batch", whole=True),
-            y=Axis(name="share of the samples", unit="%", low=0.0), lines=(Line(name="batches", points=tuple(sizes), bars=True),),
-        )  # fmt: skip
+            id=f"batches-{what.where}",
+            title=f"Sizes of batches{what.run}",
+            description=text,
+            x=Axis(name="samples in a batch", whole=True),
+            y=Axis(name="share of the samples", unit="%", low=0.0),
+            lines=(Line(name="batches", points=tuple(sizes), bars=True),),
+        )
 
 
 def course(found: Queries, what: Drawn) -> Chart:
-    """Draw the latencies over time: every query if they are few, else the median and the slowest of each group of consecutive queries."""
+    """Draw the latencies over time: every query if they are few, else the median and the slowest of
+    each group of consecutive queries.
+    """
     count = len(found.latency_Q)
     if count <= recorded.EACH_MOST:
         lines = [Line(name="each query", points=tuple(recorded.each(found)), loose=True)]
         text = f"Each point is one of {count:,} queries, at the time when it was issued."
     else:
-        lines = [Line(name=name, points=tuple(points)) for name, points in zip(("median", "slowest"), recorded.grouped(found), strict=True)]
+        lines = [
+            Line(name=name, points=tuple(points))
+            for name, points in zip(("median", "slowest"), recorded.grouped(found), strict=True)
+        ]
         size = recorded.group_size(found)
-        text = f"Median and slowest of groups of {size:,} or more consecutive queries, at their mean time of issue; all {count:,} queries are in a group."
+        text = (
+            f"Median and slowest of groups of {size:,} or more consecutive queries, at their mean"
+            f" time of issue; all {count:,} queries are in a group."
+        )
     return Chart(
-        id=f"course-{what.where}", title=f"Latency over time{what.run}", description=text, x=time(found), y=Axis(name="latency", unit="ms", log=True),
-        lines=tuple(lines), marks=bound_of(what.row, upright=False),
-    )  # fmt: skip
+        id=f"course-{what.where}",
+        title=f"Latency over time{what.run}",
+        description=text,
+        x=time(found),
+        y=Axis(name="latency", unit="ms", log=True),
+        lines=tuple(lines),
+        marks=bound_of(what.row, upright=False),
+    )
 
 
 def histogram(found: Queries, what: Drawn) -> Chart:
@@ -173,12 +262,21 @@ def histogram(found: Queries, what: Drawn) -> Chart:
     told = recorded.percentiles(found)
     wanted = what.row.percentile if what.row else 90.0
     words = ", ".join(f"p{percent:g} {value:.4g} ms" for percent, value in told)
-    marks = [Mark(name=f"measured p{percent:g} {value:.4g} ms", value=value, upright=True) for percent, value in told if percent in (50.0, wanted)]
-    result = f" The {what.result.name} is LoadGen's {ESTIMATE} of p{wanted:g}." if what.result else ""
+    marks = [
+        Mark(name=f"measured p{percent:g} {value:.4g} ms", value=value, upright=True)
+        for percent, value in told
+        if percent in (50.0, wanted)
+    ]
+    result = (
+        f" The {what.result.name} is LoadGen's {ESTIMATE} of p{wanted:g}." if what.result else ""
+    )
     return Chart(
         id=f"latency-{what.where}",
         title=f"Latency{what.run}",
-        description=f"Distribution of the latencies of {len(found.latency_Q):,} queries on a logarithmic axis, as podium recorded them: {words}.{result}",
+        description=(
+            f"Distribution of the latencies of {len(found.latency_Q):,} queries on a logarithmic"
+            f" axis, as podium recorded them: {words}.{result}"
+        ),
         x=LATENCY,
         y=SHARE,
         lines=(Line(name="queries", points=tuple(recorded.distribution(found)), filled=True),),
@@ -190,7 +288,13 @@ def bound_of(row: ScenarioRow | None, *, upright: bool) -> tuple[Mark, ...]:
     """Mark the round's latency bound."""
     if row is None or row.bound_ns is None:
         return ()
-    return (Mark(name=f"bound {shown(row.bound_ns, 'ns')}", value=row.bound_ns / NS_PER_MS, upright=upright),)
+    return (
+        Mark(
+            name=f"bound {shown(row.bound_ns, 'ns')}",
+            value=row.bound_ns / NS_PER_MS,
+            upright=upright,
+        ),
+    )
 
 
 def from_loadgen(what: Drawn) -> Iterator[Chart]:
@@ -211,11 +315,18 @@ def from_loadgen(what: Drawn) -> Iterator[Chart]:
 
 
 def loadgen_percentiles(folder: Path) -> list[tuple[float, float]]:
-    """Return pairs of latency in ms and percentile from a detail log, as far as it has them: of queries, where it has those of samples too."""
+    """Return pairs of latency in ms and percentile from a detail log, as far as it has them: of
+    queries, where it has those of samples too.
+    """
     index = indexed(mllog_lines.read(SourceFile(folder / DETAIL)))
-    every = ((percent, (each.value for key in keys for each in index.get(key, ()) if finite(each.value))) for percent, keys in QUANTILES.items())
+    every = (
+        (percent, (each.value for key in keys for each in index.get(key, ()) if finite(each.value)))
+        for percent, keys in QUANTILES.items()
+    )
     told = ((next(values, None), percent) for percent, values in every)
-    return [(value / NS_PER_MS, percent) for value, percent in told if value is not None and value > 0]
+    return [
+        (value / NS_PER_MS, percent) for value, percent in told if value is not None and value > 0
+    ]
 
 
 def runs_table(result: Result, score: Score, podium: bool) -> Table:
@@ -227,25 +338,58 @@ def runs_table(result: Result, score: Score, podium: bool) -> Table:
         rows.append((folder.name, shown(value, score.unit), verdict, *told))
     percentile = percentile_of(score)
     value_of = f"result: {ESTIMATE} of {percentile}" if percentile else "result"
-    measured = () if result.scenario is Scenario.OFFLINE else (f"measured {each} ms" for each in ("p50", "p90", "p99"))
+    measured = (
+        ()
+        if result.scenario is Scenario.OFFLINE
+        else (f"measured {each} ms" for each in ("p50", "p90", "p99"))
+    )
     columns = ("run", value_of, "LoadGen says", *measured)
-    return Table(title=RUNS, columns=columns, rows=tuple(rows), numeric=(1, *range(3, len(columns))))
+    return Table(
+        title=RUNS, columns=columns, rows=tuple(rows), numeric=(1, *range(3, len(columns)))
+    )
 
 
 def within(score: Score) -> Iterator[Table]:
     """Show the statistics over ten time slices of each run; they are not an interval over runs."""
     rows = []
     for each in score.within_run:
-        low, high = (shown(value, each.unit) if value is not None else "-" for value in (each.low, each.high))
-        rows.append((f"run_{each.run}", metric_of(each.metric), shown(each.value, each.unit), low, high, each.problem or "-"))
+        low, high = (
+            shown(value, each.unit) if value is not None else "-" for value in (each.low, each.high)
+        )
+        rows.append(
+            (
+                f"run_{each.run}",
+                metric_of(each.metric),
+                shown(each.value, each.unit),
+                low,
+                high,
+                each.problem or "-",
+            )
+        )
     if rows:
-        columns = ("run", "metric", "value by its record", "low", "high", "why there is no interval")
-        yield Table(title="Within each run, at confidence 0.95", columns=columns, rows=tuple(rows), numeric=(2, 3, 4))
+        columns = (
+            "run",
+            "metric",
+            "value by its record",
+            "low",
+            "high",
+            "why there is no interval",
+        )
+        yield Table(
+            title="Within each run, at confidence 0.95",
+            columns=columns,
+            rows=tuple(rows),
+            numeric=(2, 3, 4),
+        )
 
 
 def metric_of(name: str) -> str:
     """Name a metric that was computed from the query record."""
-    return f"measured {name.removeprefix(METRIC)}" if name.startswith(METRIC) else name.replace("_", " ")
+    return (
+        f"measured {name.removeprefix(METRIC)}"
+        if name.startswith(METRIC)
+        else name.replace("_", " ")
+    )
 
 
 def latencies(folder: Path) -> Sequence[str]:
@@ -256,9 +400,29 @@ def latencies(folder: Path) -> Sequence[str]:
 
 def settings(record: RunRecord) -> Table:
     """Show the settings of the system under test."""
-    plain = {"engine": record.engine, "number format": record.precision, "device": record.device, "threads": record.threads, "input": record.input}
-    batch = {"batches": f"{record.batches.get('count', 0):,.0f}", "mean size of a batch": f"{record.batches.get('mean_size', 0):.2f}"}
-    ceiling = {} if record.ceiling is None else {"harness ceiling": f"{record.ceiling:,.0f} samples/s"}
-    asked = {key: value for key, value in record.settings.items() if key.startswith(("batching.", "server.", "loadgen."))}
+    plain = {
+        "engine": record.engine,
+        "number format": record.precision,
+        "device": record.device,
+        "threads": record.threads,
+        "input": record.input,
+    }
+    batch = {
+        "batches": f"{record.batches.get('count', 0):,.0f}",
+        "mean size of a batch": f"{record.batches.get('mean_size', 0):.2f}",
+    }
+    ceiling = (
+        {} if record.ceiling is None else {"harness ceiling": f"{record.ceiling:,.0f} samples/s"}
+    )
+    asked = {
+        key: value
+        for key, value in record.settings.items()
+        if key.startswith(("batching.", "server.", "loadgen."))
+    }
     told = plain | batch | ceiling | asked
-    return Table(title="System under test", columns=("what", "value"), rows=tuple((key, str(value)) for key, value in told.items()), folded=True)
+    return Table(
+        title="System under test",
+        columns=("what", "value"),
+        rows=tuple((key, str(value)) for key, value in told.items()),
+        folded=True,
+    )

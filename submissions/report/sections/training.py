@@ -1,4 +1,6 @@
-"""The training half of a report: quality over time, loss and rate of every epoch; read with the judge's own readers."""
+"""The training half of a report: quality over time, loss and rate of every epoch; read with the
+judge's own readers.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -25,7 +27,11 @@ def section(result: Result, score: Score) -> Section:
         runs = [read_log(log, registry.round(score.round), None) for log in result.logs]
     where = f"{score.workload}-{score.system}"
     charts = [*quality(runs, score, where), *stats(runs, where)]
-    notes = () if charts else (Note(text="The logs tell no evaluation that could be drawn.", tone=Tone.CAUTION),)
+    notes = (
+        ()
+        if charts
+        else (Note(text="The logs tell no evaluation that could be drawn.", tone=Tone.CAUTION),)
+    )
     return Section(
         id=f"training-{where}",
         title="Training",
@@ -41,18 +47,36 @@ def intro(score: Score) -> str:
     target = " and ".join(f"{metric} {digits(value)}" for metric, value in score.target.items())
     reached = sum(run is not None for run in score.runs)
     goal = f" to the target of {target}" if target else ""
-    return f"{len(score.runs)} run{'s' if len(score.runs) != 1 else ''}{goal}; {reached} reached it." if target else f"{len(score.runs)} runs."
+    return (
+        f"{len(score.runs)} run{'s' if len(score.runs) != 1 else ''}{goal}; {reached} reached it."
+        if target
+        else f"{len(score.runs)} runs."
+    )
 
 
 def quality(runs: Sequence[TrainingLog], score: Score, where: str) -> Iterator[Chart]:
     """Draw each metric over time, one line per run."""
-    for metric in dict.fromkeys(name for run in runs for each in run.evaluations() for name in each.scores):
-        lines = [Line(name=named(number, runs), points=points, dots=True) for number, run in enumerate(runs) if (points := evaluated(run, metric))]
+    for metric in dict.fromkeys(
+        name for run in runs for each in run.evaluations() for name in each.scores
+    ):
+        lines = [
+            Line(name=named(number, runs), points=points, dots=True)
+            for number, run in enumerate(runs)
+            if (points := evaluated(run, metric))
+        ]
         if not lines:
             continue
         target = score.target.get(metric)
-        beside = "without a target that is known" if target is None else f"beside the target of {digits(target)}"
-        last = "; ".join(f"{line.name.capitalize()} ends with {digits(line.points[-1][1])} after {line.points[-1][0]:.2f} minutes" for line in lines[:5])
+        beside = (
+            "without a target that is known"
+            if target is None
+            else f"beside the target of {digits(target)}"
+        )
+        last = "; ".join(
+            f"{line.name.capitalize()} ends with {digits(line.points[-1][1])} after"
+            f" {line.points[-1][0]:.2f} minutes"
+            for line in lines[:5]
+        )
         yield Chart(
             id=f"quality-{metric}-{where}",
             title=f"{metric} over time",
@@ -60,13 +84,24 @@ def quality(runs: Sequence[TrainingLog], score: Score, where: str) -> Iterator[C
             x=time(runs),
             y=Axis(name=metric, low=0.0),
             lines=tuple(lines),
-            marks=() if target is None else (Mark(name=f"target {digits(target)}", value=target, upright=False),),
+            marks=(
+                ()
+                if target is None
+                else (Mark(name=f"target {digits(target)}", value=target, upright=False),)
+            ),
         )
 
 
 def time(runs: Sequence[TrainingLog]) -> Axis:
-    """Return the time axis of a training set: to the end of its longest run, the same for its quality and for its machine."""
-    return Axis(name="time since run_start", unit=MINUTES, low=0.0, high=max((run.minutes for run in runs if run.minutes is not None), default=None))
+    """Return the time axis of a training set: to the end of its longest run, the same for its
+    quality and for its machine.
+    """
+    return Axis(
+        name="time since run_start",
+        unit=MINUTES,
+        low=0.0,
+        high=max((run.minutes for run in runs if run.minutes is not None), default=None),
+    )
 
 
 def named(number: int, runs: Sequence[TrainingLog]) -> str:
@@ -80,28 +115,50 @@ def evaluated(run: TrainingLog, metric: str) -> tuple[tuple[float, float], ...]:
     if start is None:
         return ()
     records = zip(run.all("eval_accuracy"), run.evaluations(), strict=True)
-    told = ((record.event.time_ms - start.event.time_ms, each.scores.get(metric)) for record, each in records)
+    told = (
+        (record.event.time_ms - start.event.time_ms, each.scores.get(metric))
+        for record, each in records
+    )
     return tuple((ms / MS_PER_MINUTE, value) for ms, value in told if value is not None)
 
 
 def stats(runs: Sequence[TrainingLog], where: str) -> Iterator[Chart]:
     """Draw loss and rate of each epoch."""
-    for key, title, unit, low in ((LOSS, "Loss", "", None), (RATE, "Training rate", "samples/s", 0.0)):
-        lines = [Line(name=named(number, runs), points=points, dots=True) for number, run in enumerate(runs) if (points := tracked(run, key))]
+    for key, title, unit, low in (
+        (LOSS, "Loss", "", None),
+        (RATE, "Training rate", "samples/s", 0.0),
+    ):
+        lines = [
+            Line(name=named(number, runs), points=points, dots=True)
+            for number, run in enumerate(runs)
+            if (points := tracked(run, key))
+        ]
         if lines:
             names = [f"{line.name}: " if len(lines) > 1 else "" for line in lines]
             told = [(line.points[0][1], line.points[-1][1]) for line in lines[:5]]
-            ends = "; ".join(f"{name}{first:.4g} in the first, {last:.4g} in the last" for name, (first, last) in zip(names, told, strict=False))
+            ends = "; ".join(
+                f"{name}{first:.4g} in the first, {last:.4g} in the last"
+                for name, (first, last) in zip(names, told, strict=False)
+            )
             text = f"{title} of each epoch, as logged{f', in {unit}' if unit else ''}: {ends}."
             yield Chart(
-                id=f"{key}-{where}", title=f"{title} per epoch", description=text, x=EPOCHS, y=Axis(name=key, unit=unit, low=low), lines=tuple(lines)
+                id=f"{key}-{where}",
+                title=f"{title} per epoch",
+                description=text,
+                x=EPOCHS,
+                y=Axis(name=key, unit=unit, low=low),
+                lines=tuple(lines),
             )
 
 
 def tracked(run: TrainingLog, key: str) -> tuple[tuple[float, float], ...]:
     """Return epochs and values of a metric logged once per epoch."""
     told = ((record.event.metadata.get(EPOCH_NUM), record.value) for record in run.all(THROUGHPUT))
-    return tuple((float(epoch), float(value[key])) for epoch, value in told if finite(epoch) and isinstance(value, dict) and finite(value.get(key)))
+    return tuple(
+        (float(epoch), float(value[key]))
+        for epoch, value in told
+        if finite(epoch) and isinstance(value, dict) and finite(value.get(key))
+    )
 
 
 def runs_table(result: Result, runs: Sequence[TrainingLog], score: Score) -> Table:
@@ -109,13 +166,34 @@ def runs_table(result: Result, runs: Sequence[TrainingLog], score: Score) -> Tab
     rows = []
     for number, (log, minutes) in enumerate(zip(result.logs, score.runs, strict=True)):
         run = runs[number] if runs else None
-        rows.append((log.name, "-" if minutes is None else f"{minutes:.4f}", *(told(run) if run else ("-", "-", "-", "-"))))
-    return Table(title="Runs", columns=("log", "minutes", "epochs", "last evaluation", "target reached", "seed"), rows=tuple(rows), numeric=(1, 2, 5))
+        rows.append(
+            (
+                log.name,
+                "-" if minutes is None else f"{minutes:.4f}",
+                *(told(run) if run else ("-", "-", "-", "-")),
+            )
+        )
+    return Table(
+        title="Runs",
+        columns=("log", "minutes", "epochs", "last evaluation", "target reached", "seed"),
+        rows=tuple(rows),
+        numeric=(1, 2, 5),
+    )
 
 
 def told(run: TrainingLog) -> tuple[str, str, str, str]:
     """Format the values at the end of a log."""
     last = list(run.evaluations())[-1:]
     epochs = f"{last[0].epoch:g}" if last and finite(last[0].epoch) else "-"
-    scores = ", ".join(f"{metric} {digits(value)}" for each in last for metric, value in each.scores.items() if value is not None)
-    return epochs, scores or "-", "yes" if run.status == SUCCESS else "no", str(run.value(SEED) if run.value(SEED) is not None else "-")
+    scores = ", ".join(
+        f"{metric} {digits(value)}"
+        for each in last
+        for metric, value in each.scores.items()
+        if value is not None
+    )
+    return (
+        epochs,
+        scores or "-",
+        "yes" if run.status == SUCCESS else "no",
+        str(run.value(SEED) if run.value(SEED) is not None else "-"),
+    )

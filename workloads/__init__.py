@@ -1,1 +1,3 @@
-"""The built-in workloads: one folder per benchmark with the same file names in each; all models live here."""
+"""The built-in workloads: one folder per benchmark with the same file names in each; all models
+live here.
+"""

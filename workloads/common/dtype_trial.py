@@ -1,4 +1,6 @@
-"""Tiny PyTorch networks that test which precisions this machine's kernels support: one training step, and compilation by an engine."""
+"""Tiny PyTorch networks that test which precisions this machine's kernels support: one training
+step, and compilation by an engine.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -14,9 +16,16 @@ CHANNELS = 8
 
 
 class TorchTrial:
-    """A differentiable loss, and networks; both are rebuilt each time, since engines modify modules in place."""
+    """A differentiable loss, and networks; both are rebuilt each time, since engines modify modules
+    in place.
+    """
 
-    def __init__(self, device: str, loss: Callable[[], torch.Tensor], networks: Callable[[], Sequence[Network[torch.Tensor]]]) -> None:
+    def __init__(
+        self,
+        device: str,
+        loss: Callable[[], torch.Tensor],
+        networks: Callable[[], Sequence[Network[torch.Tensor]]],
+    ) -> None:
         self._device, self._loss, self._networks = device, loss, networks
 
     @property
@@ -26,7 +35,9 @@ class TorchTrial:
         return self._networks()
 
     def step(self, precision: Precision) -> None:
-        """Run a training step as the workloads here do: a forward pass under autocast, a scaled loss, a backward pass."""
+        """Run a training step as the workloads here do: a forward pass under autocast, a scaled
+        loss, a backward pass.
+        """
         formats.prepare(self._device, precision)
         torch.manual_seed(0)
         with formats.autocast(self._device, precision):
@@ -35,7 +46,9 @@ class TorchTrial:
 
 
 class Stem(nn.Module):
-    """The typical first layers of image networks: convolution, batch-norm, pooling, and a strided convolution."""
+    """The typical first layers of image networks: convolution, batch-norm, pooling, and a strided
+    convolution.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,7 +73,9 @@ def pictures(device: str) -> torch.Tensor:
     return torch.rand(PICTURE_NCHW, device=device).contiguous(memory_format=torch.channels_last)
 
 
-def network(name: str, module: nn.Module, inputs: tuple[torch.Tensor, ...], outputs: int = 1) -> Network[torch.Tensor]:
+def network(
+    name: str, module: nn.Module, inputs: tuple[torch.Tensor, ...], outputs: int = 1
+) -> Network[torch.Tensor]:
     """Describe a network for an engine; its inputs and outputs are named by number."""
     return Network(
         name=f"{name}-trial",

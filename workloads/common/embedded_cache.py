@@ -7,7 +7,9 @@ from pathlib import Path
 
 
 def generated(cache: Path, name: str, write: Callable[[Path], None]) -> Path:
-    """Return the folder `name` of the cache, written at first use; safe for concurrent processes."""
+    """Return the folder `name` of the cache, written at first use; safe for concurrent
+    processes.
+    """
     cache.mkdir(parents=True, exist_ok=True)
     folder = cache / name
     with (cache / f"{name}.lock").open("w") as lock:

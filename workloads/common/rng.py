@@ -1,4 +1,6 @@
-"""A rank's global random generators, which dropout uses, and their state as types that `torch.load(weights_only=True)` accepts."""
+"""A rank's global random generators, which dropout uses, and their state as types that
+`torch.load(weights_only=True)` accepts.
+"""
 
 import random
 from typing import Any, Final
@@ -21,7 +23,13 @@ def state() -> dict[str, Any]:
     return {
         "torch": torch.get_rng_state(),
         "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
-        "numpy": (str(name), [int(word) for word in words], int(position), int(has_gauss), float(gauss)),
+        "numpy": (
+            str(name),
+            [int(word) for word in words],
+            int(position),
+            int(has_gauss),
+            float(gauss),
+        ),
         "python": random.getstate(),
     }
 

@@ -16,7 +16,9 @@ def training_row(run: Run, name: str) -> TrainingRow:
     """Return the training row of the run's profile."""
     row = run.round.benchmark(name).training.get(run.profile)
     if row is None:
-        raise RequestError(f"{name}: round {run.round.name} has no training in profile {run.profile}")
+        raise RequestError(
+            f"{name}: round {run.round.name} has no training in profile {run.profile}"
+        )
     return row
 
 
@@ -24,7 +26,9 @@ def inference_row(run: Run, name: str) -> InferenceRow:
     """Return the inference row of the run's profile."""
     row = run.round.benchmark(name).inference.get(run.profile)
     if row is None:
-        raise RequestError(f"{name}: round {run.round.name} has no inference in profile {run.profile}")
+        raise RequestError(
+            f"{name}: round {run.round.name} has no inference in profile {run.profile}"
+        )
     return row
 
 
@@ -39,7 +43,9 @@ def found(run: Run, data_set: Callable[[Run], DataSet]) -> Mapping[str, Any]:
 
 
 def plan(run: Run, calibration: Calibration[Any] | None = None) -> Plan[Any]:
-    """Return the engine plan of a run's networks; `calibration` supplies the ranges of a quantised network."""
+    """Return the engine plan of a run's networks; `calibration` supplies the ranges of a quantised
+    network.
+    """
     options = {key: value for key, value in run.settings.items() if key.startswith("engine.")}
     most = positive(run.settings, "batching.max_batch")
     return Plan(
@@ -54,16 +60,27 @@ def plan(run: Run, calibration: Calibration[Any] | None = None) -> Plan[Any]:
 
 
 def warm_up_sizes(run: Run, most: int) -> range:
-    """Return the batch sizes to warm up before the clock starts: all, or only the largest if no other occurs (`batching.only_full`)."""
+    """Return the batch sizes to warm up before the clock starts: all, or only the largest if no
+    other occurs (`batching.only_full`).
+    """
     return range(most if run.settings.get("batching.only_full") else 1, most + 1)
 
 
-def check_implemented(run: Run, name: str, frameworks: Collection[str] = ("torch",), inputs: Collection[str] = ("default",)) -> None:
-    """Reject frameworks and input pipelines that are not implemented, or that this machine lacks something for: RequestError, MissingError.
+def check_implemented(
+    run: Run,
+    name: str,
+    frameworks: Collection[str] = ("torch",),
+    inputs: Collection[str] = ("default",),
+) -> None:
+    """Reject frameworks and input pipelines that are not implemented, or that this machine lacks
+    something for: RequestError, MissingError.
 
     Silently using another would make the log untrue.
     """
-    for kind, found, known in (("framework", run.framework, frameworks), ("input", run.input, inputs)):
+    for kind, found, known in (
+        ("framework", run.framework, frameworks),
+        ("input", run.input, inputs),
+    ):
         if found not in known:
             raise unknown(f"{kind} of {name}", found, known)
     ready(run)

@@ -1,4 +1,6 @@
-"""Typed access to settings: the command line has validated them, but the type checker cannot know that."""
+"""Typed access to settings: the command line has validated them, but the type checker cannot know
+that.
+"""
 
 from collections.abc import Mapping
 
@@ -10,7 +12,9 @@ Settings = Mapping[str, HyperValue]
 
 def _wanted(settings: Settings, key: str) -> HyperValue:
     if key not in settings:
-        raise RequestError(f"setting {key} has no value in this profile: set it with --set {key}=VALUE")
+        raise RequestError(
+            f"setting {key} has no value in this profile: set it with --set {key}=VALUE"
+        )
     return settings[key]
 
 

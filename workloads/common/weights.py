@@ -1,4 +1,6 @@
-"""Exported weights of torch modules: `model.safetensors` under canonical names, with their description."""
+"""Exported weights of torch modules: `model.safetensors` under canonical names, with their
+description.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -23,19 +25,25 @@ DRAWS: Final = (torch.Tensor.normal_, torch.Tensor.uniform_)
 
 def export(model: nn.Module, description: Described, folder: Path) -> None:
     """Write weights and their description."""
-    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+    weights = {
+        name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()
+    }
     save_file(weights, folder / WEIGHTS)
     weights_description.write(description, folder)
 
 
 def filled(build: Callable[[], M], folder: Path, name: str) -> M:
-    """Build a network with exported weights, in evaluation mode, drawing no values that they replace; RequestError if they do not fit."""
+    """Build a network with exported weights, in evaluation mode, drawing no values that they
+    replace; RequestError if they do not fit.
+    """
     with Undrawn():
         model = build()
     try:
         model.load_state_dict(load_file(folder / WEIGHTS))
     except (OSError, SafetensorError, RuntimeError) as error:
-        raise RequestError(f"checkpoint {folder}: {WEIGHTS} does not fit {name} ({str(error).splitlines()[0]})") from error
+        raise RequestError(
+            f"checkpoint {folder}: {WEIGHTS} does not fit {name} ({str(error).splitlines()[0]})"
+        ) from error
     model.eval()
     return model
 
@@ -46,7 +54,13 @@ class Undrawn(TorchFunctionMode):
     Buffers that no file holds have theirs, as they would not on `torch.device("meta")`.
     """
 
-    def __torch_function__(self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
         """Leave a tensor as it is where it would be initialised."""
         given = kwargs or {}
         if getattr(func, "__module__", None) == nn.init.__name__:

@@ -1,4 +1,6 @@
-"""The description of exported weights, `model.json`: what serving them requires, for any framework; imports none."""
+"""The description of exported weights, `model.json`: what serving them requires, for any framework;
+imports none.
+"""
 
 import json
 from dataclasses import asdict, dataclass
@@ -47,4 +49,6 @@ def describe(folder: Path, kind: type[D], name: str) -> D:
             raise RequestError(f"checkpoint {folder}: its workload is {found}, not {name}")
         return read(path, msgspec.json.Decoder(kind).decode)
     except UnreadableError as error:
-        raise RequestError(f"checkpoint {folder}: no readable {DESCRIPTION} of {name} ({error.reason})") from error
+        raise RequestError(
+            f"checkpoint {folder}: no readable {DESCRIPTION} of {name} ({error.reason})"
+        ) from error

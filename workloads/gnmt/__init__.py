@@ -1,4 +1,6 @@
-"""GNMT v2, recurrent translation from English to German; Wu et al. 2016, arXiv:1609.08144. Imports no framework."""
+"""GNMT v2, recurrent translation from English to German; Wu et al. 2016, arXiv:1609.08144. Imports
+no framework.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +21,9 @@ class GNMT:
     frameworks: ClassVar[frozenset[str]] = frozenset({"torch"})
     served_by: ClassVar[Mapping[str, tuple[str, ...]]] = {"torch": ("workloads.gnmt.inference",)}
 
-    def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
+    def hyperparameters(
+        self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]
+    ) -> Mapping[str, HyperValue]:
         """Return the hyperparameters under their v0.7 log names."""
         return recipe.hyperparameters(settings)
 

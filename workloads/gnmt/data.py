@@ -1,6 +1,8 @@
-"""Parallel text in, batches of token ids out: the same code for the embedded language pair and for WMT.
+"""Parallel text in, batches of token ids out: the same code for the embedded language pair and for
+WMT.
 
-Text is tokenised and encoded once, into the cache, together with its vocabulary, for all runs on the same text.
+Text is tokenised and encoded once, into the cache, together with its vocabulary, for all runs on
+the same text.
 """
 
 from collections.abc import Sequence
@@ -52,20 +54,32 @@ class Pairs:
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
-        """Tokens of the longer side of each pair; mlcommons/training, rnn_translator, sampler.py."""
-        longest: npt.NDArray[np.int64] = np.maximum(self.sources.lengths[self.chosen], self.targets.lengths[self.translation])
+        """Tokens of the longer side of each pair; mlcommons/training, rnn_translator,
+        sampler.py.
+        """
+        longest: npt.NDArray[np.int64] = np.maximum(
+            self.sources.lengths[self.chosen], self.targets.lengths[self.translation]
+        )
         return longest
 
     def up_to(self, longest: int) -> "Pairs":
-        """Drop pairs with a longer side, as the reference does in training; RequestError if none is left."""
+        """Drop pairs with a longer side, as the reference does in training; RequestError if none is
+        left.
+        """
         fits = self.lengths <= longest
         if not fits.any():
-            raise RequestError(f"max_sequence_length {longest}: every pair of the training text is longer")
+            raise RequestError(
+                f"max_sequence_length {longest}: every pair of the training text is longer"
+            )
         return replace(self, chosen=self.chosen[fits], translation=self.translation[fits])
 
     def shuffled(self, seed: int) -> "Pairs":
-        """Give each sentence the translation of another: nothing can be learnt, which the benchmark must show."""
-        return replace(self, translation=np.random.default_rng([seed, SHUFFLED]).permutation(self.translation))
+        """Give each sentence the translation of another: nothing can be learnt, which the benchmark
+        must show.
+        """
+        return replace(
+            self, translation=np.random.default_rng([seed, SHUFFLED]).permutation(self.translation)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,19 +95,29 @@ class Text:
 
     def pairs(self, split: str) -> Pairs:
         """Read a split."""
-        sources, targets = (Encoded.load(self.folder / f"{split}.{suffix}") for suffix in (SOURCE, TARGET))
+        sources, targets = (
+            Encoded.load(self.folder / f"{split}.{suffix}") for suffix in (SOURCE, TARGET)
+        )
         every = np.arange(len(sources))
         return Pairs(sources=sources, targets=targets, chosen=every, translation=every)
 
 
 def folder_of(data: Path | None, cache: Path) -> Path:
-    """Return the folder of the parallel files: the user's, or the embedded language pair's, generated at first use."""
+    """Return the folder of the parallel files: the user's, or the embedded language pair's,
+    generated at first use.
+    """
     grammar = synthetic_language.NEAR
-    return data or generated(cache, f"language-{grammar.name}-{synthetic_language.VERSION}", partial(synthetic_language.write, grammar))
+    return data or generated(
+        cache,
+        f"language-{grammar.name}-{synthetic_language.VERSION}",
+        partial(synthetic_language.write, grammar),
+    )
 
 
 def text(data: Path | None, cache: Path, merges: int, *, skip: bool) -> Text:
-    """Read and encode both splits, each text only once; RequestError if files are missing or broken."""
+    """Read and encode both splits, each text only once; RequestError if files are missing or
+    broken.
+    """
     root = folder_of(data, cache)
     name = f"gnmt-text-{PREPARED}-{merges}{'-skip' if skip else ''}-{parallel_text.digest(root)}"
     return opened(generated(cache, name, partial(prepare, root, merges, skip)))
@@ -102,7 +126,12 @@ def text(data: Path | None, cache: Path, merges: int, *, skip: bool) -> Text:
 def opened(folder: Path) -> Text:
     """Read what `prepare` wrote."""
     translations, references = (lines(folder / name) for name in (TRANSLATIONS, REFERENCES))
-    return Text(folder=folder, subwords=Subwords.read(folder), translations=translations, references=references)
+    return Text(
+        folder=folder,
+        subwords=Subwords.read(folder),
+        translations=translations,
+        references=references,
+    )
 
 
 def lines(path: Path) -> tuple[str, ...]:
@@ -119,7 +148,9 @@ def prepare(root: Path, merges: int, skip: bool, folder: Path) -> None:
     subwords.write(folder)
     for corpus in corpora:
         for suffix, texts in ((SOURCE, corpus.sources), (TARGET, corpus.targets)):
-            Encoded.of([subwords.encode(line) for line in texts]).save(folder / f"{corpus.split}.{suffix}")
+            Encoded.of([subwords.encode(line) for line in texts]).save(
+                folder / f"{corpus.split}.{suffix}"
+            )
     for name, corpus in ((TRANSLATIONS, written[1]), (REFERENCES, corpora[1])):
         (folder / name).write_bytes("".join(f"{line}\n" for line in corpus.targets).encode())
 
@@ -127,11 +158,17 @@ def prepare(root: Path, merges: int, skip: bool, folder: Path) -> None:
 def tokenised(corpus: Corpus) -> Corpus:
     """Tokenise a split's sentences."""
     source, target = Moses(SOURCE), Moses(TARGET)
-    return replace(corpus, sources=tuple(map(source.cut, corpus.sources)), targets=tuple(map(target.cut, corpus.targets)))
+    return replace(
+        corpus,
+        sources=tuple(map(source.cut, corpus.sources)),
+        targets=tuple(map(target.cut, corpus.targets)),
+    )
 
 
 def shortened(tokens: Tokens, longest: int) -> Tokens:
-    """Truncate a source sentence to the limit but keep its end mark, so that every sample has an answer."""
+    """Truncate a source sentence to the limit but keep its end mark, so that every sample has an
+    answer.
+    """
     return tokens if len(tokens) <= longest else np.append(tokens[: longest - 1], np.int32(END))
 
 
@@ -145,7 +182,9 @@ class Batch:
     weight_N: torch.Tensor
 
     def pin_memory(self) -> "Batch":
-        """Pin the memory, so that the copy to the device overlaps with computation; DataLoader calls this."""
+        """Pin the memory, so that the copy to the device overlaps with computation; DataLoader
+        calls this.
+        """
         return self.map(torch.Tensor.pin_memory)
 
     def to(self, device: torch.device) -> "Batch":
@@ -155,7 +194,10 @@ class Batch:
     def map(self, change: Any) -> "Batch":
         """Apply a function to each tensor."""
         return Batch(
-            source_NS=change(self.source_NS), length_N=change(self.length_N), target_NT=change(self.target_NT), weight_N=change(self.weight_N)
+            source_NS=change(self.source_NS),
+            length_N=change(self.length_N),
+            target_NT=change(self.target_NT),
+            weight_N=change(self.weight_N),
         )
 
 
@@ -173,9 +215,16 @@ def collate(samples: Sequence[Sample]) -> Batch:
     """Collate pairs into a batch."""
     sources, targets, weights = zip(*samples, strict=True)
     source_NS, length_N = side_by_side(sources)
-    return Batch(source_NS=source_NS, length_N=length_N, target_NT=side_by_side(targets)[0], weight_N=torch.tensor(weights))
+    return Batch(
+        source_NS=source_NS,
+        length_N=length_N,
+        target_NT=side_by_side(targets)[0],
+        weight_N=torch.tensor(weights),
+    )
 
 
 def side_by_side(sentences: Sequence[Tokens]) -> tuple[torch.Tensor, torch.Tensor]:
     """Return sentences as N T, padded after their ends, and their lengths."""
-    return torch.from_numpy(padded(sentences, PAD)), torch.tensor([len(sentence) for sentence in sentences])
+    return torch.from_numpy(padded(sentences, PAD)), torch.tensor(
+        [len(sentence) for sentence in sentences]
+    )

@@ -1,4 +1,6 @@
-"""The system under test: encoder and decoder step run by the engine, beam search around them, token ids as answers."""
+"""The system under test: encoder and decoder step run by the engine, beam search around them, token
+ids as answers.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -23,8 +25,11 @@ from workloads.gnmt import data, decoding, model, scoring, survey
 from workloads.gnmt.decoding import SERVING, Translator
 from workloads.gnmt.scoring import END, START
 
-# Legend: N sentences of a batch, S source positions, K beams, B = N K, H hidden width, L decoder layers, V vocabulary.
-USUAL_BATCH: Final = 8  # sentences; between the smallest and the largest, for engines that need a typical example
+# Legend: N sentences of a batch, S source positions, K beams, B = N K, H hidden width, L decoder
+# layers, V vocabulary.
+USUAL_BATCH: Final = (
+    8  # sentences; between the smallest and the largest, for engines that need a typical example
+)
 USUAL_LENGTH: Final = 24  # tokens, likewise
 WARM_STEPS: Final = 2  # tokens of a warm-up answer: all steps of an answer have the same shapes
 
@@ -32,7 +37,9 @@ WARM_STEPS: Final = 2  # tokens of a warm-up answer: all steps of an answer have
 class GNMTPredictor:
     """One worker's predictor: sample indices in, answers out."""
 
-    def __init__(self, translator: Translator, samples: dict[int, Tokens], beam: Beam, sizes: range) -> None:
+    def __init__(
+        self, translator: Translator, samples: dict[int, Tokens], beam: Beam, sizes: range
+    ) -> None:
         self._translator, self._samples, self._beam, self._sizes = translator, samples, beam, sizes
 
     def warm_up(self) -> None:
@@ -69,8 +76,12 @@ class GNMTInference:
         self._samples: dict[int, Tokens] = {}
         self._longest = positive(run.settings, "data.max_answer_length")
         self._plan = plan(run)
-        self._reader: Executable[torch.Tensor] = engine.compile(self._read_network(network), self._plan)
-        self._writer: Executable[torch.Tensor] = engine.compile(self._write_network(network), self._plan)
+        self._reader: Executable[torch.Tensor] = engine.compile(
+            self._read_network(network), self._plan
+        )
+        self._writer: Executable[torch.Tensor] = engine.compile(
+            self._write_network(network), self._plan
+        )
 
     def _read_network(self, network: model.GNMT) -> Network[torch.Tensor]:
         inputs = read_inputs(USUAL_BATCH, USUAL_LENGTH, self._run.device)
@@ -100,10 +111,19 @@ class GNMTInference:
         )
 
     def _shapes(self, inputs: Callable[[int, int], tuple[torch.Tensor, ...]]) -> ShapeProfile:
-        """Return the shapes of one sentence of minimum length, of a typical batch, and of the largest batch of the longest sentences."""
+        """Return the shapes of one sentence of minimum length, of a typical batch, and of the
+        largest batch of the longest sentences.
+        """
         most = self._plan.max_batch
-        sizes = ((1, 2), (min(USUAL_BATCH, most), min(USUAL_LENGTH, self._longest)), (most, self._longest))
-        least, usual, largest = (tuple(tuple(tensor.shape) for tensor in inputs(batch, length)) for batch, length in sizes)
+        sizes = (
+            (1, 2),
+            (min(USUAL_BATCH, most), min(USUAL_LENGTH, self._longest)),
+            (most, self._longest),
+        )
+        least, usual, largest = (
+            tuple(tuple(tensor.shape) for tensor in inputs(batch, length))
+            for batch, length in sizes
+        )
         return ShapeProfile(minimum=least, usual=usual, maximum=largest)
 
     @property
@@ -117,7 +137,9 @@ class GNMTInference:
         return min(self._row.performance_samples, len(self._test))
 
     def load(self, samples: Sequence[int]) -> None:
-        """Load token ids into memory; MLPerf does not time tokenisation (inference_rules.adoc v0.5, Data)."""
+        """Load token ids into memory; MLPerf does not time tokenisation (inference_rules.adoc v0.5,
+        Data).
+        """
         for sample in samples:
             self._samples[sample] = data.shortened(self._test.pair(sample)[0], self._longest)
 
@@ -137,8 +159,18 @@ class GNMTInference:
     def open(self, worker: int, max_batch: int) -> Predictor:
         """Create the predictor of one worker."""
         device = torch.device(self._run.device)
-        translator = Translator(read=self._reader.open(), write=self._writer.open(), layers=self._description.layers, device=device)
-        return GNMTPredictor(translator, self._samples, decoding.beam(SERVING, self._longest), warm_up_sizes(self._run, max_batch))
+        translator = Translator(
+            read=self._reader.open(),
+            write=self._writer.open(),
+            layers=self._description.layers,
+            device=device,
+        )
+        return GNMTPredictor(
+            translator,
+            self._samples,
+            decoding.beam(SERVING, self._longest),
+            warm_up_sizes(self._run, max_batch),
+        )
 
     def truth(self, folder: Path) -> None:
         """Write references and vocabulary."""
@@ -157,10 +189,14 @@ def example(length: int) -> Tokens:
 
 def read_inputs(batch: int, length: int, device: str) -> tuple[torch.Tensor, ...]:
     """Create example inputs of the encoder."""
-    return torch.full((batch, length), END, device=device), torch.full((batch,), length, device=device)
+    return torch.full((batch, length), END, device=device), torch.full(
+        (batch,), length, device=device
+    )
 
 
-def write_inputs(batch: int, length: int, size: tuple[int, int], device: str) -> tuple[torch.Tensor, ...]:
+def write_inputs(
+    batch: int, length: int, size: tuple[int, int], device: str
+) -> tuple[torch.Tensor, ...]:
     """Create example inputs of one decoder step; `size`: layers and width."""
     (layers, width), beams = size, SERVING[0]
     token_NK = torch.full((batch, beams), START, device=device)
@@ -174,6 +210,7 @@ def check_vocabulary(checkpoint: Path, description: model.Description, text: dat
     """Reject a checkpoint trained with another vocabulary: its token ids would mean other words."""
     if description.vocabulary_sha256 != text.subwords.sha256:
         raise RequestError(
-            f"checkpoint {checkpoint}: it learnt with the vocabulary {description.vocabulary_sha256[:16]}, and this text has "
-            f"{text.subwords.sha256[:16]}; serve the text that it was trained on, with the same data.merges"
+            f"checkpoint {checkpoint}: it learnt with the vocabulary"
+            f" {description.vocabulary_sha256[:16]}, and this text has {text.subwords.sha256[:16]};"
+            " serve the text that it was trained on, with the same data.merges"
         )

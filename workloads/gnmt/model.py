@@ -1,7 +1,10 @@
-"""GNMT v2: Wu et al. 2016, arXiv:1609.08144, in the form of mlcommons/training, rnn_translator, seq2seq/models.
+"""GNMT v2: Wu et al. 2016, arXiv:1609.08144, in the form of mlcommons/training, rnn_translator,
+seq2seq/models.
 
-Four LSTM layers encode, the first bidirectional; four decode; both numbers may be reduced to two. The first decoder layer's output queries
-the attention, whose context joins the input of the layers above; layers have residuals from the third on. Both sides share one embedding.
+Four LSTM layers encode, the first bidirectional; four decode; both numbers may be reduced to two.
+The first decoder layer's output queries
+the attention, whose context joins the input of the layers above; layers have residuals from the
+third on. Both sides share one embedding.
 """
 
 from dataclasses import dataclass
@@ -16,7 +19,8 @@ from suite.errors import RequestError
 from workloads.common import weights
 from workloads.gnmt.scoring import PAD
 
-# Legend: N sentences of a batch, S source positions, T target positions, K beams, B = N K, H hidden width, L decoder layers, V vocabulary.
+# Legend: N sentences of a batch, S source positions, T target positions, K beams, B = N K, H hidden
+# width, L decoder layers, V vocabulary.
 NAME: Final = "gnmt"
 FRAMEWORK: Final = "torch"
 INITIAL: Final = 0.1  # rnn_translator, train.py, --init-weight: all weights uniform on (-0.1, 0.1)
@@ -38,7 +42,9 @@ class Description:
 
 
 class Attention(nn.Module):
-    """Bahdanau, Cho, Bengio 2015, arXiv:1409.0473, normalised after Salimans and Kingma 2016: score = g v/|v| tanh(W q + U k + b)."""
+    """Bahdanau, Cho, Bengio 2015, arXiv:1409.0473, normalised after Salimans and Kingma 2016: score
+    = g v/|v| tanh(W q + U k + b).
+    """
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -49,12 +55,20 @@ class Attention(nn.Module):
         self.bias = nn.Parameter(torch.empty(width))
 
     def forward(
-        self, query_NTH: torch.Tensor, memory_NSH: torch.Tensor, key_NSH: torch.Tensor, known_NS: torch.Tensor
+        self,
+        query_NTH: torch.Tensor,
+        memory_NSH: torch.Tensor,
+        key_NSH: torch.Tensor,
+        known_NS: torch.Tensor,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the context N T H of each query, and the attention weights N T S over the source positions."""
+        """Return the context N T H of each query, and the attention weights N T S over the source
+        positions.
+        """
         both_NTSH = self.query(query_NTH)[:, :, None] + key_NSH[:, None] + self.bias
         direction_H = self.direction / self.direction.norm() * self.scale
-        score_NTS = (torch.tanh(both_NTSH) @ direction_H).float().masked_fill(~known_NS[:, None], NEVER)
+        score_NTS = (
+            (torch.tanh(both_NTSH) @ direction_H).float().masked_fill(~known_NS[:, None], NEVER)
+        )
         share_NTS = score_NTS.softmax(-1)
         return share_NTS.to(memory_NSH.dtype) @ memory_NSH, share_NTS
 
@@ -66,7 +80,12 @@ class Encoder(nn.Module):
         super().__init__()
         self.onward = nn.LSTM(width, width, batch_first=True)
         self.backward_ = nn.LSTM(width, width, batch_first=True)
-        self.layers = nn.ModuleList([nn.LSTM(2 * width if level == 0 else width, width, batch_first=True) for level in range(layers - 1)])
+        self.layers = nn.ModuleList(
+            [
+                nn.LSTM(2 * width if level == 0 else width, width, batch_first=True)
+                for level in range(layers - 1)
+            ]
+        )
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, embedded_NSH: torch.Tensor, length_N: torch.Tensor) -> torch.Tensor:
@@ -83,7 +102,9 @@ class Encoder(nn.Module):
 
 
 def mirrored(length_N: torch.Tensor, longest: int) -> torch.Tensor:
-    """Index each sentence's positions N S from its own end; positions after the end stay in place."""
+    """Index each sentence's positions N S from its own end; positions after the end stay in
+    place.
+    """
     place_S = torch.arange(longest, device=length_N.device)
     return torch.where(place_S < length_N[:, None], length_N[:, None] - 1 - place_S, place_S)
 
@@ -93,12 +114,19 @@ class Decoder(nn.Module):
 
     def __init__(self, width: int, layers: int, vocabulary: int, dropout: float) -> None:
         super().__init__()
-        self.layers = nn.ModuleList([nn.LSTM(2 * width if level else width, width, batch_first=True) for level in range(layers)])
+        self.layers = nn.ModuleList(
+            [
+                nn.LSTM(2 * width if level else width, width, batch_first=True)
+                for level in range(layers)
+            ]
+        )
         self.attention = Attention(width)
         self.classifier = nn.Linear(width, vocabulary)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, embedded_NTH: torch.Tensor, memory_NSH: torch.Tensor, known_NS: torch.Tensor) -> torch.Tensor:
+    def forward(
+        self, embedded_NTH: torch.Tensor, memory_NSH: torch.Tensor, known_NS: torch.Tensor
+    ) -> torch.Tensor:
         """Return the logits N T V of the next token at each position, for all positions at once."""
         key_NSH = self.attention.key(memory_NSH)
         hidden_NTH, _ = self.layers[0](self.dropout(embedded_NTH))
@@ -113,7 +141,14 @@ class Decoder(nn.Module):
 class GNMT(nn.Module):
     """Encoder, decoder and their shared embedding."""
 
-    def __init__(self, vocabulary: int, width: int, layers: int, dropout: float = 0.0, initial: float = INITIAL) -> None:
+    def __init__(
+        self,
+        vocabulary: int,
+        width: int,
+        layers: int,
+        dropout: float = 0.0,
+        initial: float = INITIAL,
+    ) -> None:
         super().__init__()
         self.embedding = nn.Embedding(vocabulary, width, padding_idx=PAD)
         self.encoder = Encoder(width, layers, dropout)
@@ -122,9 +157,11 @@ class GNMT(nn.Module):
 
     @torch.no_grad()
     def initialise(self, width: int, initial: float) -> None:
-        """Initialise weights, and the reference's random biases, uniformly; attention and recurrent biases to 0, the attention scale to 1/sqrt(width).
+        """Initialise weights, and the reference's random biases, uniformly; attention and recurrent
+        biases to 0, the attention scale to 1/sqrt(width).
 
-        T, rnn_translator, seq2seq: utils.py, init_lstm_; models/decoder.py, Classifier; models/attention.py.
+        T, rnn_translator, seq2seq: utils.py, init_lstm_; models/decoder.py, Classifier;
+        models/attention.py.
         """
         for name, parameter in self.named_parameters():
             if name.endswith(ZERO_BIASES):
@@ -134,21 +171,33 @@ class GNMT(nn.Module):
         self.embedding.weight[PAD].zero_()
         self.decoder.attention.scale.fill_(width**-0.5)
 
-    def forward(self, source_NS: torch.Tensor, length_N: torch.Tensor, target_NT: torch.Tensor) -> torch.Tensor:
+    def forward(
+        self, source_NS: torch.Tensor, length_N: torch.Tensor, target_NT: torch.Tensor
+    ) -> torch.Tensor:
         """Return the logits N T V of the token after each target token."""
         memory_NSH = self.encoder(self.embedding(source_NS), length_N)
-        logit_NTV: torch.Tensor = self.decoder(self.embedding(target_NT), memory_NSH, source_NS != PAD)
+        logit_NTV: torch.Tensor = self.decoder(
+            self.embedding(target_NT), memory_NSH, source_NS != PAD
+        )
         return logit_NTV
 
 
 class Reader(nn.Module):
-    """The encoder as a separate network for serving; attention keys are computed once per sentence."""
+    """The encoder as a separate network for serving; attention keys are computed once per
+    sentence.
+    """
 
     def __init__(self, model: GNMT) -> None:
         super().__init__()
-        self.embedding, self.encoder, self.key = model.embedding, model.encoder, model.decoder.attention.key
+        self.embedding, self.encoder, self.key = (
+            model.embedding,
+            model.encoder,
+            model.decoder.attention.key,
+        )
 
-    def forward(self, source_NS: torch.Tensor, length_N: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(
+        self, source_NS: torch.Tensor, length_N: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return memory and keys, N S H each."""
         memory_NSH = self.encoder(self.embedding(source_NS), length_N)
         return memory_NSH, self.key(memory_NSH)
@@ -170,7 +219,9 @@ class Writer(nn.Module):
         key_NSH: torch.Tensor,
         known_NS: torch.Tensor,
     ) -> tuple[torch.Tensor, ...]:
-        """Return the next token's logits N K V, the attention N K S, and the next hidden and cell states."""
+        """Return the next token's logits N K V, the attention N K S, and the next hidden and cell
+        states.
+        """
         sentences, beams = token_NK.shape
         out_BH = self.embedding(token_NK).flatten(0, 1)
         context_BH, share_NKS, states = out_BH, known_NS, []
@@ -180,28 +231,40 @@ class Writer(nn.Module):
             out_BH = state[0] + out_BH if level > 1 else state[0]
             states.append(state)
             if level == 0:
-                context_NKH, share_NKS = self.decoder.attention(out_BH.view(sentences, beams, -1), memory_NSH, key_NSH, known_NS)
+                context_NKH, share_NKS = self.decoder.attention(
+                    out_BH.view(sentences, beams, -1), memory_NSH, key_NSH, known_NS
+                )
                 context_BH = context_NKH.flatten(0, 1)
         logit_BV = self.decoder.classifier(out_BH)
         hidden, cell = (torch.stack([state[part] for state in states], dim=1) for part in range(2))
         return logit_BV.view(sentences, beams, -1), share_NKS, hidden, cell
 
 
-def after(layer: nn.Module, input_BH: torch.Tensor, hidden_BH: torch.Tensor, cell_BH: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def after(
+    layer: nn.Module, input_BH: torch.Tensor, hidden_BH: torch.Tensor, cell_BH: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Run one step of an LSTM layer."""
     weight_ih, weight_hh, bias_ih, bias_hh = layer.parameters()
     return torch.lstm_cell(input_BH, (hidden_BH, cell_BH), weight_ih, weight_hh, bias_ih, bias_hh)
 
 
 def loss_N(logit_NTV: torch.Tensor, label_NT: torch.Tensor, smoothing: float) -> torch.Tensor:
-    """Return each sentence's cross-entropy summed over its tokens; Szegedy et al. 2015, section 7: `smoothing` is spread over the vocabulary."""
+    """Return each sentence's cross-entropy summed over its tokens; Szegedy et al. 2015, section 7:
+    `smoothing` is spread over the vocabulary.
+    """
     flat_NT = functional.cross_entropy(
-        logit_NTV.float().flatten(0, 1), label_NT.flatten(), ignore_index=PAD, label_smoothing=smoothing, reduction="none"
+        logit_NTV.float().flatten(0, 1),
+        label_NT.flatten(),
+        ignore_index=PAD,
+        label_smoothing=smoothing,
+        reduction="none",
     )
     return flat_NT.view_as(label_NT).sum(1)
 
 
-def start(seed: int, vocabulary: int, width: int, layers: int, dropout: float, initial: float = INITIAL) -> GNMT:
+def start(
+    seed: int, vocabulary: int, width: int, layers: int, dropout: float, initial: float = INITIAL
+) -> GNMT:
     """Build the network of a seed, the same on every rank, independent of the global generator."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -209,10 +272,20 @@ def start(seed: int, vocabulary: int, width: int, layers: int, dropout: float, i
 
 
 def load(folder: Path) -> tuple[GNMT, Description]:
-    """Rebuild an exported network in evaluation mode; RequestError if it belongs to another workload or framework."""
+    """Rebuild an exported network in evaluation mode; RequestError if it belongs to another
+    workload or framework.
+    """
     description = weights.describe(folder, Description, NAME)
     if description.framework != FRAMEWORK:
-        raise RequestError(f"checkpoint {folder}: its framework is {description.framework}, but {NAME} supports only {FRAMEWORK}")
-    return weights.filled(lambda: GNMT(description.vocabulary, description.width, description.layers), folder, NAME), description
-
-
+        raise RequestError(
+            f"checkpoint {folder}: its framework is {description.framework}, but {NAME} supports"
+            f" only {FRAMEWORK}"
+        )
+    return (
+        weights.filled(
+            lambda: GNMT(description.vocabulary, description.width, description.layers),
+            folder,
+            NAME,
+        ),
+        description,
+    )

@@ -23,19 +23,26 @@ LOGGED: Final = (
     "max_sequence_length",
 )
 ALTERNATIVES: Final = ("opt_learning_rate_alt_decay_func", "opt_learning_rate_alt_warmup_func")
-WARMUP_START: Final = 0.01  # mlcommons/training, rnn_translator, lr_scheduler.py: fraction of the rate at which the warm-up starts
+# mlcommons/training, rnn_translator, lr_scheduler.py: fraction of the rate at which the warm-up
+# starts
+WARMUP_START: Final = 0.01
 FEWEST_LAYERS: Final = 2  # one queries the attention, the other receives its result
 BETAS: Final = (0.9, 0.999)  # Kingma and Ba 2015, as in rnn_translator
 EPSILON: Final = 1e-8  # the same
 
 
 def hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
-    """Return the hyperparameters that a log must have; those without a value are left out, and the judge reports them as missing."""
+    """Return the hyperparameters that a log must have; those without a value are left out, and the
+    judge reports them as missing.
+    """
     return {key: settings[key] for key in LOGGED if key in settings}
 
 
-def warmed_and_halved(base: float, warmup_steps: int, remain_steps: int, interval: int, factor: float, times: int) -> Schedule:
-    """Rise exponentially from a hundredth, stay constant, then decay by `factor` at `remain_steps` and after each interval, `times` in all.
+def warmed_and_halved(
+    base: float, warmup_steps: int, remain_steps: int, interval: int, factor: float, times: int
+) -> Schedule:
+    """Rise exponentially from a hundredth, stay constant, then decay by `factor` at `remain_steps`
+    and after each interval, `times` in all.
 
     mlcommons/training, rnn_translator, lr_scheduler.py, WarmupMultiStepLR.
     """
@@ -83,9 +90,14 @@ class Recipe:
         """Read the settings; RequestError names an invalid one."""
         for key in ALTERNATIVES:
             if flag(settings, key):
-                raise RequestError(f"setting {key}: the alternative schedules are not implemented; --set {key}=false")
+                raise RequestError(
+                    f"setting {key}: the alternative schedules are not implemented; --set"
+                    f" {key}=false"
+                )
         if positive(settings, "model.layers") < FEWEST_LAYERS:
-            raise RequestError(f"setting model.layers: {settings['model.layers']} is below {FEWEST_LAYERS}")
+            raise RequestError(
+                f"setting model.layers: {settings['model.layers']} is below {FEWEST_LAYERS}"
+            )
         return cls(
             batch_size=positive(settings, "global_batch_size"),
             base_rate=number(settings, "opt_base_learning_rate"),
@@ -112,4 +124,11 @@ class Recipe:
     @property
     def schedule(self) -> Schedule:
         """Return the learning-rate schedule."""
-        return warmed_and_halved(self.base_rate, self.warmup_steps, self.remain_steps, self.decay_interval, self.decay_factor, self.decay_steps)
+        return warmed_and_halved(
+            self.base_rate,
+            self.warmup_steps,
+            self.remain_steps,
+            self.decay_interval,
+            self.decay_factor,
+            self.decay_steps,
+        )

@@ -1,6 +1,8 @@
-"""Converts sentences to token ids and back: Moses tokenisation, joint byte-pair encoding, and the vocabulary.
+"""Converts sentences to token ids and back: Moses tokenisation, joint byte-pair encoding, and the
+vocabulary.
 
-Sennrich, Haddow, Birch 2016, arXiv:1508.07909, by subword-nmt, whose tie-breaking determines the pieces.
+Sennrich, Haddow, Birch 2016, arXiv:1508.07909, by subword-nmt, whose tie-breaking determines the
+pieces.
 """
 
 import hashlib
@@ -20,13 +22,23 @@ from subword_nmt.learn_bpe import learn_bpe
 from suite.errors import RequestError
 from suite.files.untrusted_files import UnreadableError, read_text
 from workloads.common.text.encoded import Tokens
-from workloads.gnmt.scoring import END, SPECIAL, START, UNKNOWN, read_vocabulary, words, write_vocabulary
+from workloads.gnmt.scoring import (
+    END,
+    SPECIAL,
+    START,
+    UNKNOWN,
+    read_vocabulary,
+    words,
+    write_vocabulary,
+)
 
 CODES: Final = "bpe.codes"
 
 
 class Moses:
-    """Moses' tokeniser and detokeniser for one language, with escaping, called as in the reference."""
+    """Moses' tokeniser and detokeniser for one language, with escaping, called as in the
+    reference.
+    """
 
     def __init__(self, language: str) -> None:
         self._cut, self._join = MosesTokenizer(lang=language), MosesDetokenizer(lang=language)
@@ -41,7 +53,9 @@ class Moses:
 
 
 def merging(codes: str) -> BPE:
-    """Parse merges; ValueError if they are invalid, where subword-nmt would print an error and end the process."""
+    """Parse merges; ValueError if they are invalid, where subword-nmt would print an error and end
+    the process.
+    """
     complaint = io.StringIO()
     try:
         with redirect_stderr(complaint):
@@ -62,10 +76,14 @@ class Subwords:
     def learn(cls, sentences: Sequence[str], merges: int) -> "Subwords":
         """Learn merges from all sentences of both languages, then count the resulting pieces."""
         text = io.StringIO()
-        with redirect_stderr(io.StringIO()):  # a progress bar, and a message that no pair is repeated
+        with redirect_stderr(
+            io.StringIO()
+        ):  # a progress bar, and a message that no pair is repeated
             learn_bpe(sentences, text, merges)
         bpe = BPE(io.StringIO(text.getvalue()))
-        counted = Counter(piece for sentence in sentences for piece in bpe.segment_tokens(sentence.split(" ")))
+        counted = Counter(
+            piece for sentence in sentences for piece in bpe.segment_tokens(sentence.split(" "))
+        )
         return cls(text.getvalue(), [*SPECIAL, *(piece for piece, _ in counted.most_common())])
 
     @classmethod
@@ -87,9 +105,13 @@ class Subwords:
         return hashlib.sha256("\n".join((self.codes, *self.tokens)).encode()).hexdigest()
 
     def encode(self, sentence: str) -> Tokens:
-        """Encode a tokenised sentence as ids of its pieces, with start and end marks; pieces outside the vocabulary are unknown."""
+        """Encode a tokenised sentence as ids of its pieces, with start and end marks; pieces
+        outside the vocabulary are unknown.
+        """
         pieces = self._bpe.segment_tokens(sentence.split(" "))
-        return np.array([START, *(self._numbers.get(piece, UNKNOWN) for piece in pieces), END], dtype=np.int32)
+        return np.array(
+            [START, *(self._numbers.get(piece, UNKNOWN) for piece in pieces), END], dtype=np.int32
+        )
 
     def decode(self, numbers: Iterable[int]) -> list[str]:
         """Decode token ids to words and marks."""

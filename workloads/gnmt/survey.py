@@ -32,11 +32,26 @@ class GnmtText:
     def survey(self) -> Survey:
         """Encode both splits, each text only once, and count the pairs available to a run."""
         settings = self._run.settings
-        text = data.text(self._run.data, self._run.cache, whole(settings, "data.merges"), skip=flag(settings, "data.skip_broken"))
+        text = data.text(
+            self._run.data,
+            self._run.cache,
+            whole(settings, "data.merges"),
+            skip=flag(settings, "data.skip_broken"),
+        )
         corpus, test = text.pairs(TRAIN), text.pairs(TEST)
-        samples = {TRAIN: len(corpus.up_to(positive(settings, "max_sequence_length"))), TEST: len(test)}
-        vocabulary = {"vocabulary": len(text.subwords.tokens), "vocabulary_sha256": text.subwords.sha256}
-        return Survey(samples=samples, sha256=parallel_text.hashes(self.root), found={**samples, CORPUS: len(corpus), **vocabulary, "folder": text.folder.name})
+        samples = {
+            TRAIN: len(corpus.up_to(positive(settings, "max_sequence_length"))),
+            TEST: len(test),
+        }
+        vocabulary = {
+            "vocabulary": len(text.subwords.tokens),
+            "vocabulary_sha256": text.subwords.sha256,
+        }
+        return Survey(
+            samples=samples,
+            sha256=parallel_text.hashes(self.root),
+            found={**samples, CORPUS: len(corpus), **vocabulary, "folder": text.folder.name},
+        )
 
     def check(self, found: Mapping[str, Any]) -> None:
         """Reject a run whose encoded text has disappeared from the cache."""

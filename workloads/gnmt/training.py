@@ -38,13 +38,24 @@ class GNMTTraining:
         self._recipe = recipe = Recipe.of(run.settings)
         self._device = torch.device(run.device)
         self._found = run_request.found(run, survey.GnmtText)
-        self._network = model.start(run.seed, int(self._found["vocabulary"]), recipe.width, recipe.layers, recipe.dropout, recipe.initial).to(self._device)
-        adam = torch.optim.Adam(self._network.parameters(), lr=recipe.base_rate, betas=BETAS, eps=EPSILON)
+        self._network = model.start(
+            run.seed,
+            int(self._found["vocabulary"]),
+            recipe.width,
+            recipe.layers,
+            recipe.dropout,
+            recipe.initial,
+        ).to(self._device)
+        adam = torch.optim.Adam(
+            self._network.parameters(), lr=recipe.base_rate, betas=BETAS, eps=EPSILON
+        )
         self._stepper = Stepper(run, self._network, adam, clip_norm=recipe.clip_norm)
 
     @cached_property
     def _text(self) -> Text:
-        """Open the encoded text; like everything that opens the data, this runs inside the clock."""
+        """Open the encoded text; like everything that opens the data, this runs inside the
+        clock.
+        """
         return data.opened(encoded.prepared(self._run, self._found))
 
     @cached_property
@@ -60,15 +71,23 @@ class GNMTTraining:
     @cached_property
     def _loader(self) -> batches.Loader[data.Sample, Batch]:
         pinned = self._device.type == "cuda"
-        return batches.Loader(data.Samples(self._train), data.collate, self._recipe.workers, pinned=pinned)
+        return batches.Loader(
+            data.Samples(self._train), data.collate, self._recipe.workers, pinned=pinned
+        )
 
     @cached_property
     def _steps_per_epoch(self) -> int:
         return len(self._plan(1))
 
     def facts(self) -> Mapping[str, HyperValue]:
-        """Return the sizes of both splits, the training size before the length limit, and the signature of the metric."""
-        counts = {"train_samples": self._found[TRAIN], "corpus_samples": self._found[CORPUS], "eval_samples": self._found[TEST]}
+        """Return the sizes of both splits, the training size before the length limit, and the
+        signature of the metric.
+        """
+        counts = {
+            "train_samples": self._found[TRAIN],
+            "corpus_samples": self._found[CORPUS],
+            "eval_samples": self._found[TEST],
+        }
         return {**counts, "metric_signature": signature(Form.SACREBLEU)}
 
     def blocks(self) -> Iterator[Block]:
@@ -89,22 +108,30 @@ class GNMTTraining:
     def _plan(self, epoch: int) -> list[batches.Step]:
         recipe, run = self._recipe, self._run
         bounds = bucketing.even_bounds(int(self._train.lengths.max()), recipe.buckets)
-        whole = bucketing.plan(self._train.lengths, bounds, lambda _: recipe.batch_size, run.seed, epoch)
+        whole = bucketing.plan(
+            self._train.lengths, bounds, lambda _: recipe.batch_size, run.seed, epoch
+        )
         return batches.shared(whole, recipe.batch_size, epoch, run.rank, run.world_size)
 
     def _loss(self, batch: Batch) -> torch.Tensor:
         """Return the loss summed over a micro-batch's sentences, each with its weight."""
         batch = batch.to(self._device)
         with mixed_precision.autocast(self._run.device, self._run.precision):
-            logit_NTV = self._stepper.network(batch.source_NS, batch.length_N, batch.target_NT[:, :-1])
-        return (model.loss_N(logit_NTV, batch.target_NT[:, 1:], self._recipe.smoothing) * batch.weight_N).sum()
+            logit_NTV = self._stepper.network(
+                batch.source_NS, batch.length_N, batch.target_NT[:, :-1]
+            )
+        return (
+            model.loss_N(logit_NTV, batch.target_NT[:, 1:], self._recipe.smoothing) * batch.weight_N
+        ).sum()
 
     def loss(self) -> float:
         """Mean loss over this rank's sentences in the last step; NaN before the first."""
         return self._stepper.loss()
 
     def evaluate(self) -> Scores:
-        """Translate this rank's share of the test split, and score the translations of all ranks against the references."""
+        """Translate this rank's share of the test split, and score the translations of all ranks
+        against the references.
+        """
         self._stepper.network.eval()
         answers = dict(collectives.gathered(list(self._answers()), self._run.world_size))
         moses, subwords = Moses(TARGET), self._text.subwords
@@ -115,11 +142,20 @@ class GNMTTraining:
         recipe, network = self._recipe, self._network
         translator = decoding.Translator.of(network, self._device)
         beam = decoding.beam(decoding.EVALUATION, recipe.max_answer_length)
-        mine = sorted(range(self._run.rank, len(self._test), self._run.world_size), key=self._test.lengths.__getitem__)
+        mine = sorted(
+            range(self._run.rank, len(self._test), self._run.world_size),
+            key=self._test.lengths.__getitem__,
+        )
         for start in range(0, len(mine), EVAL_BATCH):
             asked = mine[start : start + EVAL_BATCH]
-            sources = [data.shortened(self._test.pair(index)[0], recipe.max_answer_length) for index in asked]
-            with torch.inference_mode(), mixed_precision.autocast(self._run.device, self._run.precision):
+            sources = [
+                data.shortened(self._test.pair(index)[0], recipe.max_answer_length)
+                for index in asked
+            ]
+            with (
+                torch.inference_mode(),
+                mixed_precision.autocast(self._run.device, self._run.precision),
+            ):
                 yield from zip(asked, translator.translate(sources, beam), strict=True)
 
     def save(self, folder: Path) -> None:

@@ -1,4 +1,6 @@
-"""Mask R-CNN with ResNet-50 and a feature pyramid on COCO; He et al. 2017, arXiv:1703.06870. Imports no framework."""
+"""Mask R-CNN with ResNet-50 and a feature pyramid on COCO; He et al. 2017, arXiv:1703.06870.
+Imports no framework.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,10 +19,14 @@ class MaskRCNN:
 
     name: ClassVar[str] = "maskrcnn"
     frameworks: ClassVar[frozenset[str]] = frozenset({"torch"})
-    served_by: ClassVar[Mapping[str, tuple[str, ...]]] = {"torch": ("workloads.maskrcnn.inference",)}
+    served_by: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "torch": ("workloads.maskrcnn.inference",)
+    }
     trains_large_kernels: ClassVar[bool] = True
 
-    def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
+    def hyperparameters(
+        self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]
+    ) -> Mapping[str, HyperValue]:
         """Return the hyperparameters under their v0.7 log names."""
         return recipe.hyperparameters(settings)
 

@@ -1,4 +1,6 @@
-"""Decides whether two answers to one sample can come from the same model; imports no framework, since the judge runs it."""
+"""Decides whether two answers to one sample can come from the same model; imports no framework,
+since the judge runs it.
+"""
 
 import math
 
@@ -12,11 +14,21 @@ from workloads.maskrcnn.scoring import LARGEST, Rows, cut
 
 
 def agree(first: bytes, second: bytes) -> bool:
-    """Compare detections by their boxes and by the areas of their masks; an invalid answer agrees only with itself."""
+    """Compare detections by their boxes and by the areas of their masks; an invalid answer agrees
+    only with itself.
+    """
     one, other = cut(first), cut(second)
-    if one is None or other is None or not sound(one[0]) or not sound(other[0]) or {*one[0][:, 0]} != {*other[0][:, 0]}:
+    if (
+        one is None
+        or other is None
+        or not sound(one[0])
+        or not sound(other[0])
+        or {*one[0][:, 0]} != {*other[0][:, 0]}
+    ):
         return False
-    return agreement.agree(boxes(one[0]), boxes(other[0])) and agreement.agree(areas(*one), areas(*other))
+    return agreement.agree(boxes(one[0]), boxes(other[0])) and agreement.agree(
+        areas(*one), areas(*other)
+    )
 
 
 def sound(row_D7: Rows) -> bool:
@@ -30,9 +42,13 @@ def boxes(row_D7: Rows) -> Found:
 
 
 def areas(row_D7: Rows, masks: list[bytes]) -> Found:
-    """Represent masks as boxes of their area with height one: two overlap by half if neither mask is more than twice the other."""
+    """Represent masks as boxes of their area with height one: two overlap by half if neither mask
+    is more than twice the other.
+    """
     area_D = np.array([area(mask) for mask in masks], dtype=np.float64)
-    box_D4 = np.stack([np.zeros_like(area_D), np.zeros_like(area_D), area_D, np.ones_like(area_D)], axis=1)
+    box_D4 = np.stack(
+        [np.zeros_like(area_D), np.zeros_like(area_D), area_D, np.ones_like(area_D)], axis=1
+    )
     return Found(box_D4=box_D4, score_D=row_D7[:, 5], label_D=row_D7[:, 6])
 
 

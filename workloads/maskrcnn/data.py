@@ -1,7 +1,9 @@
 """Images and their objects in, batches out: the same code for the embedded scenes and for COCO.
 
-The reference's preprocessing: shorter side to 800 unless the longer would exceed 1,333, a horizontal flip of every other picture
-in training, blue-green-red bytes minus their means; batches of one orientation, padded to multiples of 32.
+The reference's preprocessing: shorter side to 800 unless the longer would exceed 1,333, a
+horizontal flip of every other picture
+in training, blue-green-red bytes minus their means; batches of one orientation, padded to multiples
+of 32.
 """
 
 from collections.abc import Sequence
@@ -26,11 +28,17 @@ from workloads.maskrcnn.detector import geometry
 from workloads.maskrcnn.model import Sizes, Target
 from workloads.maskrcnn.scenes import EMBEDDED
 
-# Legend: N pictures of a batch, O objects of a picture, H height, W width, C 3 colour channels, 4 left, top, right, bottom.
+# Legend: N pictures of a batch, O objects of a picture, H height, W width, C 3 colour channels, 4
+# left, top, right, bottom.
 Tensor = torch.Tensor
 Bytes: TypeAlias = npt.NDArray[np.uint8]
-MEAN_C: Final = (102.9801, 115.9465, 122.7717)  # T:maskrcnn, config/defaults.py: INPUT.PIXEL_MEAN, blue, green, red; PIXEL_STD is 1
+MEAN_C: Final = (
+    102.9801,
+    115.9465,
+    122.7717,
+)  # T:maskrcnn, config/defaults.py: INPUT.PIXEL_MEAN, blue, green, red; PIXEL_STD is 1
 PAD_PX: Final = 32  # DATALOADER.SIZE_DIVISIBILITY
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizing:
@@ -40,7 +48,8 @@ class Sizing:
     max_size: int
 
     def of(self, height: int, width: int) -> tuple[int, int]:
-        """Return height and width after resizing (T:maskrcnn, data/transforms/transforms.py, Resize.get_size).
+        """Return height and width after resizing (T:maskrcnn, data/transforms/transforms.py,
+        Resize.get_size).
 
         A strip so narrow that the reference would reduce it to nothing keeps one pixel.
         """
@@ -66,7 +75,12 @@ class Sample:
     def target(self, device: torch.device) -> Target:
         """Return the objects in the form that torchvision's heads expect."""
         size = torch.tensor(self.picture_HWC.shape[:2])
-        values = {"boxes": self.box_O4, "labels": self.label_O, "masks": self.mask_OHW, "size": size}
+        values = {
+            "boxes": self.box_O4,
+            "labels": self.label_O,
+            "masks": self.mask_OHW,
+            "size": size,
+        }
         return {name: value.to(device) for name, value in values.items()}
 
 
@@ -75,7 +89,9 @@ Loader: TypeAlias = batches.Loader[Sample, Batch]
 
 
 class Samples(Dataset[Sample]):
-    """Pictures by key, with their trainable objects: no crowd regions and nothing one pixel wide, as in the reference."""
+    """Pictures by key, with their trainable objects: no crowd regions and nothing one pixel wide,
+    as in the reference.
+    """
 
     def __init__(self, split: Split, sizing: Sizing, seed: int) -> None:
         self.split, self.sizing, self.seed = split, sizing, seed
@@ -86,20 +102,30 @@ class Samples(Dataset[Sample]):
         objects = objects.keep(~objects.crowd_O & wider_than_a_pixel(objects.box_O4))
         height, width = split.size(index)
         picture_HWC = resized(decode(split.path(index)), self.sizing)
-        scale = np.array(picture_HWC.shape[1::-1] * 2, dtype=np.float32) / np.array((width, height) * 2, dtype=np.float32)
-        mask_OHW = np.stack(split.masks(index, objects)) if len(objects) else np.zeros((0, height, width), dtype=np.uint8)
+        scale = np.array(picture_HWC.shape[1::-1] * 2, dtype=np.float32) / np.array(
+            (width, height) * 2, dtype=np.float32
+        )
+        mask_OHW = (
+            np.stack(split.masks(index, objects))
+            if len(objects)
+            else np.zeros((0, height, width), dtype=np.uint8)
+        )
         sample = Sample(
             picture_HWC=torch.from_numpy(picture_HWC),
             box_O4=geometry.resized(torch.from_numpy(objects.box_O4), torch.from_numpy(scale)),
             label_O=torch.from_numpy(objects.label_O),
-            mask_OHW=nearest(torch.from_numpy(mask_OHW), picture_HWC.shape[0], picture_HWC.shape[1]),
+            mask_OHW=nearest(
+                torch.from_numpy(mask_OHW), picture_HWC.shape[0], picture_HWC.shape[1]
+            ),
             weight=key.weight,
         )
         return flipped(sample) if key.generator(self.seed).random() < 0.5 else sample
 
 
 def wider_than_a_pixel(box_O4: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
-    """Return which boxes have different first and last pixels in both directions (structures/bounding_box.py, clip_to_image: remove_empty)."""
+    """Return which boxes have different first and last pixels in both directions
+    (structures/bounding_box.py, clip_to_image: remove_empty).
+    """
     return np.asarray((box_O4[:, 2:] - box_O4[:, :2] > geometry.LAST_PX).all(axis=1))
 
 
@@ -132,13 +158,17 @@ def flipped(sample: Sample) -> Sample:
 
 
 def together(pictures: Sequence[Tensor], device: torch.device) -> tuple[Tensor, Sizes]:
-    """Normalise H W C bytes and pad them to one size: N C H W in channels-last memory, and the unpadded sizes."""
+    """Normalise H W C bytes and pad them to one size: N C H W in channels-last memory, and the
+    unpadded sizes.
+    """
     sizes = [(picture.shape[0], picture.shape[1]) for picture in pictures]
     height, width = (padded(max(sides)) for sides in zip(*sizes, strict=True))
     mean_C = torch.tensor(MEAN_C, device=device)
     batch_NHWC = torch.zeros(len(pictures), height, width, len(MEAN_C), device=device)
     for place_HWC, picture_HWC, size in zip(batch_NHWC, pictures, sizes, strict=True):
-        torch.sub(picture_HWC.to(device, non_blocking=True), mean_C, out=place_HWC[: size[0], : size[1]])
+        torch.sub(
+            picture_HWC.to(device, non_blocking=True), mean_C, out=place_HWC[: size[0], : size[1]]
+        )
     return batch_NHWC.permute(0, 3, 1, 2), sizes
 
 
@@ -152,14 +182,21 @@ def loader(samples: Samples, workers: int) -> Loader:
     return batches.Loader(samples, list, workers, pinned=False)
 
 
-def plan(wide_I: npt.NDArray[np.bool_], batch_size: int, seed: int, epoch: int) -> list[npt.NDArray[np.int64]]:
-    """Plan an epoch's global batches, each of only wide or only tall pictures (DATALOADER.ASPECT_RATIO_GROUPING).
+def plan(
+    wide_I: npt.NDArray[np.bool_], batch_size: int, seed: int, epoch: int
+) -> list[npt.NDArray[np.int64]]:
+    """Plan an epoch's global batches, each of only wide or only tall pictures
+    (DATALOADER.ASPECT_RATIO_GROUPING).
 
     They are ordered by their first pictures (T:maskrcnn, data/samplers/grouped_batch_sampler.py).
     """
     shuffled = batches.order(len(wide_I), seed, epoch)
     place = {int(index): number for number, index in enumerate(shuffled)}
-    found = [batch for orientation in (True, False) for batch in batches.cut(shuffled[wide_I[shuffled] == orientation], batch_size)]
+    found = [
+        batch
+        for orientation in (True, False)
+        for batch in batches.cut(shuffled[wide_I[shuffled] == orientation], batch_size)
+    ]
     return sorted(found, key=lambda batch: place[int(batch[0])])
 
 
@@ -169,5 +206,7 @@ def wide(split: Split) -> npt.NDArray[np.bool_]:
 
 
 def root(run: Run) -> Path:
-    """Return the folder of a run's scenes: the user's, or the embedded one, generated at first use."""
+    """Return the folder of a run's scenes: the user's, or the embedded one, generated at first
+    use.
+    """
     return run.data or synthetic_scenes.folder(run.cache, EMBEDDED)

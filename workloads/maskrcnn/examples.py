@@ -1,4 +1,6 @@
-"""Examples of detections and masks for reports; embedded scenes are rendered again, since each is a function of its number."""
+"""Examples of detections and masks for reports; embedded scenes are rendered again, since each is a
+function of its number.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +20,9 @@ def examples(answers: Mapping[int, bytes], truth: Path, embedded: bool, cache: P
         row_D7, masks = unpacked(answer, sample, image, categories)
         return Found(row_D7=row_D7, masks=masks)
 
-    return BoxExamples(answers, document, detect, drawn if embedded else lambda image: "", masks=True)
+    return BoxExamples(
+        answers, document, detect, drawn if embedded else lambda image: "", masks=True
+    )
 
 
 def drawn(image: Image) -> str:

@@ -1,4 +1,6 @@
-"""The system under test: the accuracy set, resized before LoadGen's clock starts; detection, suppression and masks inside it."""
+"""The system under test: the accuracy set, resized before LoadGen's clock starts; detection,
+suppression and masks inside it.
+"""
 
 import struct
 from collections.abc import Mapping, Sequence
@@ -26,7 +28,9 @@ from workloads.maskrcnn.settings import counts
 USUAL_REGIONS: Final = 16  # of the mask head, for engines that need a typical example
 BLANK_SAMPLE: Final = -1
 HEAD: Final = struct.Struct("<q4i")
-"""In front of a picture that travels over a network: its number, its own height and width, those of the resized picture."""
+"""In front of a picture that travels over a network: its number, its own height and width, those of
+the resized picture.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,16 +54,25 @@ def parsed(payload: bytes) -> Sample:
     if len(payload) < HEAD.size:
         raise ValueError(f"{len(payload)} bytes are too few for a picture")
     number, own_height, own_width, height, width = HEAD.unpack_from(payload)
-    if min(own_height, own_width, height, width) < 1 or len(payload) - HEAD.size != height * width * len(data.MEAN_C):
+    if min(own_height, own_width, height, width) < 1 or len(
+        payload
+    ) - HEAD.size != height * width * len(data.MEAN_C):
         raise ValueError(f"{len(payload)} bytes are no picture of {height}x{width}")
-    picture_HWC = payloads.parsed(memoryview(payload)[HEAD.size :], torch.empty(height, width, len(data.MEAN_C), dtype=torch.uint8))
+    picture_HWC = payloads.parsed(
+        memoryview(payload)[HEAD.size :],
+        torch.empty(height, width, len(data.MEAN_C), dtype=torch.uint8),
+    )
     return Sample(number=number, size=(own_height, own_width), picture_HWC=picture_HWC)
 
 
 class MaskRCNNPredictor:
-    """One worker's predictor: sample indices in, answers out; pictures of one padded size share a batch."""
+    """One worker's predictor: sample indices in, answers out; pictures of one padded size share a
+    batch.
+    """
 
-    def __init__(self, inference: "MaskRCNNInference", detector: inference_pipeline.Detector, max_batch: int) -> None:
+    def __init__(
+        self, inference: "MaskRCNNInference", detector: inference_pipeline.Detector, max_batch: int
+    ) -> None:
         self._inference, self._detector, self._max_batch = inference, detector, max_batch
 
     def warm_up(self) -> None:
@@ -67,11 +80,22 @@ class MaskRCNNPredictor:
         for height, width in self._inference.padded_sizes():
             blank_HWC = torch.zeros(height, width, len(data.MEAN_C), dtype=torch.uint8)
             for count in range(1, self._max_batch + 1):
-                self._answer([Sample(number=BLANK_SAMPLE, size=None, picture_HWC=blank_HWC)] * count)
+                self._answer(
+                    [Sample(number=BLANK_SAMPLE, size=None, picture_HWC=blank_HWC)] * count
+                )
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
         """Answer with boxes, scores, labels and masks of each picture."""
-        return self._grouped([Sample(number=sample, size=self._inference.size(sample), picture_HWC=self._inference.pictures[sample]) for sample in samples])
+        return self._grouped(
+            [
+                Sample(
+                    number=sample,
+                    size=self._inference.size(sample),
+                    picture_HWC=self._inference.pictures[sample],
+                )
+                for sample in samples
+            ]
+        )
 
     def answer(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
         """Answer pictures that came over a network."""
@@ -88,10 +112,17 @@ class MaskRCNNPredictor:
 
     def _answer(self, samples: Sequence["Sample"]) -> list[bytes]:
         with torch.inference_mode():
-            picture_NCHW, sizes = data.together([sample.picture_HWC for sample in samples], self._inference.device)
+            picture_NCHW, sizes = data.together(
+                [sample.picture_HWC for sample in samples], self._inference.device
+            )
             found = self._detector(picture_NCHW.contiguous(), sizes)
             each = zip(samples, found, sizes, strict=True)
-            return [scoring.packed(sample.number, inference_pipeline.finished(boxes, size, sample.size or size)) for sample, boxes, size in each]
+            return [
+                scoring.packed(
+                    sample.number, inference_pipeline.finished(boxes, size, sample.size or size)
+                )
+                for sample, boxes, size in each
+            ]
 
 
 class MaskRCNNInference:
@@ -109,7 +140,9 @@ class MaskRCNNInference:
         self._row = inference_row(run, model.NAME)
         self.pictures = Held(in_threads(self._prepared, run.threads))
         self._max_batch = positive(run.settings, "batching.max_batch")
-        self._executables: Mapping[str, Executable[torch.Tensor]] = {each.name: engine.compile(each, plan(run)) for each in self._networks()}
+        self._executables: Mapping[str, Executable[torch.Tensor]] = {
+            each.name: engine.compile(each, plan(run)) for each in self._networks()
+        }
 
     def _networks(self) -> list[Network[torch.Tensor]]:
         """Describe the three networks, and the input shapes that they will see."""
@@ -127,15 +160,47 @@ class MaskRCNNInference:
             framework="torch",
             inputs=(torch.zeros(shapes.usual[0], device=self.device),),
             input_names=("picture",),
-            output_names=tuple(f"{what}_{level}" for what in ("feature", "objectness", "delta") for level in inference_pipeline.LEVELS),
+            output_names=tuple(
+                f"{what}_{level}"
+                for what in ("feature", "objectness", "delta")
+                for level in inference_pipeline.LEVELS
+            ),
             dimensions=({0: "batch", 2: "height", 3: "width"},),
             shapes=shapes,
         )
-        box = self._head("box", inference_pipeline.BoxHead(self._model), ("logit", "delta"), model.BOX_BINS, regions, most * regions)
-        return [trunk, box, self._head("mask", inference_pipeline.MaskHead(self._model), ("mask",), model.MASK_BINS, USUAL_REGIONS, most * detections)]
+        box = self._head(
+            "box",
+            inference_pipeline.BoxHead(self._model),
+            ("logit", "delta"),
+            model.BOX_BINS,
+            regions,
+            most * regions,
+        )
+        return [
+            trunk,
+            box,
+            self._head(
+                "mask",
+                inference_pipeline.MaskHead(self._model),
+                ("mask",),
+                model.MASK_BINS,
+                USUAL_REGIONS,
+                most * detections,
+            ),
+        ]
 
-    def _head(self, name: str, module: torch.nn.Module, outputs: tuple[str, ...], bins: int, usual: int, most: int) -> Network[torch.Tensor]:
-        one, common, largest = ((count, model.CHANNELS, bins, bins) for count in (1, min(usual, most), most))
+    def _head(
+        self,
+        name: str,
+        module: torch.nn.Module,
+        outputs: tuple[str, ...],
+        bins: int,
+        usual: int,
+        most: int,
+    ) -> Network[torch.Tensor]:
+        one, common, largest = (
+            (count, model.CHANNELS, bins, bins) for count in (1, min(usual, most), most)
+        )
         return Network(
             name=name,
             module=module,
@@ -176,7 +241,10 @@ class MaskRCNNInference:
         self.pictures.load(samples)
 
     def _prepared(self, sample: int) -> torch.Tensor:
-        return on_host(torch.from_numpy(data.resized(decode(self._val.path(sample)), self._sizing)), self._run.device)
+        return on_host(
+            torch.from_numpy(data.resized(decode(self._val.path(sample)), self._sizing)),
+            self._run.device,
+        )
 
     def unload(self, samples: Sequence[int]) -> None:
         """Release pictures."""
@@ -195,7 +263,11 @@ class MaskRCNNInference:
     def open(self, worker: int, max_batch: int) -> Predictor:
         """Create the predictor of one worker."""
         calls = {name: executable.open() for name, executable in self._executables.items()}
-        return MaskRCNNPredictor(self, inference_pipeline.Detector(self._model, calls["trunk"], calls["box"], calls["mask"]), max_batch)
+        return MaskRCNNPredictor(
+            self,
+            inference_pipeline.Detector(self._model, calls["trunk"], calls["box"], calls["mask"]),
+            max_batch,
+        )
 
     def truth(self, folder: Path) -> None:
         """Write the annotations."""
@@ -211,13 +283,19 @@ def accuracy_set(run: Run, described: model.Description) -> coco.Split:
     found = run_request.found(run, survey.data_set)
     val = coco_survey.opened(data.root(run), found, "val")
     if tuple(category.name for category in val.categories) != described.classes:
-        raise RequestError(f"the checkpoint's {len(described.classes)} classes differ from the {len(val.categories)} in {val.document}")
+        raise RequestError(
+            f"the checkpoint's {len(described.classes)} classes differ from the"
+            f" {len(val.categories)} in {val.document}"
+        )
     return val
 
 
 def check_sizing(run: Run, trained: data.Sizing) -> None:
     """Reject picture sizes other than those the checkpoint was trained for."""
-    wanted = data.Sizing(min_size=positive(run.settings, "min_image_size"), max_size=positive(run.settings, "max_image_size"))
+    wanted = data.Sizing(
+        min_size=positive(run.settings, "min_image_size"),
+        max_size=positive(run.settings, "max_image_size"),
+    )
     if wanted != trained:
         raise RequestError(
             f"checkpoint was trained for pictures of {trained.min_size} to {trained.max_size} px, "

@@ -1,6 +1,8 @@
-"""Mask R-CNN with ResNet-50 and a feature pyramid: torchvision's components, assembled as in MLPerf's reference.
+"""Mask R-CNN with ResNet-50 and a feature pyramid: torchvision's components, assembled as in
+MLPerf's reference.
 
-He, Gkioxari, Dollar, Girshick 2017, arXiv:1703.06870; Lin et al. 2017, arXiv:1612.03144. Parameters have torchvision's names.
+He, Gkioxari, Dollar, Girshick 2017, arXiv:1703.06870; Lin et al. 2017, arXiv:1612.03144. Parameters
+have torchvision's names.
 """
 
 from collections import OrderedDict
@@ -19,14 +21,17 @@ from workloads.common.detection.ops import torchvision
 from workloads.maskrcnn.detector.geometry import Pool, numbers
 from workloads.maskrcnn.detector.proposals import Proposals
 
-# Legend: N pictures, C channels, H height, W width, K regions, L classes including the background, 4 box deltas or corners,
+# Legend: N pictures, C channels, H height, W width, K regions, L classes including the background,
+# 4 box deltas or corners,
 # M side of a mask.
 Tensor = torch.Tensor
 Features: TypeAlias = "OrderedDict[str, Tensor]"
 Sizes: TypeAlias = Sequence[tuple[int, int]]
 """Height and width of each picture of a batch, without padding."""
 Target: TypeAlias = dict[str, Tensor]
-"""One picture's target for torchvision's heads: boxes as in geometry.py, labels, masks; and size, for the proposals' loss."""
+"""One picture's target for torchvision's heads: boxes as in geometry.py, labels, masks; and size,
+for the proposals' loss.
+"""
 
 NAME: Final = "maskrcnn"
 CHANNELS: Final = 256  # T:maskrcnn, config/defaults.py: of every level of the pyramid
@@ -44,8 +49,11 @@ MOST_OVERLAP: Final = 0.5  # ROI_HEADS.NMS
 BOX_BETA: Final = 1.0  # roi_heads/box_head/loss.py; torchvision has 1/9
 FROZEN_STAGES: Final = 2  # BACKBONE.FREEZE_CONV_BODY_AT: conv1 and res2
 STAGES: Final = 5  # conv1, res2 to res5
-RANDOM_BRANCH: Final = 0.2  # house rule: initial scale of residual branches without start weights (with 1, gradients grow 300-fold over the stages)
-COCO_CLASSES: Final = 81  # the mask predictor is initialised for this many classes: fewer would start it further from 0
+# house rule: initial scale of residual branches without start weights (with 1, gradients grow
+# 300-fold over the stages)
+RANDOM_BRANCH: Final = 0.2
+# the mask predictor is initialised for this many classes: fewer would start it further from 0
+COCO_CLASSES: Final = 81
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,13 +82,17 @@ class Counts:
     """Proposals of a level before suppression (RPN.PRE_NMS_TOP_N_TRAIN)."""
     before_test: int = 1000
     after_train: int = 2000
-    """Proposals of a batch after suppression (RPN.FPN_POST_NMS_TOP_N_TRAIN); MLPerf's num_image_candidates."""
+    """Proposals of a batch after suppression (RPN.FPN_POST_NMS_TOP_N_TRAIN); MLPerf's
+    num_image_candidates.
+    """
     after_test: int = 1000
     """Proposals of a picture after suppression (RPN.FPN_POST_NMS_TOP_N_TEST)."""
     regions: int = 512
     """Per picture, in the heads' loss (ROI_HEADS.BATCH_SIZE_PER_IMAGE)."""
     masks: int = 128
-    """Per picture, in the mask loss: at most the quarter of the regions that lie on objects; in the reference all of them."""
+    """Per picture, in the mask loss: at most the quarter of the regions that lie on objects; in the
+    reference all of them.
+    """
     detections: int = 100
     """Per picture (ROI_HEADS.DETECTIONS_PER_IMG)."""
     inside_only: bool = True
@@ -94,38 +106,69 @@ class MaskRCNN(nn.Module):
         super().__init__()
         classes = len(description.classes) + 1
         self.backbone = backbone(frozen_norm=description.frozen_norm)
-        self.rpn = Proposals(CHANNELS, description.anchor_sizes, ASPECTS, counts.before_train, counts.before_test, counts.after_train, counts.after_test,
-                             counts.anchors, inside_only=counts.inside_only)  # fmt: skip
+        self.rpn = Proposals(
+            CHANNELS,
+            description.anchor_sizes,
+            ASPECTS,
+            counts.before_train,
+            counts.before_test,
+            counts.after_train,
+            counts.after_test,
+            counts.anchors,
+            inside_only=counts.inside_only,
+        )
         self.roi_heads = heads(classes, counts)
         self.masks = counts.masks
 
-    def forward(self, picture_NCHW: Tensor, sizes: Sizes, targets: list[Target]) -> dict[str, Tensor]:
-        """Return the losses of a batch: of proposals (objectness, box), of regions (class, box) and of masks."""
+    def forward(
+        self, picture_NCHW: Tensor, sizes: Sizes, targets: list[Target]
+    ) -> dict[str, Tensor]:
+        """Return the losses of a batch: of proposals (objectness, box), of regions (class, box) and
+        of masks.
+        """
         features: Features = self.backbone(picture_NCHW)
         images = torchvision.models.detection.image_list.ImageList(picture_NCHW, list(sizes))
         proposals, losses = self.rpn(images, features, targets)
         return {**losses, **self._heads_losses(features, proposals, sizes, targets)}
 
-    def _heads_losses(self, features: Features, proposals: list[Tensor], sizes: Sizes, targets: list[Target]) -> dict[str, Tensor]:
+    def _heads_losses(
+        self, features: Features, proposals: list[Tensor], sizes: Sizes, targets: list[Target]
+    ) -> dict[str, Tensor]:
         roi_heads: Any = self.roi_heads
         boxes, matched, labels, wanted = roi_heads.select_training_samples(proposals, targets)
         logit_KL, delta_K4L = classified(roi_heads, roi_heads.box_roi_pool(features, boxes, sizes))
-        class_loss, box_loss = region_losses(logit_KL.float(), delta_K4L.float(), torch.cat(labels), torch.cat(wanted))
+        class_loss, box_loss = region_losses(
+            logit_KL.float(), delta_K4L.float(), torch.cat(labels), torch.cat(wanted)
+        )
         found = [torch.where(label_K > 0)[0][: self.masks] for label_K in labels]
-        boxes, matched = ([values[places] for values, places in zip(each, found, strict=True)] for each in (boxes, matched))
+        boxes, matched = (
+            [values[places] for values, places in zip(each, found, strict=True)]
+            for each in (boxes, matched)
+        )
         mask_KLMM = masked(roi_heads, roi_heads.mask_roi_pool(features, boxes, sizes)).float()
-        masks, classes = [target["masks"] for target in targets], [target["labels"] for target in targets]
+        masks, classes = (
+            [target["masks"] for target in targets],
+            [target["labels"] for target in targets],
+        )
         shown = [numbers(box_K4) for box_K4 in boxes]
-        mask_loss = torchvision.models.detection.roi_heads.maskrcnn_loss(mask_KLMM, shown, masks, classes, matched)
+        mask_loss = torchvision.models.detection.roi_heads.maskrcnn_loss(
+            mask_KLMM, shown, masks, classes, matched
+        )
         return {"loss_classifier": class_loss, "loss_box_reg": box_loss, "loss_mask": mask_loss}
 
 
-def region_losses(logit_KL: Tensor, delta_K4L: Tensor, label_K: Tensor, wanted_K4: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute cross-entropy, and smooth L1 of the true class's deltas over non-background regions; both per region."""
+def region_losses(
+    logit_KL: Tensor, delta_K4L: Tensor, label_K: Tensor, wanted_K4: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Compute cross-entropy, and smooth L1 of the true class's deltas over non-background regions;
+    both per region.
+    """
     class_loss = functional.cross_entropy(logit_KL, label_K)
     place = torch.where(label_K > 0)[0]
     delta_K4 = delta_K4L.view(len(label_K), -1, 4)[place, label_K[place]]
-    box_loss = functional.smooth_l1_loss(delta_K4, wanted_K4[place], beta=BOX_BETA, reduction="sum") / len(label_K)
+    box_loss = functional.smooth_l1_loss(
+        delta_K4, wanted_K4[place], beta=BOX_BETA, reduction="sum"
+    ) / len(label_K)
     return class_loss, box_loss
 
 
@@ -140,9 +183,11 @@ def masked(roi_heads: nn.Module, pooled_KCHW: Tensor) -> Tensor:
 
 
 def backbone(*, frozen_norm: bool) -> nn.Module:
-    """Build ResNet-50 with its feature pyramid; a stage's stride is in its first 1x1 convolution (RESNETS.STRIDE_IN_1X1).
+    """Build ResNet-50 with its feature pyramid; a stage's stride is in its first 1x1 convolution
+    (RESNETS.STRIDE_IN_1X1).
 
-    With frozen batch-norm the first two stages are frozen too; its epsilon is then 0, as in the reference.
+    With frozen batch-norm the first two stages are frozen too; its epsilon is then 0, as in the
+    reference.
     """
     frozen = partial(torchvision.ops.FrozenBatchNorm2d, eps=0.0)
     made: nn.Module = torchvision.models.detection.backbone_utils.resnet_fpn_backbone(
@@ -160,14 +205,18 @@ def backbone(*, frozen_norm: bool) -> nn.Module:
 
 
 def damp(network: nn.Module) -> None:
-    """Scale down initial residual branches, so that the sixteen blocks of a random network do not each double their input."""
+    """Scale down initial residual branches, so that the sixteen blocks of a random network do not
+    each double their input.
+    """
     for block in network.modules():
         if isinstance(block, torchvision.models.resnet.Bottleneck):
             nn.init.constant_(block.bn3.weight, RANDOM_BRANCH)
 
 
 def heads(classes: int, counts: Counts) -> nn.Module:
-    """Build box and mask heads, with the reference's initial weights (make_layers.py, roi_box_predictors.py, roi_mask_predictors.py)."""
+    """Build box and mask heads, with the reference's initial weights (make_layers.py,
+    roi_box_predictors.py, roi_mask_predictors.py).
+    """
     detection = torchvision.models.detection
     made: nn.Module = detection.roi_heads.RoIHeads(
         box_roi_pool=Pool(POOLED_LEVELS, BOX_BINS, POINTS),
@@ -183,7 +232,9 @@ def heads(classes: int, counts: Counts) -> nn.Module:
         detections_per_img=counts.detections,
         mask_roi_pool=Pool(POOLED_LEVELS, MASK_BINS, POINTS),
         mask_head=detection.mask_rcnn.MaskRCNNHeads(CHANNELS, MASK_LAYERS, 1),
-        mask_predictor=detection.mask_rcnn.MaskRCNNPredictor(MASK_LAYERS[-1], MASK_LAYERS[-1], classes),
+        mask_predictor=detection.mask_rcnn.MaskRCNNPredictor(
+            MASK_LAYERS[-1], MASK_LAYERS[-1], classes
+        ),
     )
     start_heads(made)
     return made
@@ -203,8 +254,12 @@ def start_heads(roi_heads: Any) -> None:
 
 
 def parameter_groups(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-    """Separate weights from biases, which have no decay and twice the learning rate (solver/build.py); frozen ones are in neither group."""
-    trained = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
+    """Separate weights from biases, which have no decay and twice the learning rate
+    (solver/build.py); frozen ones are in neither group.
+    """
+    trained = [
+        (name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad
+    ]
     biases = [parameter for name, parameter in trained if name.endswith("bias")]
     return [parameter for name, parameter in trained if not name.endswith("bias")], biases
 

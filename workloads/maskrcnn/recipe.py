@@ -25,7 +25,9 @@ LEVELS: Final = 5  # pyramid levels with anchors; Lin et al. 2017, section 4.1
 
 
 def hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
-    """Return the hyperparameters that a log must have; those without a value are left out, and the judge reports them as missing."""
+    """Return the hyperparameters that a log must have; those without a value are left out, and the
+    judge reports them as missing.
+    """
     return {key: settings[key] for key in LOGGED if key in settings}
 
 
@@ -79,8 +81,12 @@ class Recipe:
         )
 
     def schedule(self) -> Schedule:
-        """Return the learning rate of each step; T:maskrcnn, solver/lr_scheduler.py, WarmupMultiStepLR."""
-        falling = stepped(self.base_rate, self.decay_factor, [round(step) for step in self.decay_steps])
+        """Return the learning rate of each step; T:maskrcnn, solver/lr_scheduler.py,
+        WarmupMultiStepLR.
+        """
+        falling = stepped(
+            self.base_rate, self.decay_factor, [round(step) for step in self.decay_steps]
+        )
         return warmed_up_from(falling, self.warmup_factor, self.warmup_steps)
 
 
@@ -88,5 +94,7 @@ def anchor_sizes(settings: Settings) -> tuple[int, ...]:
     """Return the anchor side of each level, in pixels."""
     found = tuple(int(size) for size in numbers(settings, "model.anchor_sizes"))
     if len(found) != LEVELS or min(found) < 1:
-        raise RequestError(f"setting model.anchor_sizes: {list(found)}, but the pyramid has {LEVELS} levels")
+        raise RequestError(
+            f"setting model.anchor_sizes: {list(found)}, but the pyramid has {LEVELS} levels"
+        )
     return found

@@ -1,4 +1,6 @@
-"""The embedded scenes, in a module of their own so that a report can render single ones without a framework."""
+"""The embedded scenes, in a module of their own so that a report can render single ones without a
+framework.
+"""
 
 from typing import Final
 
@@ -14,5 +16,7 @@ EMBEDDED: Final = synthetic_scenes.Scenery(
     radius=(0.2, 0.36),
     crowd_share=0.03,
     empty_share=0.01,
-    surfaces=Weaving(periods_px=(5.0, 8.0), ground_strength=0.45, rags=(2, 5), rag_radius=(0.07, 0.2)),
+    surfaces=Weaving(
+        periods_px=(5.0, 8.0), ground_strength=0.45, rags=(2, 5), rag_radius=(0.07, 0.2)
+    ),
 )

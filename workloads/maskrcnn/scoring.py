@@ -1,8 +1,11 @@
 """Box and mask AP from answers and annotations; imports no framework, since the judge runs it.
 
-An answer, little-endian: the number D of detections (uint32); D rows of 7 float32, as in MLPerf's SSD: sample, then top, left,
-bottom, right as fractions of the picture, score, and label (category index, from 1, in the order of the category ids);
-D lengths (uint32); and D masks of those lengths, COCO's compressed run lengths over the whole picture.
+An answer, little-endian: the number D of detections (uint32); D rows of 7 float32, as in MLPerf's
+SSD: sample, then top, left,
+bottom, right as fractions of the picture, score, and label (category index, from 1, in the order of
+the category ids);
+D lengths (uint32); and D masks of those lengths, COCO's compressed run lengths over the whole
+picture.
 """
 
 import struct
@@ -16,7 +19,12 @@ import numpy.typing as npt
 
 from suite.workload import Scores
 from workloads.common.detection import rle
-from workloads.common.detection.average_precision import Detections, Kind, average_precision, read_truth
+from workloads.common.detection.average_precision import (
+    Detections,
+    Kind,
+    average_precision,
+    read_truth,
+)
 from workloads.common.detection.coco import Document, Image
 
 # Legend: D detections of a picture, 4 left, top, right, bottom.
@@ -28,7 +36,9 @@ FIELDS: Final = 7
 ROW_BYTES: Final = 4 * FIELDS
 LENGTH_BYTES: Final = 4
 LARGEST: Final = 1e6
-"""Largest accepted coordinate, in picture sides: C++ code computes areas from boxes, so farther ones are rejected."""
+"""Largest accepted coordinate, in picture sides: C++ code computes areas from boxes, so farther
+ones are rejected.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +64,9 @@ def packed(sample: int, found: Found) -> bytes:
 
 
 def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
-    """Compute both APs over IoU 0.50 to 0.95; a missing or malformed answer has no detections. ValueError if the truth is invalid."""
+    """Compute both APs over IoU 0.50 to 0.95; a missing or malformed answer has no detections.
+    ValueError if the truth is invalid.
+    """
     return average_precisions(answers, read_truth(truth))
 
 
@@ -66,26 +78,46 @@ def average_precisions(answers: Mapping[int, bytes], truth: Document) -> Scores:
 
 def detections(answers: Mapping[int, bytes], truth: Document) -> Detections:
     """Read all answers, in the order of the pictures."""
-    each = [unpacked(answers.get(sample, b""), sample, image, len(truth.categories)) for sample, image in enumerate(truth.images)]
+    each = [
+        unpacked(answers.get(sample, b""), sample, image, len(truth.categories))
+        for sample, image in enumerate(truth.images)
+    ]
     row_D7 = np.concatenate([np.zeros((0, FIELDS)), *(rows for rows, _ in each)])
     sample_D = row_D7[:, 0].astype(np.int64)
-    size_D2 = np.array([(image.width, image.height) for image in truth.images], dtype=np.float64).reshape(-1, 2)[sample_D]
-    box_D4 = np.concatenate([row_D7[:, [2, 1]] * size_D2, (row_D7[:, [4, 3]] - row_D7[:, [2, 1]]) * size_D2], axis=1)
+    size_D2 = np.array(
+        [(image.width, image.height) for image in truth.images], dtype=np.float64
+    ).reshape(-1, 2)[sample_D]
+    box_D4 = np.concatenate(
+        [row_D7[:, [2, 1]] * size_D2, (row_D7[:, [4, 3]] - row_D7[:, [2, 1]]) * size_D2], axis=1
+    )
     masks = [mask for _, masks in each for mask in masks]
-    return Detections(sample_D=sample_D, label_D=row_D7[:, 6].astype(np.int64), score_D=row_D7[:, 5], box_D4=box_D4, mask_D=masks)
+    return Detections(
+        sample_D=sample_D,
+        label_D=row_D7[:, 6].astype(np.int64),
+        score_D=row_D7[:, 5],
+        box_D4=box_D4,
+        mask_D=masks,
+    )
 
 
 def unpacked(answer: bytes, sample: int, image: Image, categories: int) -> tuple[Rows, list[bytes]]:
     """Unpack an answer: [D, 7], and the masks.
 
-    Invalid detections (not a number, another sample's, unknown label, no area, run lengths that do not fill the picture) are dropped.
+    Invalid detections (not a number, another sample's, unknown label, no area, run lengths that do
+    not fill the picture) are dropped.
     """
     parts = cut(answer)
     if parts is None:
         return np.zeros((0, FIELDS)), []
     row_D7, masks = parts
-    good_D = np.isfinite(row_D7).all(axis=1) & (np.abs(row_D7[:, 1:5]) < LARGEST).all(axis=1) & (row_D7[:, 0] == sample)
-    good_D &= np.isin(row_D7[:, 6], np.arange(1, categories + 1)) & (row_D7[:, 3:5] >= row_D7[:, 1:3]).all(axis=1)
+    good_D = (
+        np.isfinite(row_D7).all(axis=1)
+        & (np.abs(row_D7[:, 1:5]) < LARGEST).all(axis=1)
+        & (row_D7[:, 0] == sample)
+    )
+    good_D &= np.isin(row_D7[:, 6], np.arange(1, categories + 1)) & (
+        row_D7[:, 3:5] >= row_D7[:, 1:3]
+    ).all(axis=1)
     good_D &= np.array([fills(mask, image) for mask in masks], dtype=np.bool_)
     return row_D7[good_D], [mask for mask, good in zip(masks, good_D, strict=True) if good]
 
@@ -99,12 +131,19 @@ def cut(answer: bytes) -> tuple[Rows, list[bytes]] | None:
     masks_at = lengths_at + count * LENGTH_BYTES
     if len(answer) < masks_at:
         return None
-    row_D7 = np.frombuffer(answer, dtype="<f4", count=count * FIELDS, offset=COUNT.size).astype(np.float64).reshape(-1, FIELDS)
+    row_D7 = (
+        np.frombuffer(answer, dtype="<f4", count=count * FIELDS, offset=COUNT.size)
+        .astype(np.float64)
+        .reshape(-1, FIELDS)
+    )
     length_D = np.frombuffer(answer, dtype="<u4", count=count, offset=lengths_at)
     end_D = masks_at + np.cumsum(length_D, dtype=np.int64)
     if (end_D[-1] if count else masks_at) != len(answer):
         return None
-    return row_D7, [answer[end - length : end] for end, length in zip(end_D.tolist(), length_D.tolist(), strict=True)]
+    return row_D7, [
+        answer[end - length : end]
+        for end, length in zip(end_D.tolist(), length_D.tolist(), strict=True)
+    ]
 
 
 def fills(mask: bytes, image: Image) -> bool:

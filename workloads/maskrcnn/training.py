@@ -41,18 +41,24 @@ class MaskRCNNTraining:
         self._recipe = recipe = Recipe.of(run.settings)
         self._device = torch.device(run.device)
         self._found = run_request.found(run, survey.data_set)
-        self._sizes = {split: file_checks.of(self._found, split).usable for split in coco_survey.SPLITS}
+        self._sizes = {
+            split: file_checks.of(self._found, split).usable for split in coco_survey.SPLITS
+        }
         self._description = description(run, recipe, coco_survey.categories(self._found))
         self._memory_format = memory_format.for_training(run, recipe.min_size)
         made = network(run, recipe, self._description)
         self._model: model.MaskRCNN = made.to(self._device, memory_format=self._memory_format)  # type: ignore[call-overload]  # not in the stubs
-        self._stepper = Stepper(run, self._model, optimizer(self._model, recipe), clip_norm=recipe.clip_norm)
+        self._stepper = Stepper(
+            run, self._model, optimizer(self._model, recipe), clip_norm=recipe.clip_norm
+        )
         self._sizing = data.Sizing(min_size=recipe.min_size, max_size=recipe.max_size)
         self._schedule = recipe.schedule()
 
     @cached_property
     def _train(self) -> coco.Split:
-        """Read the training annotations; like everything that opens the data, this runs inside the clock."""
+        """Read the training annotations; like everything that opens the data, this runs inside the
+        clock.
+        """
         split = coco_survey.opened(data.root(self._run), self._found, "train")
         return split.shuffled_labels(self._run.seed) if self._recipe.shuffle_labels else split
 
@@ -70,22 +76,34 @@ class MaskRCNNTraining:
 
     @cached_property
     def _loader(self) -> data.Loader:
-        return data.loader(data.Samples(self._train, self._sizing, self._run.seed), self._recipe.workers)
+        return data.loader(
+            data.Samples(self._train, self._sizing, self._run.seed), self._recipe.workers
+        )
 
     def facts(self) -> Mapping[str, HyperValue]:
         """Return the sizes of both splits, and the signature of the metric."""
-        signature = f"coco_ap|bbox,segm|min:{self._recipe.min_size}|max:{self._recipe.max_size}|bilinear"
-        return {"train_samples": self._sizes["train"], "eval_samples": self._sizes["val"], "metric_signature": signature}
+        signature = (
+            f"coco_ap|bbox,segm|min:{self._recipe.min_size}|max:{self._recipe.max_size}|bilinear"
+        )
+        return {
+            "train_samples": self._sizes["train"],
+            "eval_samples": self._sizes["val"],
+            "metric_signature": signature,
+        }
 
     def blocks(self) -> Iterator[Block]:
         """Yield the blocks of epochs between evaluations, as the round's row sets them."""
         return blocks(self._row)
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
-        """Run the steps of an epoch from `first_step`; pictures of earlier steps are not decoded."""
+        """Run the steps of an epoch from `first_step`; pictures of earlier steps are not
+        decoded.
+        """
         plan = self._plan(epoch)
         before = (epoch - 1) * len(plan)  # orientations are grouped alike in each epoch
-        yield from self._stepper.epoch(plan[first_step:], before + first_step, self._schedule, self._loader, self._loss)
+        yield from self._stepper.epoch(
+            plan[first_step:], before + first_step, self._schedule, self._loader, self._loss
+        )
 
     def _plan(self, epoch: int) -> list[batches.Step]:
         recipe, run = self._recipe, self._run
@@ -93,13 +111,17 @@ class MaskRCNNTraining:
         return batches.shared(planned, recipe.micro_batch, epoch, run.rank, run.world_size)
 
     def _loss(self, batch: data.Batch) -> torch.Tensor:
-        """Return the sum of the five losses, which are batch means, times the number of pictures; filler pictures are excluded."""
+        """Return the sum of the five losses, which are batch means, times the number of pictures;
+        filler pictures are excluded.
+        """
         real = [sample for sample in batch if sample.weight]
         shown = real or batch
         picture_NCHW, sizes = data.together([sample.picture_HWC for sample in shown], self._device)
         picture_NCHW = picture_NCHW.contiguous(memory_format=self._memory_format)
         with mixed_precision.autocast(self._run.device, self._run.precision):
-            losses: dict[str, torch.Tensor] = self._stepper.network(picture_NCHW, sizes, [sample.target(self._device) for sample in shown])
+            losses: dict[str, torch.Tensor] = self._stepper.network(
+                picture_NCHW, sizes, [sample.target(self._device) for sample in shown]
+            )
         return torch.stack(list(losses.values())).sum() * len(real)
 
     def loss(self) -> float:
@@ -107,14 +129,18 @@ class MaskRCNNTraining:
         return self._stepper.loss()
 
     def evaluate(self) -> Scores:
-        """Run detection on this rank's share of the pictures, and score the detections of all ranks."""
+        """Run detection on this rank's share of the pictures, and score the detections of all
+        ranks.
+        """
         collectives.average_statistics(self._model, self._run.world_size)
         self._model.eval()
         detector = inference_pipeline.eager(self._model)
         mine = range(self._run.rank, self._sizes["val"], self._run.world_size)
         with torch.inference_mode():
             found = [(index, self._answer(detector, index)) for index in mine]
-        return scoring.average_precisions(dict(collectives.gathered(found, self._run.world_size)), self._truth)
+        return scoring.average_precisions(
+            dict(collectives.gathered(found, self._run.world_size)), self._truth
+        )
 
     def _answer(self, detector: inference_pipeline.Detector, index: int) -> bytes:
         """Answer as in inference: one picture at a time, so that batching makes no difference."""
@@ -122,10 +148,14 @@ class MaskRCNNTraining:
         picture_1CHW, sizes = data.together([picture_HWC], self._device)
         with mixed_precision.autocast(self._run.device, self._run.precision):
             (raw,) = detector(picture_1CHW, sizes)
-        return scoring.packed(index, inference_pipeline.finished(raw, sizes[0], self._val.size(index)))
+        return scoring.packed(
+            index, inference_pipeline.finished(raw, sizes[0], self._val.size(index))
+        )
 
     def save(self, folder: Path) -> None:
-        """Save the state; every rank calls this, since each has its own batch-norm statistics until they are averaged."""
+        """Save the state; every rank calls this, since each has its own batch-norm statistics until
+        they are averaged.
+        """
         self._stepper.save(folder)
 
     def restore(self, folder: Path) -> None:
@@ -137,7 +167,9 @@ class MaskRCNNTraining:
         weights.export(self._model, self._description, folder)
 
 
-def description(run: Run, recipe: Recipe, categories: tuple[coco.Category, ...]) -> model.Description:
+def description(
+    run: Run, recipe: Recipe, categories: tuple[coco.Category, ...]
+) -> model.Description:
     """Describe what a server needs to know about the weights."""
     return model.Description(
         workload=model.NAME,
@@ -150,18 +182,29 @@ def description(run: Run, recipe: Recipe, categories: tuple[coco.Category, ...])
 
 
 def network(run: Run, recipe: Recipe, description: model.Description) -> model.MaskRCNN:
-    """Build the network, the same on every rank, from the user's start weights if the profile requires them."""
+    """Build the network, the same on every rank, from the user's start weights if the profile
+    requires them.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
         made = model.MaskRCNN(description, counts(run.settings))
-    untrained = recipe.start_weights == start_weights.NONE and not recipe.start_sha256  # a closed row asks for a hash
+    untrained = (
+        recipe.start_weights == start_weights.NONE and not recipe.start_sha256
+    )  # a closed row asks for a hash
     if not untrained and (recipe.start_weights or description.frozen_norm):
         start_weights.fill(made.backbone.body, recipe.start_weights, recipe.start_sha256)
     return made
 
 
 def optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
-    """Create the optimizer: biases have no decay and twice the learning rate (T:maskrcnn, config/defaults.py, SOLVER.BIAS_LR_FACTOR)."""
+    """Create the optimizer: biases have no decay and twice the learning rate (T:maskrcnn,
+    config/defaults.py, SOLVER.BIAS_LR_FACTOR).
+    """
     decayed, biases = model.parameter_groups(network)
-    groups: list[dict[str, Any]] = [{"params": decayed}, {"params": biases, "weight_decay": 0.0, "rate_factor": 2.0}]
-    return torch.optim.SGD(groups, lr=recipe.base_rate, momentum=recipe.momentum, weight_decay=recipe.weight_decay)
+    groups: list[dict[str, Any]] = [
+        {"params": decayed},
+        {"params": biases, "weight_decay": 0.0, "rate_factor": 2.0},
+    ]
+    return torch.optim.SGD(
+        groups, lr=recipe.base_rate, momentum=recipe.momentum, weight_decay=recipe.weight_decay
+    )

@@ -1,4 +1,6 @@
-"""Tiny networks like Mask R-CNN's for `podium doctor`: convolutions, batch-norm, pooled regions, a linear box head, an upsampling mask head."""
+"""Tiny networks like Mask R-CNN's for `podium doctor`: convolutions, batch-norm, pooled regions, a
+linear box head, an upsampling mask head.
+"""
 
 from typing import cast
 
@@ -20,8 +22,17 @@ class Heads(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.box = nn.Sequential(nn.Flatten(), nn.Linear(CHANNELS * BINS**2, CHANNELS), nn.ReLU(), nn.Linear(CHANNELS, CLASSES))
-        self.mask = nn.Sequential(nn.ConvTranspose2d(CHANNELS, CHANNELS, 2, stride=2), nn.ReLU(), nn.Conv2d(CHANNELS, CLASSES, 1))
+        self.box = nn.Sequential(
+            nn.Flatten(),
+            nn.Linear(CHANNELS * BINS**2, CHANNELS),
+            nn.ReLU(),
+            nn.Linear(CHANNELS, CLASSES),
+        )
+        self.mask = nn.Sequential(
+            nn.ConvTranspose2d(CHANNELS, CHANNELS, 2, stride=2),
+            nn.ReLU(),
+            nn.Conv2d(CHANNELS, CLASSES, 1),
+        )
 
     def forward(self, pooled_KCHW: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Run both heads."""
@@ -30,8 +41,16 @@ class Heads(nn.Module):
 
 def pooled(map_NCHW: torch.Tensor) -> torch.Tensor:
     """Pool one region per picture, as large as the picture."""
-    regions = [torch.tensor([[0.0, 0.0, *PICTURE_NCHW[:1:-1]]], device=map_NCHW.device) for _ in range(len(map_NCHW))]
-    return cast(torch.Tensor, torchvision.ops.roi_align(map_NCHW, regions, BINS, spatial_scale=1 / SHRUNK, sampling_ratio=2))
+    regions = [
+        torch.tensor([[0.0, 0.0, *PICTURE_NCHW[:1:-1]]], device=map_NCHW.device)
+        for _ in range(len(map_NCHW))
+    ]
+    return cast(
+        torch.Tensor,
+        torchvision.ops.roi_align(
+            map_NCHW, regions, BINS, spatial_scale=1 / SHRUNK, sampling_ratio=2
+        ),
+    )
 
 
 def trial(device: str) -> TorchTrial:
@@ -40,10 +59,18 @@ def trial(device: str) -> TorchTrial:
     def loss() -> torch.Tensor:
         stem, heads = Stem().to(device), Heads().to(device)
         score_KL, mask_KLMM = heads(pooled(stem(pictures(device))))
-        total: torch.Tensor = score_KL.float().logsumexp(dim=-1).sum() + nn.functional.softplus(mask_KLMM.float()).sum()
+        total: torch.Tensor = (
+            score_KL.float().logsumexp(dim=-1).sum()
+            + nn.functional.softplus(mask_KLMM.float()).sum()
+        )
         return total
 
     regions = torch.rand(2, CHANNELS, BINS, BINS, device=device)
     return TorchTrial(
-        device, loss, lambda: [network(model.NAME, Stem(), (pictures(device),)), network(f"{model.NAME}-heads", Heads(), (regions,), outputs=2)]
+        device,
+        loss,
+        lambda: [
+            network(model.NAME, Stem(), (pictures(device),)),
+            network(f"{model.NAME}-heads", Heads(), (regions,), outputs=2),
+        ],
     )

@@ -1,4 +1,6 @@
-"""Mini-Go: a policy and value network that learns Go by playing itself (MLPerf Training v0.5 to v2.1). Imports no framework."""
+"""Mini-Go: a policy and value network that learns Go by playing itself (MLPerf Training v0.5 to
+v2.1). Imports no framework.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +20,9 @@ class MiniGo:
     frameworks: ClassVar[frozenset[str]] = frozenset({"torch"})
     served_by: ClassVar[Mapping[str, tuple[str, ...]]] = {"torch": ("workloads.minigo.inference",)}
 
-    def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
+    def hyperparameters(
+        self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]
+    ) -> Mapping[str, HyperValue]:
         """Name the hyper-parameters as v0.7 logs have them."""
         from workloads.minigo import recipe
 

@@ -1,4 +1,6 @@
-"""Finds what a run reads: game records and, where the user brings them, the weights of the opponent and those to start from."""
+"""Finds what a run reads: game records and, where the user brings them, the weights of the opponent
+and those to start from.
+"""
 
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +16,9 @@ from workloads.minigo.recipe import CHECKPOINT, Recipe
 OPPONENT: Final = "opponent"
 START: Final = "start"
 SAME: Final = {OPPONENT: ("planes",), START: ("planes", "filters", "blocks", "hidden")}
-"""What a checkpoint must have as the run has it: games note what both players see, and the network goes on from all of the start's weights."""
+"""What a checkpoint must have as the run has it: games note what both players see, and the network
+goes on from all of the start's weights.
+"""
 
 
 def folder_of(run: Run) -> Path:
@@ -23,18 +27,30 @@ def folder_of(run: Run) -> Path:
 
 
 def check_training(run: Run, recipe: Recipe) -> dict[str, str]:
-    """Refuse, before the clock, a run whose opponent or start is missing or fits it not: RequestError. Returns the hashes of those that it plays with."""
+    """Refuse, before the clock, a run whose opponent or start is missing or fits it not:
+    RequestError. Returns the hashes of those that it plays with.
+    """
     from workloads.minigo.survey import MiniGoSet
 
     found: Any = run_request.found(run, MiniGoSet)
-    used = [part for part, asked in ((OPPONENT, recipe.opponent), (START, recipe.start)) if asked == CHECKPOINT]
+    used = [
+        part
+        for part, asked in ((OPPONENT, recipe.opponent), (START, recipe.start))
+        if asked == CHECKPOINT
+    ]
     for part in used:
         folder = folder_of(run) / part
         if found.get(part) is None:
-            raise RequestError(f"{model.NAME}: {folder}: no checkpoint there, and the {part} is one: a folder as `podium train` exports it")
+            raise RequestError(
+                f"{model.NAME}: {folder}: no checkpoint there, and the {part} is one: a folder as"
+                " `podium train` exports it"
+            )
         for name in SAME[part]:
             if found[part][name] != (wanted := getattr(recipe, name)):
-                raise RequestError(f"checkpoint {folder}: its model.{name} is {found[part][name]}, and the run's is {wanted}")
+                raise RequestError(
+                    f"checkpoint {folder}: its model.{name} is {found[part][name]}, and the run's"
+                    f" is {wanted}"
+                )
     return {part: str(found[part]["sha256"]) for part in used}
 
 

@@ -1,4 +1,6 @@
-"""Groups of games as pieces of work, in this process or in others: each a function of (seed, generation, group) and the weights alone."""
+"""Groups of games as pieces of work, in this process or in others: each a function of (seed,
+generation, group) and the weights alone.
+"""
 
 import os
 import threading
@@ -42,12 +44,20 @@ class Weights:
     @classmethod
     def of(cls, network: MiniGo) -> "Weights":
         """Copy a network's weights."""
-        return cls(description=network.description, arrays={name: tensor.detach().cpu().numpy().copy() for name, tensor in network.state_dict().items()})
+        return cls(
+            description=network.description,
+            arrays={
+                name: tensor.detach().cpu().numpy().copy()
+                for name, tensor in network.state_dict().items()
+            },
+        )
 
     def player(self, device: str) -> NetworkPlayer:
         """Make the player."""
         network = MiniGo(self.description)
-        network.load_state_dict({name: torch.from_numpy(array) for name, array in self.arrays.items()})
+        network.load_state_dict(
+            {name: torch.from_numpy(array) for name, array in self.arrays.items()}
+        )
         return NetworkPlayer(network.eval(), device)
 
 
@@ -70,11 +80,17 @@ class Games:
     pass_last: bool = False
     """Networks fill no simple eyes, and pass where nothing else is left."""
     against: Habits | None = None
-    """How the opponent plays; None: the network plays against itself. Without weights, the opponent is the search without a network."""
+    """How the opponent plays; None: the network plays against itself. Without weights, the opponent
+    is the search without a network.
+    """
 
     def player(self) -> Evaluator:
         """Make who plays."""
-        return self.bound(self.weights.player(self.device) if self.weights else Noise(geometry(self.board).actions))
+        return self.bound(
+            self.weights.player(self.device)
+            if self.weights
+            else Noise(geometry(self.board).actions)
+        )
 
     def bound(self, player: Evaluator) -> Evaluator:
         """Hold a player to what is played."""
@@ -88,7 +104,15 @@ class Games:
 def selfplay(games: Games, group: int) -> Examples:
     """Play a group of games of a network against itself."""
     with one_thread():
-        made = SelfPlay(geometry(games.board), games.rules, games.player(), games.habits, games.planes, games.rng(group, SELFPLAY), games.count)
+        made = SelfPlay(
+            geometry(games.board),
+            games.rules,
+            games.player(),
+            games.habits,
+            games.planes,
+            games.rng(group, SELFPLAY),
+            games.count,
+        )
         return made.play()
 
 
@@ -96,14 +120,25 @@ def evaluation(games: Games, group: int) -> Match:
     """Play a group of games against the fixed opponent."""
     shape, against = geometry(games.board), games.against or games.habits
     with one_thread():
-        opponent = games.bound(games.opponent.player(games.device)) if games.opponent else Area(shape, games.rules.komi)
-        players = (Player(evaluate=games.player(), habits=games.habits), Player(evaluate=opponent, habits=against))
-        return match(shape, games.rules, *players, games.planes, games.rng(group, EVALUATION), games.count)
+        opponent = (
+            games.bound(games.opponent.player(games.device))
+            if games.opponent
+            else Area(shape, games.rules.komi)
+        )
+        players = (
+            Player(evaluate=games.player(), habits=games.habits),
+            Player(evaluate=opponent, habits=against),
+        )
+        return match(
+            shape, games.rules, *players, games.planes, games.rng(group, EVALUATION), games.count
+        )
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Compute with one thread: sums do not hang on how many there are, and processes share the cores."""
+    """Compute with one thread: sums do not hang on how many there are, and processes share the
+    cores.
+    """
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -113,7 +148,9 @@ def one_thread() -> Iterator[None]:
 
 
 def played(future: Future[T]) -> T:
-    """Wait for a group of games; TemporaryError if its process is gone, which is not the run's fault: out of memory, or a kill by hand."""
+    """Wait for a group of games; TemporaryError if its process is gone, which is not the run's
+    fault: out of memory, or a kill by hand.
+    """
     try:
         return future.result()
     except BrokenProcessPool as error:
@@ -124,14 +161,22 @@ class Workers:
     """Processes that play; none of them: this one plays."""
 
     def __init__(self, count: int, device: str, precision: Precision) -> None:
-        self._pool = ProcessPoolExecutor(count, get_context("spawn"), _begin, (os.getpid(), device, precision)) if count else None
+        self._pool = (
+            ProcessPoolExecutor(
+                count, get_context("spawn"), _begin, (os.getpid(), device, precision)
+            )
+            if count
+            else None
+        )
 
     def selfplay(self, games: Games, groups: Sequence[int]) -> Iterator[Examples]:
         """Play groups, in their order; those that nobody waits for any more are dropped."""
         if self._pool is None:
             yield from (selfplay(games, group) for group in groups)
             return
-        futures: list[Future[Examples]] = [self._pool.submit(selfplay, games, group) for group in groups]
+        futures: list[Future[Examples]] = [
+            self._pool.submit(selfplay, games, group) for group in groups
+        ]
         try:
             yield from map(played, futures)
         finally:
@@ -151,9 +196,15 @@ class Workers:
 
 
 def _begin(parent: int, device: str, precision: Precision) -> None:
-    """Set a worker up: signals are the parent's, taken between groups of games; a worker whose parent is gone ends, however that was killed."""
-    mixed_precision.prepare(device, precision)  # cuDNN would use TF32 here and not in the parent, and games would hang on who plays them
-    outlive()  # a signal to the whole process group would otherwise break the parent's generation before it is saved
+    """Set a worker up: signals are the parent's, taken between groups of games; a worker whose
+    parent is gone ends, however that was killed.
+    """
+    mixed_precision.prepare(
+        device, precision
+    )  # cuDNN would use TF32 here and not in the parent, and games would hang on who plays them
+    # a signal to the whole process group would otherwise break the parent's generation before it is
+    # saved
+    outlive()
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 

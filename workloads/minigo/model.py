@@ -1,6 +1,7 @@
 """The policy and value network: a residual network with two heads.
 
-He et al. 2015, arXiv:1512.03385; Silver et al. 2017, doi:10.1038/nature24270; mlcommons/training v0.6 and v0.7, reinforcement/tensorflow/minigo,
+He et al. 2015, arXiv:1512.03385; Silver et al. 2017, doi:10.1038/nature24270; mlcommons/training
+v0.6 and v0.7, reinforcement/tensorflow/minigo,
 dual_net.py. The value is that of who moves; the reference's is black's.
 """
 
@@ -62,9 +63,15 @@ class MiniGo(nn.Module):
         filters, points = description.filters, description.board**2
         self.stem, self.stem_norm = convolution(description.planes, filters), norm(filters)
         self.tower = nn.Sequential(*(Block(filters) for _ in range(description.blocks)))
-        self.policy, self.policy_norm = nn.Conv2d(filters, POLICY_MAPS, 1, bias=False), norm(POLICY_MAPS, affine=False)
+        self.policy, self.policy_norm = (
+            nn.Conv2d(filters, POLICY_MAPS, 1, bias=False),
+            norm(POLICY_MAPS, affine=False),
+        )
         self.policy_out = nn.Linear(POLICY_MAPS * points, points + 1)
-        self.value, self.value_norm = nn.Conv2d(filters, VALUE_MAPS, 1, bias=False), norm(VALUE_MAPS, affine=False)
+        self.value, self.value_norm = (
+            nn.Conv2d(filters, VALUE_MAPS, 1, bias=False),
+            norm(VALUE_MAPS, affine=False),
+        )
         self.value_hidden = nn.Linear(VALUE_MAPS * points, description.hidden)
         self.value_out = nn.Linear(description.hidden, 1)
 
@@ -88,28 +95,49 @@ def norm(channels: int, *, affine: bool = True) -> nn.BatchNorm2d:
 
 
 def parameter_groups(network: MiniGo) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-    """Tell kernels and batch-norm scales, which are decayed, from all else; dual_net.py: l2 on what is neither beta nor bias."""
+    """Tell kernels and batch-norm scales, which are decayed, from all else; dual_net.py: l2 on what
+    is neither beta nor bias.
+    """
     named = dict(network.named_parameters())
     plain = {name for name in named if name.endswith("bias")}
-    return [parameter for name, parameter in named.items() if name not in plain], [named[name] for name in sorted(plain)]
+    return [parameter for name, parameter in named.items() if name not in plain], [
+        named[name] for name in sorted(plain)
+    ]
 
 
 def fused(network: MiniGo) -> nn.Module:
-    """Copy a network for evaluation, each batch-norm within its convolution: a third more positions a second on a CPU."""
+    """Copy a network for evaluation, each batch-norm within its convolution: a third more positions
+    a second on a CPU.
+    """
     made = copy.deepcopy(network).eval()
     for module in made.modules():
-        for name in [name.removesuffix("_norm") for name in module._modules if name.endswith("_norm")]:
-            setattr(module, name, fuse_conv_bn_eval(getattr(module, name), getattr(module, f"{name}_norm")))
+        for name in [
+            name.removesuffix("_norm") for name in module._modules if name.endswith("_norm")
+        ]:
+            setattr(
+                module,
+                name,
+                fuse_conv_bn_eval(getattr(module, name), getattr(module, f"{name}_norm")),
+            )
             setattr(module, f"{name}_norm", nn.Identity())
     return made.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]  # not in the stubs
 
 
 def describe(folder: Path) -> Description:
-    """Read the description of exported weights; RequestError where they are not this workload's, or of a network that nobody plays."""
+    """Read the description of exported weights; RequestError where they are not this workload's, or
+    of a network that nobody plays.
+    """
     found = weights.describe(folder, Description, NAME)
-    sizes = 2 <= found.board <= MOST_SIDE, found.planes in SEEN, 0 < found.filters <= MOST_FILTERS, 0 <= found.blocks <= MOST_BLOCKS
+    sizes = (
+        2 <= found.board <= MOST_SIDE,
+        found.planes in SEEN,
+        0 < found.filters <= MOST_FILTERS,
+        0 <= found.blocks <= MOST_BLOCKS,
+    )
     if not all(sizes) or not 0 < found.hidden <= MOST_FILTERS:
-        raise RequestError(f"checkpoint {folder}: {weights.DESCRIPTION} describes no network of {NAME}: {found}")
+        raise RequestError(
+            f"checkpoint {folder}: {weights.DESCRIPTION} describes no network of {NAME}: {found}"
+        )
     return found
 
 
@@ -117,5 +145,8 @@ def load(folder: Path, board: int | None = None) -> MiniGo:
     """Rebuild an exported network, ready to evaluate; RequestError where it is another board's."""
     description = describe(folder)
     if board not in (None, description.board):
-        raise RequestError(f"checkpoint {folder}: it is for a board of {description.board} x {description.board}, not {board} x {board}")
+        raise RequestError(
+            f"checkpoint {folder}: it is for a board of {description.board} x {description.board},"
+            f" not {board} x {board}"
+        )
     return weights.filled(lambda: MiniGo(description), folder, NAME)

@@ -20,22 +20,30 @@ class NotANumberError(ArithmeticError):
 
 
 class NetworkPlayer:
-    """Implements Evaluator; each position is shown in one of its eight symmetries, drawn at random."""
+    """Implements Evaluator; each position is shown in one of its eight symmetries, drawn at
+    random.
+    """
 
     def __init__(self, network: MiniGo, device: str = "cpu") -> None:
         self._planes, self._size = network.description.planes, network.description.board
         self._shape, self._device = geometry(self._size), torch.device(device)
         self._network = fused(network).to(self._device)
 
-    def __call__(self, boards: Boards, past_NTP: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    def __call__(
+        self, boards: Boards, past_NTP: Array, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
         """Evaluate positions; NotANumberError where that gives none."""
         plane_NFP = planes(self._shape, boards, past_NTP, self._planes)
         symmetry_N = rng.integers(SYMMETRIES, size=len(boards))
         shown = torch.from_numpy(turned(self._shape, plane_NFP, symmetry_N).astype(np.float32))
         with torch.inference_mode():
-            plane_NFHW = shown.view(-1, self._planes, self._size, self._size).contiguous(memory_format=torch.channels_last)
+            plane_NFHW = shown.view(-1, self._planes, self._size, self._size).contiguous(
+                memory_format=torch.channels_last
+            )
             logit_NA, value_N = self._network(plane_NFHW.to(self._device))
-            prior_NA = turned_back(self._shape, torch.softmax(logit_NA, dim=1).cpu().numpy(), symmetry_N)
+            prior_NA = turned_back(
+                self._shape, torch.softmax(logit_NA, dim=1).cpu().numpy(), symmetry_N
+            )
         found_N: Array = value_N.cpu().numpy()
         if not (np.isfinite(found_N).all() and np.isfinite(prior_NA).all()):
             raise NotANumberError("the network that plays gives no number")
@@ -43,12 +51,16 @@ class NetworkPlayer:
 
 
 class Noise:
-    """Implements Evaluator: a model of noise, for the first games of a network that starts from nothing."""
+    """Implements Evaluator: a model of noise, for the first games of a network that starts from
+    nothing.
+    """
 
     def __init__(self, actions: int) -> None:
         self._actions = actions
 
-    def __call__(self, boards: Boards, past_NTP: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    def __call__(
+        self, boards: Boards, past_NTP: Array, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
         """Draw priors and values."""
         prior_NA = np.exp(rng.normal(0, NOISE_DEVIATION, (len(boards), self._actions)))
         return prior_NA, np.clip(rng.normal(0, NOISE_DEVIATION, len(boards)), -1, 1)

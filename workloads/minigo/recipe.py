@@ -13,10 +13,13 @@ from workloads.minigo.go.features import SEEN
 from workloads.minigo.go.games import Habits
 
 AREA, CHECKPOINT, NOISE = "area", "checkpoint", "noise"
-ALPHA_POINTS: Final = 0.03 * 361  # mlcommons/training v0.6, minigo, cc/mcts_player.cc: Dirichlet alpha 0.03 * 361 / points
+ALPHA_POINTS: Final = (
+    0.03 * 361
+)  # mlcommons/training v0.6, minigo, cc/mcts_player.cc: Dirichlet alpha 0.03 * 361 / points
 MIN_GAMES: Final = "min_selfplay_games_per_generation"
 
-# mlcommons/logging 0.7.0, closed_minigo.yaml: train_batch_size, lr_rates, lr_boundaries and the two counts of games; the others as
+# mlcommons/logging 0.7.0, closed_minigo.yaml: train_batch_size, lr_rates, lr_boundaries and the two
+# counts of games; the others as
 # mlcommons/training v0.7, reinforcement/tensorflow/minigo logs them.
 LOGGED: Final = (
     "opt_name",
@@ -36,9 +39,15 @@ LOGGED: Final = (
 
 
 def hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
-    """Name what a log must have; what has no value is left out, and the judge misses it. A generation has as many games as it must have."""
+    """Name what a log must have; what has no value is left out, and the judge misses it. A
+    generation has as many games as it must have.
+    """
     found = {key: settings[key] for key in LOGGED if key in settings}
-    return found | ({"actual_selfplay_games_per_generation": settings[MIN_GAMES]} if MIN_GAMES in settings else {})
+    return found | (
+        {"actual_selfplay_games_per_generation": settings[MIN_GAMES]}
+        if MIN_GAMES in settings
+        else {}
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +91,10 @@ class Recipe:
     def of(cls, settings: Settings) -> "Recipe":
         """Read the settings; RequestError names the one that does not fit."""
         board = board_of(settings)
-        readouts, penalty = positive(settings, "eval.readouts"), number(settings, "value_init_penalty")
+        readouts, penalty = (
+            positive(settings, "eval.readouts"),
+            number(settings, "value_init_penalty"),
+        )
         made = cls(
             board=board,
             rules=rules_of(settings),
@@ -106,8 +118,14 @@ class Recipe:
             opponent=text(settings, "eval.opponent"),
             eval_games=positive(settings, "eval_games"),
             eval_group=positive(settings, "eval.games_per_group"),
-            evaluated=Habits(readouts=readouts, penalty=penalty, soft_moves=whole(settings, "eval.soft_moves")),
-            against=Habits(readouts=positive(settings, "eval.opponent_readouts"), penalty=penalty, soft_moves=whole(settings, "eval.opponent_soft_moves")),
+            evaluated=Habits(
+                readouts=readouts, penalty=penalty, soft_moves=whole(settings, "eval.soft_moves")
+            ),
+            against=Habits(
+                readouts=positive(settings, "eval.opponent_readouts"),
+                penalty=penalty,
+                soft_moves=whole(settings, "eval.opponent_soft_moves"),
+            ),
             workers=whole(settings, "data.workers"),
             shuffle_labels=flag(settings, "data.shuffle_labels"),
         )
@@ -117,9 +135,15 @@ class Recipe:
     def check(self) -> None:
         """Refuse what does not go together; RequestError."""
         if self.games % self.group or self.eval_games % self.eval_group or self.eval_group % 2:
-            raise RequestError("games are played in whole groups: games per generation and eval_games are multiples of their groups, eval's of an even one")
+            raise RequestError(
+                "games are played in whole groups: games per generation and eval_games are"
+                " multiples of their groups, eval's of an even one"
+            )
         if len(self.rates) != len(self.boundaries) + 1:
-            raise RequestError(f"lr_rates has {len(self.rates)} rates and lr_boundaries {len(self.boundaries)} steps: one rate more than steps is needed")
+            raise RequestError(
+                f"lr_rates has {len(self.rates)} rates and lr_boundaries {len(self.boundaries)}"
+                " steps: one rate more than steps is needed"
+            )
 
     @property
     def groups(self) -> int:

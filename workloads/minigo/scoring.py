@@ -40,25 +40,39 @@ def unpacked(answer: bytes) -> Answer | None:
     if rest or not 2 <= count - 1 <= MOST_ACTIONS:
         return None
     *policy, value = struct.unpack(f"<{count}f", answer)
-    return Answer(policy=tuple(policy), value=value) if all(map(isfinite, (*policy, value))) else None
+    return (
+        Answer(policy=tuple(policy), value=value) if all(map(isfinite, (*policy, value))) else None
+    )
 
 
 def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
-    """Share of the positions whose move is the likeliest action, and of those whose winner the value's sign tells.
+    """Share of the positions whose move is the likeliest action, and of those whose winner the
+    value's sign tells.
 
     A missing or misshapen answer finds neither.
     """
     labels = read_labels(truth)
     told = [unpacked(answers.get(sample, b"")) for sample in range(len(labels))]
-    moves = sum(found is not None and found.move == move for found, (move, _) in zip(told, labels, strict=True))
-    results = sum(found is not None and found.value * winner > 0 for found, (_, winner) in zip(told, labels, strict=True))
+    moves = sum(
+        found is not None and found.move == move
+        for found, (move, _) in zip(told, labels, strict=True)
+    )
+    results = sum(
+        found is not None and found.value * winner > 0
+        for found, (_, winner) in zip(told, labels, strict=True)
+    )
     return {"moves": moves / len(labels), "results": results / len(labels)}
 
 
 def read_labels(truth: Path) -> list[tuple[int, int]]:
-    """Read `move winner` a line, the winner 1 where who moves wins and -1 where not; ValueError where the file is none of that."""
+    """Read `move winner` a line, the winner 1 where who moves wins and -1 where not; ValueError
+    where the file is none of that.
+    """
     path = truth / LABELS
-    labels = [(int(move), int(winner)) for move, winner in map(str.split, path.read_text("ascii").splitlines())]
+    labels = [
+        (int(move), int(winner))
+        for move, winner in map(str.split, path.read_text("ascii").splitlines())
+    ]
     if not labels or any(abs(winner) != 1 for _, winner in labels):
         raise ValueError(f"{path}: lines of a move and 1 or -1 are wanted")
     return labels

@@ -1,6 +1,7 @@
 """The maths of one training run. The clock, the log and the decision to stop are the harness's.
 
-An epoch is a generation: the network of the last one plays groups of games against itself, and learns from the positions of the window.
+An epoch is a generation: the network of the last one plays groups of games against itself, and
+learns from the positions of the window.
 """
 
 import json
@@ -34,7 +35,9 @@ from workloads.minigo.window import Window
 # Legend: B positions of a batch, F planes, P points, A actions.
 STATE: Final = "generation.json"
 HALF_A_GAME: Final = 0.5
-"""What a match without a loss is logged below: eval_accuracy is below 1 (mlcommons/logging 0.7.0, closed_minigo.yaml)."""
+"""What a match without a loss is logged below: eval_accuracy is below 1 (mlcommons/logging 0.7.0,
+closed_minigo.yaml).
+"""
 VALUE_DIGITS: Final = 4  # of a value, -1 to 1, in a log
 Batch = tuple[Array, Array, Array]
 
@@ -44,18 +47,33 @@ class MiniGoTraining:
 
     def __init__(self, run: Run) -> None:
         if run.world_size > 1:
-            raise RequestError(f"{model.NAME} trains on one rank; --set data.workers=N plays its games in N processes")
+            raise RequestError(
+                f"{model.NAME} trains on one rank; --set data.workers=N plays its games in N"
+                " processes"
+            )
         mixed_precision.prepare(run.device, run.precision)
         malloc.keep_freed()
         torch.set_num_threads(run.threads)
-        self._run, self._row, self._recipe = run, training_row(run, model.NAME), Recipe.of(run.settings)
+        self._run, self._row, self._recipe = (
+            run,
+            training_row(run, model.NAME),
+            Recipe.of(run.settings),
+        )
         recipe, self._device = self._recipe, torch.device(run.device)
         self._checkpoints = data.check_training(run, recipe)
         self._network = start(run.seed, recipe, self._device)
         decayed, plain = model.parameter_groups(self._network)
         groups: list[dict[str, Any]] = [{"params": decayed}, {"params": plain, "weight_decay": 0.0}]
-        self._stepper = Stepper(run, self._network, torch.optim.SGD(groups, recipe.rates[0], recipe.momentum, weight_decay=recipe.weight_decay))
-        self._window = Window(geometry(recipe.board), run.seed, recipe.window, shuffled=recipe.shuffle_labels)
+        self._stepper = Stepper(
+            run,
+            self._network,
+            torch.optim.SGD(
+                groups, recipe.rates[0], recipe.momentum, weight_decay=recipe.weight_decay
+            ),
+        )
+        self._window = Window(
+            geometry(recipe.board), run.seed, recipe.window, shuffled=recipe.shuffle_labels
+        )
         self._epoch, self._broken = 0, False
         self._played: list[Match] = []
 
@@ -65,26 +83,45 @@ class MiniGoTraining:
 
     @cached_property
     def _opponent(self) -> Weights | None:
-        return Weights.of(data.opponent(self._run, self._recipe.board)) if self._recipe.opponent == CHECKPOINT else None
+        return (
+            Weights.of(data.opponent(self._run, self._recipe.board))
+            if self._recipe.opponent == CHECKPOINT
+            else None
+        )
 
     def facts(self) -> Mapping[str, HyperValue]:
-        """Positions that a generation learns from, games of an evaluation, and how the metric is taken: against which checkpoint, by its hash, if one."""
+        """Positions that a generation learns from, games of an evaluation, and how the metric is
+        taken: against which checkpoint, by its hash, if one.
+        """
         recipe = self._recipe
-        against = f"{recipe.opponent}:{recipe.against.readouts}" + "".join(f"|{part}:{sha256}" for part, sha256 in self._checkpoints.items())
-        signature = f"win_rate|{recipe.board}x{recipe.board}|readouts:{recipe.evaluated.readouts}|against:{against}|colours alternate"
-        return {"train_samples": recipe.examples, "eval_samples": recipe.eval_games, "metric_signature": signature}
+        against = f"{recipe.opponent}:{recipe.against.readouts}" + "".join(
+            f"|{part}:{sha256}" for part, sha256 in self._checkpoints.items()
+        )
+        signature = (
+            f"win_rate|{recipe.board}x{recipe.board}|readouts:{recipe.evaluated.readouts}|against:{against}|colours"
+            " alternate"
+        )
+        return {
+            "train_samples": recipe.examples,
+            "eval_samples": recipe.eval_games,
+            "metric_signature": signature,
+        }
 
     def blocks(self) -> Iterator[Block]:
         """The round says how often to evaluate."""
         return blocks(self._row)
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
-        """Play the groups of a generation, each a step without samples, then take the optimizer's steps."""
+        """Play the groups of a generation, each a step without samples, then take the optimizer's
+        steps.
+        """
         recipe, self._epoch = self._recipe, epoch
         if epoch == 1 and not first_step:
             self._begin()
         try:
-            for examples in self._workers.selfplay(self._games(epoch), range(first_step, recipe.groups)):
+            for examples in self._workers.selfplay(
+                self._games(epoch), range(first_step, recipe.groups)
+            ):
                 self._window.playing.append(examples)
                 yield 0
         except NotANumberError:
@@ -96,7 +133,12 @@ class MiniGoTraining:
         for step in range(max(0, first_step - recipe.groups), recipe.steps):
             samples = recipe.samples(step)
             batches = iter([self._window.batch(epoch, step, samples)])
-            self._stepper.take(whole_step(samples), recipe.rate((epoch - 1) * recipe.steps + step), batches, self._loss)
+            self._stepper.take(
+                whole_step(samples),
+                recipe.rate((epoch - 1) * recipe.steps + step),
+                batches,
+                self._loss,
+            )
             yield samples
 
     def _begin(self) -> None:
@@ -121,16 +163,28 @@ class MiniGoTraining:
         )
 
     def _loss(self, batch: Batch) -> torch.Tensor:
-        """Add up cross-entropy with the shares of visits and the weighted squared error of the value; dual_net.py."""
-        plane_BFP, policy_BA, result_B = (torch.from_numpy(array).to(self._device) for array in batch)
+        """Add up cross-entropy with the shares of visits and the weighted squared error of the
+        value; dual_net.py.
+        """
+        plane_BFP, policy_BA, result_B = (
+            torch.from_numpy(array).to(self._device) for array in batch
+        )
         size = self._recipe.board
         with mixed_precision.autocast(self._run.device, self._run.precision):
-            logit_BA, value_B = self._stepper.network(plane_BFP.view(-1, self._recipe.planes, size, size).contiguous(memory_format=torch.channels_last))
+            logit_BA, value_B = self._stepper.network(
+                plane_BFP.view(-1, self._recipe.planes, size, size).contiguous(
+                    memory_format=torch.channels_last
+                )
+            )
         policy = functional.cross_entropy(logit_BA.float(), policy_BA, reduction="sum")
-        return policy + self._recipe.value_weight * functional.mse_loss(value_B.float(), result_B, reduction="sum")
+        return policy + self._recipe.value_weight * functional.mse_loss(
+            value_B.float(), result_B, reduction="sum"
+        )
 
     def loss(self) -> float:
-        """Mean over the positions of the last step; NaN before the first, and where the network that plays gives no number."""
+        """Mean over the positions of the last step; NaN before the first, and where the network
+        that plays gives no number.
+        """
         return float("nan") if self._broken else self._stepper.loss()
 
     def evaluate(self) -> Scores:
@@ -159,7 +213,9 @@ class MiniGoTraining:
         return {"win_rate": min(won, recipe.eval_games - HALF_A_GAME) / recipe.eval_games}
 
     def example(self) -> Mapping[str, Any]:
-        """Give the first game of the evaluation, whatever came of it: the network is black in it."""
+        """Give the first game of the evaluation, whatever came of it: the network is black in
+        it.
+        """
         first, board = self._played[0], self._recipe.board
         return {
             "board": board,
@@ -194,7 +250,12 @@ def whole_step(size: int) -> Step:
 def start(seed: int, recipe: Recipe, device: torch.device) -> model.MiniGo:
     """Make the network."""
     description = model.Description(
-        workload=model.NAME, board=recipe.board, planes=recipe.planes, filters=recipe.filters, blocks=recipe.blocks, hidden=recipe.hidden
+        workload=model.NAME,
+        board=recipe.board,
+        planes=recipe.planes,
+        filters=recipe.filters,
+        blocks=recipe.blocks,
+        hidden=recipe.hidden,
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -1,4 +1,6 @@
-"""The positions that a network learns from: those of the last generations, and the groups of the one that is being played."""
+"""The positions that a network learns from: those of the last generations, and the groups of the
+one that is being played.
+"""
 
 from collections import deque
 from pathlib import Path
@@ -22,7 +24,9 @@ class Window:
     """Holds the examples; batches are functions of (seed, generation, step)."""
 
     def __init__(self, shape: Geometry, seed: int, generations: int, *, shuffled: bool) -> None:
-        """`shuffled`: each position learns the moves and the result of another one, as a control."""
+        """`shuffled`: each position learns the moves and the result of another one, as a
+        control.
+        """
         self._shape, self._seed, self._shuffled = shape, seed, shuffled
         self._held = deque[Examples](maxlen=generations)
         self.playing: list[Examples] = []
@@ -39,10 +43,14 @@ class Window:
     def _together(self, generation: int) -> None:
         self._all = Examples.joined(list(self._held))
         rng = np.random.default_rng([self._seed, generation, 0, SHUFFLE])
-        self._label_E = rng.permutation(len(self._all)) if self._shuffled else np.arange(len(self._all))
+        self._label_E = (
+            rng.permutation(len(self._all)) if self._shuffled else np.arange(len(self._all))
+        )
 
     def batch(self, generation: int, step: int, size: int) -> tuple[Array, Array, Array]:
-        """Draw plane_BFP (float32), policy_BA and result_B, each position in one of its symmetries."""
+        """Draw plane_BFP (float32), policy_BA and result_B, each position in one of its
+        symmetries.
+        """
         if self._all is None:
             self._together(generation)
         assert self._all is not None
@@ -50,8 +58,14 @@ class Window:
         chosen_B = rng.integers(len(self._all), size=size)
         symmetry_B = rng.integers(SYMMETRIES, size=size)
         label_B = self._label_E[chosen_B]
-        plane_BFP = turned(self._shape, self._all.plane_EFP[chosen_B], symmetry_B).astype(np.float32)
-        return plane_BFP, turned_policy(self._shape, self._all.policy_EA[label_B], symmetry_B), self._all.result_E[label_B]
+        plane_BFP = turned(self._shape, self._all.plane_EFP[chosen_B], symmetry_B).astype(
+            np.float32
+        )
+        return (
+            plane_BFP,
+            turned_policy(self._shape, self._all.policy_EA[label_B], symmetry_B),
+            self._all.result_E[label_B],
+        )
 
     def save(self, folder: Path) -> None:
         """Write all of it."""
@@ -59,7 +73,12 @@ class Window:
         np.savez(
             folder / FILE,
             allow_pickle=False,
-            **{f"{kind}.{number}.{name}": array for kind, many in parts.items() for number, part in enumerate(many) for name, array in columns(part).items()},
+            **{
+                f"{kind}.{number}.{name}": array
+                for kind, many in parts.items()
+                for number, part in enumerate(many)
+                for name, array in columns(part).items()
+            },
         )
 
     def restore(self, folder: Path) -> None:
@@ -69,12 +88,17 @@ class Window:
                 held, playing = (
                     [
                         Examples(**{name: found[f"{kind}.{number}.{name}"] for name in COLUMNS})
-                        for number in range(sum(key.startswith(f"{kind}.") for key in found) // len(COLUMNS))
+                        for number in range(
+                            sum(key.startswith(f"{kind}.") for key in found) // len(COLUMNS)
+                        )
                     ]
                     for kind in ("held", "playing")
                 )
         except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
-            raise RequestError(f"{folder / FILE}: the positions of the checkpoint are unreadable; start a new run without --resume") from error
+            raise RequestError(
+                f"{folder / FILE}: the positions of the checkpoint are unreadable; start a new run"
+                " without --resume"
+            ) from error
         self._held = deque(held, maxlen=self._held.maxlen)
         self.playing, self._all = playing, None
 

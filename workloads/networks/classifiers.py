@@ -1,7 +1,10 @@
-"""Five of torchvision's image classifiers, timed on noise: vendors publish throughput, latency and power per batch of these.
+"""Five of torchvision's image classifiers, timed on noise: vendors publish throughput, latency and
+power per batch of these.
 
-Architectures are torchvision's (torchvision.models): AlexNet without groups and local response normalisation ("One weird trick"), GoogLeNet with
-batch normalisation, ResNets with the stride in the 3x3 convolution (v1.5), VGG-19 without batch normalisation.
+Architectures are torchvision's (torchvision.models): AlexNet without groups and local response
+normalisation ("One weird trick"), GoogLeNet with
+batch normalisation, ResNets with the stride in the 3x3 convolution (v1.5), VGG-19 without batch
+normalisation.
 """
 
 import struct
@@ -28,16 +31,22 @@ from workloads.common.weights import Undrawn
 
 # Legend: N pictures of a batch, C channels, H height, W width, K classes.
 SIZE: Final = 224
-"""Side in pixels: torchvision documents these networks' accuracies and operation counts for this size."""
+"""Side in pixels: torchvision documents these networks' accuracies and operation counts for this
+size.
+"""
 CHANNELS: Final = 3
 PICTURES: Final = 256
 """Pictures in memory, 154 MB: twice the largest batch that vendors publish."""
 ANSWER: Final = struct.Struct("<i")
 """The index of the likeliest class."""
-ARGUMENTS: Final[Mapping[str, Mapping[str, bool]]] = {"googlenet": {"aux_logits": False, "init_weights": False}}
+ARGUMENTS: Final[Mapping[str, Mapping[str, bool]]] = {
+    "googlenet": {"aux_logits": False, "init_weights": False}
+}
 """Arguments of torchvision's constructors: auxiliary classifiers are used only in training."""
 PUBLISHED: Final[Mapping[str, Mapping[str, bool]]] = {"googlenet": {"transform_input": True}}
-"""Arguments with which torchvision builds networks for weights: GoogLeNet's came from TensorFlow, and expect pixels from -1 to 1."""
+"""Arguments with which torchvision builds networks for weights: GoogLeNet's came from TensorFlow,
+and expect pixels from -1 to 1.
+"""
 TRAINING_ALONE: Final = ("aux1.", "aux2.")
 """Prefixes of the weight names of auxiliary classifiers."""
 
@@ -54,12 +63,16 @@ class Classifier:
         return NoiseInference(run, self.name, module(self.name, run.seed, weights), engine)
 
     def listing(self, data: Path) -> str:
-        """List the validation pictures of a folder in ImageNet's layout; RequestError if it is none."""
+        """List the validation pictures of a folder in ImageNet's layout; RequestError if it is
+        none.
+        """
         from workloads.networks.labelled import listing
 
         return listing(data)
 
-    def over_data(self, run: Run, data: Path, weights: Path, engine: Engine[Any]) -> "NoiseInference":
+    def over_data(
+        self, run: Run, data: Path, weights: Path, engine: Engine[Any]
+    ) -> "NoiseInference":
         """Build the system under test over the validation pictures."""
         from workloads.networks.labelled import LabelledInference
 
@@ -72,7 +85,9 @@ class Classifier:
 
 
 def module(name: str, seed: int, weights: Path | None) -> torch.nn.Module:
-    """Build the network in evaluation mode, with weights from a safetensors file under torchvision's names, or random ones."""
+    """Build the network in evaluation mode, with weights from a safetensors file under
+    torchvision's names, or random ones.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         arguments = {**ARGUMENTS.get(name, {}), **(PUBLISHED.get(name, {}) if weights else {})}
@@ -86,25 +101,45 @@ def module(name: str, seed: int, weights: Path | None) -> torch.nn.Module:
 def fill(made: torch.nn.Module, name: str, weights: Path) -> None:
     """Load weights; RequestError if they cannot be read, or belong to another network."""
     fits(made.state_dict(), name, weights)
-    made.load_state_dict({key: value for key, value in load_file(weights).items() if not key.startswith(TRAINING_ALONE)}, strict=False)
+    made.load_state_dict(
+        {
+            key: value
+            for key, value in load_file(weights).items()
+            if not key.startswith(TRAINING_ALONE)
+        },
+        strict=False,
+    )
 
 
 def fits(own: Mapping[str, torch.Tensor], name: str, weights: Path) -> None:
     """RequestError if a file's names and shapes cannot be read, or are of another network."""
     try:
         with safe_open(weights, framework="pt") as file:
-            shapes = {key: tuple(file.get_slice(key).get_shape()) for key in file.keys() if not key.startswith(TRAINING_ALONE)}  # noqa: SIM118
+            shapes = {
+                key: tuple(file.get_slice(key).get_shape())
+                for key in file.keys()  # noqa: SIM118 - a safe_open is no mapping
+                if not key.startswith(TRAINING_ALONE)
+            }
     except (OSError, SafetensorError) as error:
         raise RequestError(f"--weights {weights}: {' '.join(str(error).split())}") from error
-    counted = {key for key in own if key.endswith("num_batches_tracked")}  # older files lack the counter
-    if strange := sorted((set(shapes) ^ set(own)) - counted) or sorted(key for key in shapes if shapes[key] != tuple(own[key].shape)):
-        raise RequestError(f"--weights {weights}: weights of another network than {name}: {', '.join(strange[:3])}{' ...' if len(strange) > 3 else ''}")
+    counted = {
+        key for key in own if key.endswith("num_batches_tracked")
+    }  # older files lack the counter
+    if strange := sorted((set(shapes) ^ set(own)) - counted) or sorted(
+        key for key in shapes if shapes[key] != tuple(own[key].shape)
+    ):
+        raise RequestError(
+            f"--weights {weights}: weights of another network than {name}:"
+            f" {', '.join(strange[:3])}{' ...' if len(strange) > 3 else ''}"
+        )
 
 
 class NoisePredictor:
     """One worker's predictor: picture indices in, classes out."""
 
-    def __init__(self, call: Call[torch.Tensor], held: Held[torch.Tensor], device: torch.device, batch: int) -> None:
+    def __init__(
+        self, call: Call[torch.Tensor], held: Held[torch.Tensor], device: torch.device, batch: int
+    ) -> None:
         self._call, self._held, self._device, self._batch = call, held, device, batch
 
     def warm_up(self) -> None:

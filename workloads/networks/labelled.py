@@ -1,6 +1,8 @@
-"""The same classifiers over ImageNet's validation pictures: top-1 and top-5 of weights that were trained elsewhere.
+"""The same classifiers over ImageNet's validation pictures: top-1 and top-5 of weights that were
+trained elsewhere.
 
-Preprocessing is that of the workload resnet50, which is torchvision's for these networks: the shorter side to 256 pixels, the centre 224, mean and
+Preprocessing is that of the workload resnet50, which is torchvision's for these networks: the
+shorter side to 256 pixels, the centre 224, mean and
 deviation of each channel.
 """
 
@@ -27,36 +29,56 @@ CLASSES: Final = 1000
 
 
 def validation(folder: Path) -> imagenet.Pictures:
-    """Index the validation pictures; RequestError if there are none, or not of the networks' classes."""
+    """Index the validation pictures; RequestError if there are none, or not of the networks'
+    classes.
+    """
     found = imagenet.find(folder, VAL)
     if len(found.classes) != CLASSES:
-        raise RequestError(f"--data {folder}: {len(found.classes)} class folders in {VAL}; the networks' outputs are ImageNet's {CLASSES}")
+        raise RequestError(
+            f"--data {folder}: {len(found.classes)} class folders in {VAL}; the networks' outputs"
+            f" are ImageNet's {CLASSES}"
+        )
     return found
 
 
 def listing(folder: Path) -> str:
-    """Return a line for each picture in order, its name and its bytes; RequestError as for `validation`."""
+    """Return a line for each picture in order, its name and its bytes; RequestError as for
+    `validation`.
+    """
     found = validation(folder)
-    return "".join(f"{path.relative_to(folder).as_posix()}\t{path.stat().st_size}\n" for path in map(found.path, range(len(found))))
+    return "".join(
+        f"{path.relative_to(folder).as_posix()}\t{path.stat().st_size}\n"
+        for path in map(found.path, range(len(found)))
+    )
 
 
 class LabelledPredictor(NoisePredictor):
     """One worker's predictor: picture indices in, five classes out."""
 
     def _answer(self, pictures_CHW: Sequence[torch.Tensor]) -> Sequence[bytes]:
-        filled = [*pictures_CHW, *[pictures_CHW[-1]] * (self._batch - len(pictures_CHW))]  # the network takes whole batches
+        filled = [
+            *pictures_CHW,
+            *[pictures_CHW[-1]] * (self._batch - len(pictures_CHW)),
+        ]  # the network takes whole batches
         with torch.inference_mode():
             (logit_NK,) = self._call(on_device(filled, self._device))
-            return [scoring.packed(best) for best in logit_NK[: len(pictures_CHW)].topk(scoring.BEST).indices.tolist()]
+            return [
+                scoring.packed(best)
+                for best in logit_NK[: len(pictures_CHW)].topk(scoring.BEST).indices.tolist()
+            ]
 
 
 class LabelledInference(NoiseInference):
     """A network, an engine, and the validation pictures of `run.data`."""
 
-    def __init__(self, run: Run, folder: Path, name: str, network: torch.nn.Module, engine: Engine[Any]) -> None:
+    def __init__(
+        self, run: Run, folder: Path, name: str, network: torch.nn.Module, engine: Engine[Any]
+    ) -> None:
         super().__init__(run, name, network, engine)
         self._val = validation(folder)
-        self._reader = inputs.opened(run, Files(partial(data.for_eval, size=SIZE)), workers=0, threads=run.threads)
+        self._reader = inputs.opened(
+            run, Files(partial(data.for_eval, size=SIZE)), workers=0, threads=run.threads
+        )
 
     def _prepared(self, samples: Sequence[int]) -> Iterator[torch.Tensor]:
         pictures = normalised(self._reader, [self._val.path(sample) for sample in samples])

@@ -1,4 +1,6 @@
-"""ResNet-50 v1.5 on ImageNet; He et al. 2015, arXiv:1512.03385, with the stride in the 3x3 convolution. Imports no framework."""
+"""ResNet-50 v1.5 on ImageNet; He et al. 2015, arXiv:1512.03385, with the stride in the 3x3
+convolution. Imports no framework.
+"""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -13,9 +15,15 @@ from suite.workload import Inference, Run, Training, Trial
 from workloads.common.run_request import check_implemented
 from workloads.resnet50 import recipe
 
-SERVED: Final = {"torch": "workloads.resnet50.inference", "tensorflow": "workloads.resnet50.tensorflow.inference"}
+SERVED: Final = {
+    "torch": "workloads.resnet50.inference",
+    "tensorflow": "workloads.resnet50.tensorflow.inference",
+}
 """Framework -> its serving module; training is in PyTorch only."""
-TRIALS: Final = {"torch": "workloads.resnet50.trial", "tensorflow": "workloads.resnet50.tensorflow.trial"}
+TRIALS: Final = {
+    "torch": "workloads.resnet50.trial",
+    "tensorflow": "workloads.resnet50.tensorflow.trial",
+}
 
 
 class ResNet50:
@@ -25,7 +33,9 @@ class ResNet50:
     frameworks: ClassVar[frozenset[str]] = frozenset(SERVED)
     served_by: ClassVar[Mapping[str, tuple[str, ...]]] = {"torch": (SERVED["torch"],)}
 
-    def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
+    def hyperparameters(
+        self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]
+    ) -> Mapping[str, HyperValue]:
         """Return the hyperparameters under their v0.7 log names."""
         return recipe.hyperparameters(settings)
 
@@ -39,7 +49,9 @@ class ResNet50:
     def inference(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> Inference:
         """Build the system under test."""
         check_implemented(run, self.name, SERVED, inputs=registry.points(registry.INPUTS))
-        made: Inference = import_module(SERVED[run.framework]).ResNet50Inference(run, checkpoint, engine)
+        made: Inference = import_module(SERVED[run.framework]).ResNet50Inference(
+            run, checkpoint, engine
+        )
         return made
 
     def data_set(self, run: Run) -> DataSet:

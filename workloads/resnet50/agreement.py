@@ -1,13 +1,17 @@
-"""Decides whether two answers to one picture can come from one model; imports no framework, since the judge runs it.
+"""Decides whether two answers to one picture can come from one model; imports no framework, since
+the judge runs it.
 
-Floating-point sums depend on the batch size, and where two classes are nearly equally likely, so does their order.
+Floating-point sums depend on the batch size, and where two classes are nearly equally likely, so
+does their order.
 """
 
 from workloads.resnet50.scoring import classes
 
 
 def agree(first: bytes, second: bytes) -> bool:
-    """Compare classes: the first must match, and more than half of the others; an invalid answer agrees with nothing."""
+    """Compare classes: the first must match, and more than half of the others; an invalid answer
+    agrees with nothing.
+    """
     one, other = classes(first), classes(second)
     if not one or len(one) != len(other) or one[0] != other[0]:
         return False

@@ -1,6 +1,7 @@
 """Selects the images and their views: the same code for the embedded data and for ImageNet.
 
-Order and augmentation are functions of (seed, epoch, sample index), never of a worker process or the number of workers.
+Order and augmentation are functions of (seed, epoch, sample index), never of a worker process or
+the number of workers.
 """
 
 import math
@@ -19,10 +20,18 @@ from workloads.resnet50.images import embedded
 from workloads.resnet50.images.imagenet import Pictures
 
 # Legend: N pictures of a batch. T: mlcommons/training.
-CROP_ASPECT: Final = (0.75, 1.33)  # T, image_classification, imagenet_preprocessing.py: aspect_ratio_range, width by height
+CROP_ASPECT: Final = (
+    0.75,
+    1.33,
+)  # T, image_classification, imagenet_preprocessing.py: aspect_ratio_range, width by height
 CROP_TRIES: Final = 100  # as above: max_attempts
-CROP_COVERED: Final = 0.1  # as above: min_object_covered; without an object box, the whole picture is the object
-EVEN_ASPECT: Final = (3 / 4, 4 / 3)  # Szegedy et al. 2015, section 6, as torchvision's RandomResizedCrop
+CROP_COVERED: Final = (
+    0.1  # as above: min_object_covered; without an object box, the whole picture is the object
+)
+EVEN_ASPECT: Final = (
+    3 / 4,
+    4 / 3,
+)  # Szegedy et al. 2015, section 6, as torchvision's RandomResizedCrop
 EVEN_TRIES: Final = 10  # torchvision, RandomResizedCrop.get_params
 ROUNDING: Final = 1e-7  # tensorflow, sample_distorted_bounding_box_op.cc: kEps
 CROP_SHARE: Final = 87.5  # percent; mlcommons/inference, dataset.py, pre_process_vgg: 224 of 256
@@ -54,35 +63,54 @@ def eval_short_side(size: int) -> int:
 
 
 def for_eval(extent: Extent, size: int) -> View:
-    """Resize the shorter side, then crop the centre; the longer side is truncated to whole pixels, as in the reference."""
+    """Resize the shorter side, then crop the centre; the longer side is truncated to whole pixels,
+    as in the reference.
+    """
     short = eval_short_side(size)
     width, height = (max(size, short * side // min(extent)) for side in extent)
     left, top = (width - size) // 2, (height - size) // 2
-    return View(box=(0, 0, *extent), extent=(width, height), window=(left, top, left + size, top + size))
+    return View(
+        box=(0, 0, *extent), extent=(width, height), window=(left, top, left + size, top + size)
+    )
 
 
-def for_training(extent: Extent, size: int, smallest_area: float, crops: str, rng: np.random.Generator) -> View:
+def for_training(
+    extent: Extent, size: int, smallest_area: float, crops: str, rng: np.random.Generator
+) -> View:
     """Crop at random, resize, and mirror every other picture."""
     box = CROPS[crops](extent, smallest_area, rng)
     return View(box=box, extent=(size, size), mirrored=bool(rng.random() < 0.5))
 
 
 def reference_box(extent: Extent, smallest_area: float, rng: np.random.Generator) -> Box:
-    """Draw (left, top, right, bottom) as TensorFlow's sample_distorted_bounding_box does; the whole picture if no draw fits.
+    """Draw (left, top, right, bottom) as TensorFlow's sample_distorted_bounding_box does; the whole
+    picture if no draw fits.
 
-    Aspect and height are uniform, not the area, and at least a tenth of the picture is shown, whatever `smallest_area` is.
+    Aspect and height are uniform, not the area, and at least a tenth of the picture is shown,
+    whatever `smallest_area` is.
     """
     width, height = extent
     for _ in range(CROP_TRIES):
         w, h = drawn_extent(extent, smallest_area, rng.uniform(*CROP_ASPECT), rng)
-        if 0 < w <= width and 0 < h <= height and w * h >= max(smallest_area, CROP_COVERED) * width * height:
-            left, top = (int(rng.integers(0, max(1, most - side))) for most, side in ((width, w), (height, h)))
+        if (
+            0 < w <= width
+            and 0 < h <= height
+            and w * h >= max(smallest_area, CROP_COVERED) * width * height
+        ):
+            left, top = (
+                int(rng.integers(0, max(1, most - side)))
+                for most, side in ((width, w), (height, h))
+            )
             return left, top, left + w, top + h
     return 0, 0, width, height
 
 
-def drawn_extent(extent: Extent, smallest_area: float, aspect: float, rng: np.random.Generator) -> Extent:
-    """Draw a height between that of the smallest area and the largest that fits; return the matching width, and the height."""
+def drawn_extent(
+    extent: Extent, smallest_area: float, aspect: float, rng: np.random.Generator
+) -> Extent:
+    """Draw a height between that of the smallest area and the largest that fits; return the
+    matching width, and the height.
+    """
     width, height = extent
     whole = width * height / aspect
     most = min(round(math.sqrt(whole)), int((width + 0.5 - ROUNDING) / aspect), height)
@@ -92,7 +120,9 @@ def drawn_extent(extent: Extent, smallest_area: float, aspect: float, rng: np.ra
 
 
 def uniform_area_box(extent: Extent, smallest_area: float, rng: np.random.Generator) -> Box:
-    """Draw (left, top, right, bottom) with random area and aspect; the largest centred square if ten draws do not fit."""
+    """Draw (left, top, right, bottom) with random area and aspect; the largest centred square if
+    ten draws do not fit.
+    """
     width, height = extent
     for _ in range(EVEN_TRIES):
         area = width * height * rng.uniform(smallest_area, 1.0)
@@ -107,15 +137,31 @@ def uniform_area_box(extent: Extent, smallest_area: float, rng: np.random.Genera
 
 
 REFERENCE: Final = "reference"
-CROPS: Final[Mapping[str, Callable[[Extent, float, np.random.Generator], Box]]] = {REFERENCE: reference_box, "uniform-area": uniform_area_box}
+CROPS: Final[Mapping[str, Callable[[Extent, float, np.random.Generator], Box]]] = {
+    REFERENCE: reference_box,
+    "uniform-area": uniform_area_box,
+}
 """Implementations of the choices of data.crops."""
 
 
 class Album:
     """The pictures of one split; `seed` None selects evaluation preprocessing."""
 
-    def __init__(self, pictures: Pictures, size: int, seed: int | None = None, smallest_area: float = 1.0, crops: str = REFERENCE) -> None:
-        self.pictures, self.size, self.seed, self.smallest_area, self.crops = pictures, size, seed, smallest_area, crops
+    def __init__(
+        self,
+        pictures: Pictures,
+        size: int,
+        seed: int | None = None,
+        smallest_area: float = 1.0,
+        crops: str = REFERENCE,
+    ) -> None:
+        self.pictures, self.size, self.seed, self.smallest_area, self.crops = (
+            pictures,
+            size,
+            seed,
+            smallest_area,
+            crops,
+        )
 
     def path(self, key: Key) -> Path:
         """Return the path of a picture."""
@@ -126,7 +172,12 @@ class Album:
         note = int(self.pictures.labels[key.index]), key.weight
         if self.seed is None:
             return for_eval(extent, self.size), note
-        return for_training(extent, self.size, self.smallest_area, self.crops, key.generator(self.seed)), note
+        return (
+            for_training(
+                extent, self.size, self.smallest_area, self.crops, key.generator(self.seed)
+            ),
+            note,
+        )
 
     def together(self, notes: Sequence[Note]) -> Labels:
         """Batch labels and weights."""

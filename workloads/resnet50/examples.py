@@ -1,4 +1,6 @@
-"""Examples of classified pictures for reports; embedded ones are rendered again, since each is a function of class and number."""
+"""Examples of classified pictures for reports; embedded ones are rendered again, since each is a
+function of class and number.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -41,14 +43,18 @@ class LabelExamples:
 
 
 def drawn(labels: list[int], sample: int) -> tuple[str, int, tuple[str, ...]]:
-    """Render an embedded picture: its URL, its side in pixels, and the names of all classes; empty if Pillow is not installed."""
+    """Render an embedded picture: its URL, its side in pixels, and the names of all classes; empty
+    if Pillow is not installed.
+    """
     try:
         from workloads.common.pictures.embedding import data_url
         from workloads.resnet50.images import embedded
     except ImportError:
         return "", 0, ()
     label = labels[sample]
-    picture = embedded.render("val", label, sample - labels.index(label))  # sorted by class, like the set's folders
+    picture = embedded.render(
+        "val", label, sample - labels.index(label)
+    )  # sorted by class, like the set's folders
     return data_url(picture), embedded.SIDE_PX, embedded.CLASSES
 
 
@@ -57,6 +63,8 @@ def named(label: int, names: tuple[str, ...]) -> str:
     return names[label] if 0 <= label < len(names) else f"class {label}"
 
 
-def examples(answers: Mapping[int, bytes], truth: Path, embedded: bool, cache: Path) -> LabelExamples:
+def examples(
+    answers: Mapping[int, bytes], truth: Path, embedded: bool, cache: Path
+) -> LabelExamples:
     """Read the truth; ValueError if it is invalid."""
     return LabelExamples(answers, read_labels(truth), embedded)

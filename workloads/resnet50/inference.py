@@ -1,4 +1,6 @@
-"""The system under test in PyTorch: the network that an engine compiles, and the conversion of images to tensors."""
+"""The system under test in PyTorch: the network that an engine compiles, and the conversion of
+images to tensors.
+"""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager

@@ -1,4 +1,6 @@
-"""torchvision's ResNet-50, which is v1.5: the stride of a down-sampling bottleneck is in its 3x3 convolution."""
+"""torchvision's ResNet-50, which is v1.5: the stride of a down-sampling bottleneck is in its 3x3
+convolution.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +16,11 @@ NAME: Final = "resnet50"
 REFERENCE: Final = "reference"
 """The choice of model.start that uses the reference's distributions."""
 CUT: Final = 2.0  # tensorflow, truncated_normal: standard deviations
-CUT_DEVIATION: Final = 0.87962566103423978  # of the standard normal truncated at two; tensorflow, init_ops.py, VarianceScaling
-CLASSIFIER_DEVIATION: Final = 0.01  # T, image_classification, resnet_model.py: random_normal_initializer(stddev=.01)
+# of the standard normal truncated at two; tensorflow, init_ops.py, VarianceScaling
+CUT_DEVIATION: Final = 0.87962566103423978
+CLASSIFIER_DEVIATION: Final = (
+    0.01  # T, image_classification, resnet_model.py: random_normal_initializer(stddev=.01)
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,19 +33,27 @@ class Description:
 
 
 def build(classes: int, *, zero_init: bool = False) -> nn.Module:
-    """Build the network; `zero_init` starts each residual branch at 0 (Goyal et al. 2017, section 5.1)."""
-    return cast(nn.Module, torchvision.models.resnet50(num_classes=classes, zero_init_residual=zero_init))
+    """Build the network; `zero_init` starts each residual branch at 0 (Goyal et al. 2017, section
+    5.1).
+    """
+    return cast(
+        nn.Module, torchvision.models.resnet50(num_classes=classes, zero_init_residual=zero_init)
+    )
 
 
 def start_as_reference(network: nn.Module) -> None:
-    """Initialise the weights that torchvision initialises differently: T, image_classification, resnet_model.py.
+    """Initialise the weights that torchvision initialises differently: T, image_classification,
+    resnet_model.py.
 
-    Convolutions: a normal truncated at two standard deviations, of variance 1 / fan-in. Classifier: a normal, with bias 0.
+    Convolutions: a normal truncated at two standard deviations, of variance 1 / fan-in. Classifier:
+    a normal, with bias 0.
     """
     for layer in network.modules():
         if isinstance(layer, nn.Conv2d):
             deviation = layer.weight[0].numel() ** -0.5 / CUT_DEVIATION
-            nn.init.trunc_normal_(layer.weight, std=deviation, a=-CUT * deviation, b=CUT * deviation)
+            nn.init.trunc_normal_(
+                layer.weight, std=deviation, a=-CUT * deviation, b=CUT * deviation
+            )
         if isinstance(layer, nn.Linear):
             nn.init.normal_(layer.weight, std=CLASSIFIER_DEVIATION)
             nn.init.zeros_(layer.bias)

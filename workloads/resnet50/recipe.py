@@ -10,7 +10,8 @@ from workloads.common.setting_values import Settings, flag, number, numbers, pos
 
 SGD, LARS = "sgd", "lars"
 
-# mlcommons/logging 0.7.1, mlp_compliance/0.7.0/closed_resnet.yaml: what a log must have, by optimizer.
+# mlcommons/logging 0.7.1, mlp_compliance/0.7.0/closed_resnet.yaml: what a log must have, by
+# optimizer.
 # The warm-up key of SGD has no prefix there.
 LOGGED: Final[Mapping[str, tuple[str, ...]]] = {
     SGD: (
@@ -41,7 +42,9 @@ LOGGED: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
-    """Return the hyperparameters that a log must have; those without a value are left out, and the judge reports them as missing."""
+    """Return the hyperparameters that a log must have; those without a value are left out, and the
+    judge reports them as missing.
+    """
     return {key: settings[key] for key in LOGGED[text(settings, "opt_name")] if key in settings}
 
 
@@ -82,7 +85,11 @@ class Recipe:
         """Read the settings; RequestError names an invalid one."""
         name = text(settings, "opt_name")
         prefix = f"{name}_opt_"
-        warmup = "opt_learning_rate_warmup_epochs" if name == SGD else f"{prefix}learning_rate_warmup_epochs"
+        warmup = (
+            "opt_learning_rate_warmup_epochs"
+            if name == SGD
+            else f"{prefix}learning_rate_warmup_epochs"
+        )
         return cls(
             optimizer=name,
             batch_size=positive(settings, "global_batch_size"),
@@ -115,6 +122,8 @@ class Recipe:
         warm_up = self.warmup_epochs * steps_per_epoch
         if self.decay == "step":
             boundaries = [round(epoch * steps_per_epoch) for epoch in self.decay_epochs]
-            return warmed_up(stepped(self.base_rate, self.decay_factor, boundaries), self.base_rate, warm_up)
+            return warmed_up(
+                stepped(self.base_rate, self.decay_factor, boundaries), self.base_rate, warm_up
+            )
         falling = polynomial(self.base_rate, self.end_rate, self.power, warm_up, self.decay_steps)
         return warmed_up(falling, self.base_rate, warm_up)

@@ -31,12 +31,19 @@ class ImageNetSet:
         return root(self._run)
 
     def survey(self) -> Survey:
-        """Index both splits, and check each picture; training pictures may be missing if a model is only served."""
+        """Index both splits, and check each picture; training pictures may be missing if a model is
+        only served.
+        """
         val = imagenet.find(self.root, VAL)
         train = self._train()
         if isinstance(train, imagenet.Pictures):
             imagenet.agree(train, val)
-        return file_checks.survey({TRAIN: train, VAL: val}, {split: split for split in SPLITS}, {}, classes=list(val.classes))
+        return file_checks.survey(
+            {TRAIN: train, VAL: val},
+            {split: split for split in SPLITS},
+            {},
+            classes=list(val.classes),
+        )
 
     def _train(self) -> imagenet.Pictures | RequestError:
         try:

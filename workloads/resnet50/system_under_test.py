@@ -1,4 +1,6 @@
-"""The system under test: the accuracy set, decoded before LoadGen's clock starts, and answers as class indices. Framework-independent."""
+"""The system under test: the accuracy set, decoded before LoadGen's clock starts, and answers as
+class indices. Framework-independent.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -28,7 +30,9 @@ USUAL_BATCH = 8  # between the smallest and the largest, for engines that need a
 
 
 class Tensors(Protocol[H, T]):
-    """What a framework must supply: pictures as its own tensors in its own layout, and answers from its outputs."""
+    """What a framework must supply: pictures as its own tensors in its own layout, and answers from
+    its outputs.
+    """
 
     framework: str
 
@@ -36,7 +40,9 @@ class Tensors(Protocol[H, T]):
         """Build the framework's own network, with PyTorch's weights."""
 
     def hold(self, picture_NCHW: torch.Tensor) -> H:
-        """Keep one normalised picture (N is 1) in host memory, in the framework's layout; the result has no N axis."""
+        """Keep one normalised picture (N is 1) in host memory, in the framework's layout; the
+        result has no N axis.
+        """
 
     def raw(self, picture: H) -> bytes:
         """Return a picture's float32 values, little-endian, as they travel over a network."""
@@ -60,8 +66,23 @@ class Tensors(Protocol[H, T]):
 class ResNet50Predictor(Generic[H, T]):
     """One worker's predictor: sample indices in, answers out."""
 
-    def __init__(self, call: Call[T], held: Held[H], blank: H, tensors: Tensors[H, T], sizes: range, told: int) -> None:
-        self._call, self._held, self._blank, self._tensors, self._sizes, self._told = call, held, blank, tensors, sizes, told
+    def __init__(
+        self,
+        call: Call[T],
+        held: Held[H],
+        blank: H,
+        tensors: Tensors[H, T],
+        sizes: range,
+        told: int,
+    ) -> None:
+        self._call, self._held, self._blank, self._tensors, self._sizes, self._told = (
+            call,
+            held,
+            blank,
+            tensors,
+            sizes,
+            told,
+        )
 
     def warm_up(self) -> None:
         """Run every batch size that may occur once, on blank pictures."""
@@ -86,7 +107,9 @@ class ResNet50Predictor(Generic[H, T]):
 class System(Generic[H, T]):
     """A checkpoint, an engine and the pictures of the accuracy set."""
 
-    def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any], tensors: Tensors[H, T]) -> None:
+    def __init__(
+        self, run: Run, checkpoint: Path, engine: Engine[Any], tensors: Tensors[H, T]
+    ) -> None:
         malloc.keep_freed()
         torch.set_num_threads(run.threads)
         network, description = model.load(checkpoint)
@@ -94,14 +117,20 @@ class System(Generic[H, T]):
         self._val = accuracy_set(run, description)
         self._row = inference_row(run, model.NAME)
         self._size, self._told = check_size(run, description), told(run, description)
-        self._reader = inputs.opened(run, Files(partial(data.for_eval, size=self._size)), workers=0, threads=run.threads)
+        self._reader = inputs.opened(
+            run, Files(partial(data.for_eval, size=self._size)), workers=0, threads=run.threads
+        )
         self._held = Held(self._prepared)
         self._blank = tensors.hold(torch.zeros(1, 3, self._size, self._size))
-        self._executable = engine.compile(self._network(tensors.network(network)), plan(run, given(run, self._calibration)))
+        self._executable = engine.compile(
+            self._network(tensors.network(network)), plan(run, given(run, self._calibration))
+        )
 
     def _network(self, module: Any) -> Network[T]:
         picture = self._tensors.shape(self._blank)
-        one, usual, most = ((size, *picture) for size in (1, min(USUAL_BATCH, self._max_batch), self._max_batch))
+        one, usual, most = (
+            (size, *picture) for size in (1, min(USUAL_BATCH, self._max_batch), self._max_batch)
+        )
         return Network(
             name=model.NAME,
             module=module,
@@ -114,7 +143,13 @@ class System(Generic[H, T]):
         )
 
     def _calibration(self) -> Calibration[T]:
-        return of_pictures(self._run, calibration_list(self._run), self._val, [self._val.root], lambda path: (self._tensors.batch([*self._pictures([path])]),))
+        return of_pictures(
+            self._run,
+            calibration_list(self._run),
+            self._val,
+            [self._val.root],
+            lambda path: (self._tensors.batch([*self._pictures([path])]),),
+        )
 
     @property
     def _max_batch(self) -> int:
@@ -131,14 +166,18 @@ class System(Generic[H, T]):
         return min(self._row.performance_samples, len(self._val))
 
     def load(self, samples: Sequence[int]) -> None:
-        """Decode, resize, crop and normalise; MLPerf does not time this (inference_rules.adoc, Data)."""
+        """Decode, resize, crop and normalise; MLPerf does not time this (inference_rules.adoc,
+        Data).
+        """
         self._held.load(samples)
 
     def _prepared(self, samples: Sequence[int]) -> Iterator[H]:
         return self._pictures([self._val.path(sample) for sample in samples])
 
     def _pictures(self, paths: Sequence[Path]) -> Iterator[H]:
-        return (self._tensors.hold(picture_1CHW) for picture_1CHW in normalised(self._reader, paths))
+        return (
+            self._tensors.hold(picture_1CHW) for picture_1CHW in normalised(self._reader, paths)
+        )
 
     def unload(self, samples: Sequence[int]) -> None:
         """Release pictures."""
@@ -154,7 +193,14 @@ class System(Generic[H, T]):
 
     def open(self, worker: int, max_batch: int) -> Predictor:
         """Create the predictor of one worker."""
-        return ResNet50Predictor(self._executable.open(), self._held, self._blank, self._tensors, warm_up_sizes(self._run, max_batch), self._told)
+        return ResNet50Predictor(
+            self._executable.open(),
+            self._held,
+            self._blank,
+            self._tensors,
+            warm_up_sizes(self._run, max_batch),
+            self._told,
+        )
 
     def truth(self, folder: Path) -> None:
         """Write the labels."""
@@ -169,17 +215,24 @@ def accuracy_set(run: Run, description: model.Description) -> pictures.Pictures:
     """Index the pictures; RequestError if the checkpoint has other classes."""
     found = run_request.found(run, survey.ImageNetSet)
     if tuple(found["classes"]) != description.classes:
-        raise RequestError(f"the checkpoint's {len(description.classes)} classes differ from the {len(found['classes'])} in {survey.root(run)}")
+        raise RequestError(
+            f"the checkpoint's {len(description.classes)} classes differ from the"
+            f" {len(found['classes'])} in {survey.root(run)}"
+        )
     return survey.opened(run, found, "val")
 
 
 def calibration_list(run: Run) -> Listed:
     """Return the list of calibration pictures."""
-    return listed(run, Listed(name=embedded.CALIBRATION, samples=tuple(embedded.calibration_names())))
+    return listed(
+        run, Listed(name=embedded.CALIBRATION, samples=tuple(embedded.calibration_names()))
+    )
 
 
 def told(run: Run, description: model.Description) -> int:
-    """Return the number of classes per answer, one if the checkpoint has fewer; RequestError for an unsupported number."""
+    """Return the number of classes per answer, one if the checkpoint has fewer; RequestError for an
+    unsupported number.
+    """
     count = positive(run.settings, "answer.classes")
     if count not in (1, scoring.BEST):
         raise RequestError(f"answer.classes={count}: 1 or {scoring.BEST}")
@@ -190,5 +243,8 @@ def check_size(run: Run, description: model.Description) -> int:
     """Return the picture size; RequestError if the checkpoint was trained for another."""
     wanted = positive(run.settings, "data.picture_size")
     if wanted != description.picture_size:
-        raise RequestError(f"checkpoint was trained for {description.picture_size}-pixel images, but data.picture_size is {wanted}")
+        raise RequestError(
+            f"checkpoint was trained for {description.picture_size}-pixel images, but"
+            f" data.picture_size is {wanted}"
+        )
     return wanted

@@ -49,7 +49,9 @@ class ResNet50Training:
 
     @cached_property
     def _train(self) -> Pictures:
-        """Index the training pictures; like everything that opens the data, this runs inside the clock."""
+        """Index the training pictures; like everything that opens the data, this runs inside the
+        clock.
+        """
         split = survey.opened(self._run, self._found, "train")
         return split.shuffled_labels(self._run.seed) if self._recipe.shuffle_labels else split
 
@@ -60,37 +62,67 @@ class ResNet50Training:
     @cached_property
     def _shown(self) -> Reader[batches.Key, data.Labels]:
         recipe = self._recipe
-        return inputs.opened(self._run, data.Album(self._train, recipe.picture_size, self._run.seed, recipe.smallest_area, recipe.crops), recipe.workers)
+        return inputs.opened(
+            self._run,
+            data.Album(
+                self._train, recipe.picture_size, self._run.seed, recipe.smallest_area, recipe.crops
+            ),
+            recipe.workers,
+        )
 
     @cached_property
     def _asked(self) -> Reader[batches.Key, data.Labels]:
-        return inputs.opened(self._run, data.Album(self._val, self._recipe.picture_size), self._recipe.workers)
+        return inputs.opened(
+            self._run, data.Album(self._val, self._recipe.picture_size), self._recipe.workers
+        )
 
     def facts(self) -> Mapping[str, HyperValue]:
         """Return the sizes of both splits, and the signature of the metric."""
         size = self._recipe.picture_size
         signature = f"top1|resize:{data.eval_short_side(size)}|crop:{size}|bilinear"
-        return {"train_samples": self._sizes["train"], "eval_samples": self._sizes["val"], "metric_signature": signature}
+        return {
+            "train_samples": self._sizes["train"],
+            "eval_samples": self._sizes["val"],
+            "metric_signature": signature,
+        }
 
     def blocks(self) -> Iterator[Block]:
         """Yield the blocks of epochs between evaluations, as the round's row sets them."""
         return blocks(self._row)
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
-        """Run the steps of an epoch from `first_step`; pictures of earlier steps are not decoded."""
+        """Run the steps of an epoch from `first_step`; pictures of earlier steps are not
+        decoded.
+        """
         plan = self._plan(epoch)
-        yield from self._stepper.epoch(plan[first_step:], (epoch - 1) * len(plan) + first_step, self._schedule, self._shown, self._loss)
+        yield from self._stepper.epoch(
+            plan[first_step:],
+            (epoch - 1) * len(plan) + first_step,
+            self._schedule,
+            self._shown,
+            self._loss,
+        )
 
     def _plan(self, epoch: int) -> list[batches.Step]:
         recipe, run = self._recipe, self._run
-        return batches.steps(self._sizes["train"], recipe.batch_size, recipe.span, run.seed, epoch, run.rank, run.world_size)
+        return batches.steps(
+            self._sizes["train"],
+            recipe.batch_size,
+            recipe.span,
+            run.seed,
+            epoch,
+            run.rank,
+            run.world_size,
+        )
 
     def _loss(self, batch: tuple[torch.Tensor, data.Labels]) -> torch.Tensor:
         picture_NHWC, labels = batch
         label_N = labels.label_N.to(self._device, non_blocking=True)
         weight_N = labels.weight_N.to(self._device, non_blocking=True)
         logit_NK = self._logits(picture_NHWC).float()
-        loss_N = functional.cross_entropy(logit_NK, label_N, reduction="none", label_smoothing=self._recipe.smoothing)
+        loss_N = functional.cross_entropy(
+            logit_NK, label_N, reduction="none", label_smoothing=self._recipe.smoothing
+        )
         return (loss_N * weight_N).sum()
 
     def _logits(self, picture_NHWC: torch.Tensor) -> torch.Tensor:
@@ -111,11 +143,17 @@ class ResNet50Training:
         right = torch.zeros((), dtype=torch.int64, device=self._device)
         with torch.inference_mode():
             for picture_NHWC, labels in self._asked.read(keys):
-                right += (self._logits(picture_NHWC).argmax(dim=1).cpu() == labels.label_N).sum().to(self._device)
+                right += (
+                    (self._logits(picture_NHWC).argmax(dim=1).cpu() == labels.label_N)
+                    .sum()
+                    .to(self._device)
+                )
         return {"top1": int(collectives.summed(right, self._run.world_size)) / self._sizes["val"]}
 
     def save(self, folder: Path) -> None:
-        """Save the state; every rank calls this, since each has its own batch-norm statistics until they are averaged."""
+        """Save the state; every rank calls this, since each has its own batch-norm statistics until
+        they are averaged.
+        """
         self._stepper.save(folder)
 
     def restore(self, folder: Path) -> None:
@@ -125,7 +163,11 @@ class ResNet50Training:
     def export(self, folder: Path) -> None:
         """Write the weights; the last evaluation has averaged the batch-norm statistics."""
         size = self._recipe.picture_size
-        weights.export(self._model, model.Description(workload=model.NAME, classes=self._classes, picture_size=size), folder)
+        weights.export(
+            self._model,
+            model.Description(workload=model.NAME, classes=self._classes, picture_size=size),
+            folder,
+        )
 
 
 def start(seed: int, classes: int, recipe: Recipe, device: torch.device) -> nn.Module:
@@ -139,10 +181,24 @@ def start(seed: int, classes: int, recipe: Recipe, device: torch.device) -> nn.M
 
 
 def optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
-    """Create the optimizer; biases and batch-norm parameters have no weight decay and, under LARS, no trust ratio."""
+    """Create the optimizer; biases and batch-norm parameters have no weight decay and, under LARS,
+    no trust ratio.
+    """
     decayed, plain = model.parameter_groups(network)
     groups: list[dict[str, Any]] = [{"params": decayed}, {"params": plain, "weight_decay": 0.0}]
     if recipe.optimizer == LARS:
         groups[1]["adapt"] = False
-        return Lars(groups, lr=recipe.base_rate, momentum=recipe.momentum, weight_decay=recipe.weight_decay, epsilon=recipe.epsilon)
-    return torch.optim.SGD(groups, lr=recipe.base_rate, momentum=recipe.momentum, weight_decay=recipe.weight_decay, nesterov=recipe.nesterov)
+        return Lars(
+            groups,
+            lr=recipe.base_rate,
+            momentum=recipe.momentum,
+            weight_decay=recipe.weight_decay,
+            epsilon=recipe.epsilon,
+        )
+    return torch.optim.SGD(
+        groups,
+        lr=recipe.base_rate,
+        momentum=recipe.momentum,
+        weight_decay=recipe.weight_decay,
+        nesterov=recipe.nesterov,
+    )

@@ -1,4 +1,6 @@
-"""A tiny network like ResNet-50 for `podium doctor`: convolutions, batch-norm, pooling, a linear layer."""
+"""A tiny network like ResNet-50 for `podium doctor`: convolutions, batch-norm, pooling, a linear
+layer.
+"""
 
 import torch
 from torch import nn
@@ -11,7 +13,9 @@ CLASSES = 4
 
 def classifier() -> nn.Module:
     """Build the network."""
-    return nn.Sequential(Stem(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(CHANNELS, CLASSES))
+    return nn.Sequential(
+        Stem(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(CHANNELS, CLASSES)
+    )
 
 
 def trial(device: str) -> TorchTrial:
@@ -19,6 +23,10 @@ def trial(device: str) -> TorchTrial:
 
     def loss() -> torch.Tensor:
         logit_NK = classifier().to(device)(pictures(device))
-        return nn.functional.cross_entropy(logit_NK, torch.zeros(len(logit_NK), dtype=torch.long, device=device))
+        return nn.functional.cross_entropy(
+            logit_NK, torch.zeros(len(logit_NK), dtype=torch.long, device=device)
+        )
 
-    return TorchTrial(device, loss, lambda: [network(model.NAME, classifier(), (pictures(device),))])
+    return TorchTrial(
+        device, loss, lambda: [network(model.NAME, classifier(), (pictures(device),))]
+    )

@@ -1,4 +1,6 @@
-"""SSD-ResNet34 on COCO; Liu et al. 2016, arXiv:1512.02325, at MLPerf's training size (300 px) and serving size (1200 px). Imports no framework."""
+"""SSD-ResNet34 on COCO; Liu et al. 2016, arXiv:1512.02325, at MLPerf's training size (300 px) and
+serving size (1200 px). Imports no framework.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +23,9 @@ class SSD:
     served_by: ClassVar[Mapping[str, tuple[str, ...]]] = {"torch": ("workloads.ssd.inference",)}
     trains_large_kernels: ClassVar[bool] = True
 
-    def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
+    def hyperparameters(
+        self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]
+    ) -> Mapping[str, HyperValue]:
         """Return the hyperparameters under their v0.7 log names."""
         return recipe.hyperparameters(settings)
 

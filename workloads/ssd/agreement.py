@@ -1,4 +1,6 @@
-"""Decides whether two answers to one sample can come from the same model; imports no framework, since the judge runs it."""
+"""Decides whether two answers to one sample can come from the same model; imports no framework,
+since the judge runs it.
+"""
 
 import numpy as np
 import numpy.typing as npt
@@ -9,10 +11,15 @@ from workloads.ssd.scoring import DETECTION_BYTES, FIELDS, LARGEST
 
 
 def agree(first: bytes, second: bytes) -> bool:
-    """Compare detections, without those that the scorer drops; an invalid answer agrees only with itself."""
+    """Compare detections, without those that the scorer drops; an invalid answer agrees only with
+    itself.
+    """
     if len(first) % DETECTION_BYTES or len(second) % DETECTION_BYTES or not first or not second:
         return False
-    one, other = (np.frombuffer(answer, dtype="<f4").astype(np.float64).reshape(-1, FIELDS) for answer in (first, second))
+    one, other = (
+        np.frombuffer(answer, dtype="<f4").astype(np.float64).reshape(-1, FIELDS)
+        for answer in (first, second)
+    )
     if len({*one[:, 0].tolist(), *other[:, 0].tolist()}) != 1:
         return False
     return agreement.agree(found(one), found(other))

@@ -1,6 +1,7 @@
 """The reference's augmentation: IoU-based crops, horizontal flip, resize, colour jitter.
 
-mlcommons/training, single_stage_detector/ssd, utils.py: SSDCropping, RandomHorizontalFlip, SSDTransformer; Liu et al. 2016, section 2.2.
+mlcommons/training, single_stage_detector/ssd, utils.py: SSDCropping, RandomHorizontalFlip,
+SSDTransformer; Liu et al. 2016, section 2.2.
 """
 
 from typing import Final
@@ -12,13 +13,23 @@ from workloads.common.detection.coco import Flags, Floats, Objects
 
 # Legend: O objects, 4 left, top, right, bottom as fractions of the picture.
 WHOLE: Final = -1.0
-LEAST_OVERLAPS: Final = (WHOLE, 0.1, 0.3, 0.5, 0.7, 0.9, 0.0)  # SSDCropping.sample_options: the whole picture, five overlaps, any crop
+LEAST_OVERLAPS: Final = (
+    WHOLE,
+    0.1,
+    0.3,
+    0.5,
+    0.7,
+    0.9,
+    0.0,
+)  # SSDCropping.sample_options: the whole picture, five overlaps, any crop
 LEAST_SIDE: Final = 0.3  # of the picture; SSDCropping.__call__
 ASPECTS: Final = (0.5, 2.0)  # width to height
 BRIGHTNESS, CONTRAST, SATURATION, HUE = 0.125, 0.5, 0.5, 0.05  # SSDTransformer, ColorJitter
 
 
-def augmented(extent: Extent, objects: Objects, size: int, tries: int, rng: np.random.Generator) -> tuple[View, Objects]:
+def augmented(
+    extent: Extent, objects: Objects, size: int, tries: int, rng: np.random.Generator
+) -> tuple[View, Objects]:
     """Crop, mirror every other picture, resize to a square, and jitter the colours."""
     box, objects = cropped(extent, objects, tries, rng)
     if mirrored := bool(rng.random() < 0.5):
@@ -26,8 +37,12 @@ def augmented(extent: Extent, objects: Objects, size: int, tries: int, rng: np.r
     return View(box=box, extent=(size, size), mirrored=mirrored, changes=changes(rng)), objects
 
 
-def cropped(extent: Extent, objects: Objects, tries: int, rng: np.random.Generator) -> tuple[Box, Objects]:
-    """Choose a minimum overlap and try up to `tries` crops for it, until one fits or the whole picture is chosen."""
+def cropped(
+    extent: Extent, objects: Objects, tries: int, rng: np.random.Generator
+) -> tuple[Box, Objects]:
+    """Choose a minimum overlap and try up to `tries` crops for it, until one fits or the whole
+    picture is chosen.
+    """
     while (least := LEAST_OVERLAPS[rng.integers(len(LEAST_OVERLAPS))]) != WHOLE:
         for _ in range(tries):
             crop_4 = random_crop(rng)
@@ -46,8 +61,12 @@ def random_crop(rng: np.random.Generator) -> Floats | None:
 
 
 def kept(box_O4: Floats, crop_4: Floats, least: float) -> Flags:
-    """Return which objects have their centre in a crop; none if it overlaps any object too little."""
-    shared_O2 = (np.minimum(box_O4[:, 2:], crop_4[2:]) - np.maximum(box_O4[:, :2], crop_4[:2])).clip(min=0)
+    """Return which objects have their centre in a crop; none if it overlaps any object too
+    little.
+    """
+    shared_O2 = (
+        np.minimum(box_O4[:, 2:], crop_4[2:]) - np.maximum(box_O4[:, :2], crop_4[:2])
+    ).clip(min=0)
     both_O = (box_O4[:, 2:] - box_O4[:, :2]).prod(axis=1) + (crop_4[2:] - crop_4[:2]).prod()
     shared_O = shared_O2.prod(axis=1)
     if least > 0 and not (shared_O / (both_O - shared_O) > least).all():
@@ -59,14 +78,18 @@ def kept(box_O4: Floats, crop_4: Floats, least: float) -> Flags:
 
 def pixels(extent: Extent, crop_4: Floats) -> Box:
     """Round a crop to whole pixels, at least one."""
-    left, top, right, bottom = (int(edge * side) for edge, side in zip(crop_4, 2 * extent, strict=True))
+    left, top, right, bottom = (
+        int(edge * side) for edge, side in zip(crop_4, 2 * extent, strict=True)
+    )
     return left, top, max(right, left + 1), max(bottom, top + 1)
 
 
 def within(objects: Objects, crop_4: Floats) -> Objects:
     """Clip objects to a crop, and express them as fractions of it."""
     start_4, end_4 = np.tile(crop_4[:2], 2), np.tile(crop_4[2:], 2)
-    return objects.moved(((objects.box_O4.clip(start_4, end_4) - start_4) / (end_4 - start_4)).astype(np.float32))
+    return objects.moved(
+        ((objects.box_O4.clip(start_4, end_4) - start_4) / (end_4 - start_4)).astype(np.float32)
+    )
 
 
 def mirror(objects: Objects) -> Objects:

@@ -1,4 +1,6 @@
-"""Selects the images, their views and their encoded targets: the same code for the embedded scenes and for COCO."""
+"""Selects the images, their views and their encoded targets: the same code for the embedded scenes
+and for COCO.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -42,17 +44,23 @@ class Targets:
 
     def to(self, device: torch.device) -> "Targets":
         """Copy to a device."""
-        return Targets(**{name: getattr(self, name).to(device, non_blocking=True) for name in self.__slots__})
+        return Targets(
+            **{name: getattr(self, name).to(device, non_blocking=True) for name in self.__slots__}
+        )
 
 
 def root(run: Run) -> Path:
-    """Return the folder of a run's scenes: the user's, or the embedded one, generated at first use."""
+    """Return the folder of a run's scenes: the user's, or the embedded one, generated at first
+    use.
+    """
     return run.data or synthetic_scenes.folder(run.cache, SCENERY)
 
 
 def calibration_names() -> Iterator[str]:
     """Yield the calibration list: the first pictures of the training split."""
-    yield from (f"{TRAIN_FOLDER}/{synthetic_scenes.file_name(number)}" for number in range(CALIBRATED))
+    yield from (
+        f"{TRAIN_FOLDER}/{synthetic_scenes.file_name(number)}" for number in range(CALIBRATED)
+    )
 
 
 def for_eval(extent: Extent, size: int) -> View:
@@ -65,7 +73,9 @@ def learnable(split: Split, index: int) -> Objects:
     objects = split.objects(index)
     height, width = split.size(index)
     extent_4 = np.array([width, height, width, height], dtype=np.float32)
-    return objects.moved(np.divide(objects.box_O4, extent_4, dtype=np.float32)).keep(~objects.crowd_O)
+    return objects.moved(np.divide(objects.box_O4, extent_4, dtype=np.float32)).keep(
+        ~objects.crowd_O
+    )
 
 
 class Shown:
@@ -81,14 +91,26 @@ class Shown:
 
     def view(self, key: Key, extent: Extent) -> tuple[View, Note]:
         """Return the augmented view of a picture, with its encoded targets and weight."""
-        view, objects = augmented(extent, learnable(self.split, key.index), self.size, self.tries, key.generator(self.seed))
-        offset_B4, label_B = match(torch.from_numpy(objects.box_O4), torch.from_numpy(objects.label_O), self.default_B4)
+        view, objects = augmented(
+            extent,
+            learnable(self.split, key.index),
+            self.size,
+            self.tries,
+            key.generator(self.seed),
+        )
+        offset_B4, label_B = match(
+            torch.from_numpy(objects.box_O4), torch.from_numpy(objects.label_O), self.default_B4
+        )
         return view, (offset_B4, label_B, key.weight)
 
     def together(self, notes: Sequence[Note]) -> Targets:
         """Batch targets and weights."""
         offsets_B4, labels_B, weights = zip(*notes, strict=True)
-        return Targets(offset_NB4=torch.stack(offsets_B4), label_NB=torch.stack(labels_B), weight_N=torch.tensor(weights))
+        return Targets(
+            offset_NB4=torch.stack(offsets_B4),
+            label_NB=torch.stack(labels_B),
+            weight_N=torch.tensor(weights),
+        )
 
 
 class Asked:

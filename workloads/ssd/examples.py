@@ -1,4 +1,6 @@
-"""Examples of detections for reports; embedded scenes are rendered again, since each is a function of its number."""
+"""Examples of detections for reports; embedded scenes are rendered again, since each is a function
+of its number.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +19,9 @@ def examples(answers: Mapping[int, bytes], truth: Path, embedded: bool, cache: P
     def detect(answer: bytes, sample: int, image: Image) -> Found:
         return Found(row_D7=rows_of(answer, sample, categories))
 
-    return BoxExamples(answers, document, detect, drawn if embedded else lambda image: "", masks=False)
+    return BoxExamples(
+        answers, document, detect, drawn if embedded else lambda image: "", masks=False
+    )
 
 
 def drawn(image: Image) -> str:

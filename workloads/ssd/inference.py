@@ -1,4 +1,6 @@
-"""The system under test: the accuracy set, decoded before LoadGen's clock starts; network, decoding and suppression inside it."""
+"""The system under test: the accuracy set, decoded before LoadGen's clock starts; network, decoding
+and suppression inside it.
+"""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -30,8 +32,21 @@ USUAL_BATCH = 8  # between the smallest and the largest, for engines that need a
 class SSDPredictor:
     """One worker's predictor: sample indices in, answers out."""
 
-    def __init__(self, call: Call[torch.Tensor], held: Held[torch.Tensor], blank_CHW: torch.Tensor, default_B4: torch.Tensor, sizes: range) -> None:
-        self._call, self._held, self._blank, self._default_B4, self._sizes = call, held, blank_CHW, default_B4, sizes
+    def __init__(
+        self,
+        call: Call[torch.Tensor],
+        held: Held[torch.Tensor],
+        blank_CHW: torch.Tensor,
+        default_B4: torch.Tensor,
+        sizes: range,
+    ) -> None:
+        self._call, self._held, self._blank, self._default_B4, self._sizes = (
+            call,
+            held,
+            blank_CHW,
+            default_B4,
+            sizes,
+        )
 
     def warm_up(self) -> None:
         """Run every batch size that may occur once, on blank pictures."""
@@ -50,7 +65,9 @@ class SSDPredictor:
     def _answer(self, samples: list[int], pictures_CHW: list[torch.Tensor]) -> Sequence[bytes]:
         with torch.inference_mode():
             offset_NB4, logit_NBK = self._call(on_device(pictures_CHW, self._default_B4.device))
-            return postprocessing.answers(samples, offset_NB4.float(), logit_NBK.float(), self._default_B4)
+            return postprocessing.answers(
+                samples, offset_NB4.float(), logit_NBK.float(), self._default_B4
+            )
 
 
 class SSDInference:
@@ -65,21 +82,35 @@ class SSDInference:
         self._val = accuracy_set(run, description)
         self._row = inference_row(run, model.NAME)
         side = self._configuration.picture_px
-        self._reader = inputs.opened(run, Files(partial(data.for_eval, size=side)), workers=0, threads=run.threads)
+        self._reader = inputs.opened(
+            run, Files(partial(data.for_eval, size=side)), workers=0, threads=run.threads
+        )
         self._held = Held(self._prepared)
         self._blank = torch.zeros(3, side, side)
         self._default_B4 = default_boxes(self._configuration).to(run.device)
-        self._executable = engine.compile(self._network(network), plan(run, given(run, self._calibration)))
+        self._executable = engine.compile(
+            self._network(network), plan(run, given(run, self._calibration))
+        )
 
     def _calibration(self) -> Calibration[torch.Tensor]:
         root = self._val.folder.parent
-        chosen = listed(self._run, Listed(name=data.CALIBRATION, samples=tuple(data.calibration_names())))
+        chosen = listed(
+            self._run, Listed(name=data.CALIBRATION, samples=tuple(data.calibration_names()))
+        )
         device = self._default_B4.device
-        return of_pictures(self._run, chosen, self._val, [root, root / data.TRAIN_FOLDER], lambda path: (on_device([*self._pictures([path])], device),))
+        return of_pictures(
+            self._run,
+            chosen,
+            self._val,
+            [root, root / data.TRAIN_FOLDER],
+            lambda path: (on_device([*self._pictures([path])], device),),
+        )
 
     def _network(self, module: torch.nn.Module) -> Network[torch.Tensor]:
         most = positive(self._run.settings, "batching.max_batch")
-        one, usual, largest = ((size, *self._blank.shape) for size in (1, min(USUAL_BATCH, most), most))
+        one, usual, largest = (
+            (size, *self._blank.shape) for size in (1, min(USUAL_BATCH, most), most)
+        )
         return Network(
             name=model.NAME,
             module=module,
@@ -109,7 +140,10 @@ class SSDInference:
         return self._pictures([self._val.path(sample) for sample in samples])
 
     def _pictures(self, paths: Sequence[Path]) -> Iterator[torch.Tensor]:
-        return (on_host(picture_1CHW[0], self._run.device) for picture_1CHW in normalised(self._reader, paths))
+        return (
+            on_host(picture_1CHW[0], self._run.device)
+            for picture_1CHW in normalised(self._reader, paths)
+        )
 
     def unload(self, samples: Sequence[int]) -> None:
         """Release pictures."""
@@ -125,7 +159,13 @@ class SSDInference:
 
     def open(self, worker: int, max_batch: int) -> Predictor:
         """Create the predictor of one worker."""
-        return SSDPredictor(self._executable.open(), self._held, self._blank, self._default_B4, warm_up_sizes(self._run, max_batch))
+        return SSDPredictor(
+            self._executable.open(),
+            self._held,
+            self._blank,
+            self._default_B4,
+            warm_up_sizes(self._run, max_batch),
+        )
 
     def truth(self, folder: Path) -> None:
         """Write the annotations."""
@@ -141,7 +181,10 @@ def accuracy_set(run: Run, description: model.Description) -> Split:
     found = run_request.found(run, survey.data_set)
     val = coco_survey.opened(data.root(run), found, "val")
     if val.categories != description.categories:
-        raise RequestError(f"the checkpoint's {len(description.categories)} categories differ from the {len(val.categories)} in {val.document}")
+        raise RequestError(
+            f"the checkpoint's {len(description.categories)} categories differ from the"
+            f" {len(val.categories)} in {val.document}"
+        )
     return val
 
 
@@ -150,7 +193,8 @@ def check_configuration(run: Run, description: model.Description) -> str:
     wanted = text(run.settings, "model.configuration")
     if wanted != description.configuration:
         raise RequestError(
-            f"checkpoint was trained in configuration {description.configuration}, and {wanted} is served; "
-            f"podium train {model.NAME} --set model.configuration={wanted} trains one that can be"
+            f"checkpoint was trained in configuration {description.configuration}, and {wanted} is"
+            f" served; podium train {model.NAME} --set model.configuration={wanted} trains one that"
+            " can be"
         )
     return wanted

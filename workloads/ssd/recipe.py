@@ -24,7 +24,9 @@ DECAY_FACTOR: Final = 0.1  # train.py: at each of the boundaries
 
 
 def hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
-    """Return the hyperparameters that a log must have; those without a value are left out, and the judge reports them as missing."""
+    """Return the hyperparameters that a log must have; those without a value are left out, and the
+    judge reports them as missing.
+    """
     return {key: settings[key] for key in LOGGED if key in settings}
 
 
@@ -73,4 +75,9 @@ class Recipe:
     def schedule(self, steps_per_epoch: int) -> Schedule:
         """Return the learning-rate schedule."""
         boundaries = [round(epoch * steps_per_epoch) for epoch in self.decay_epochs]
-        return warmed_up(stepped(self.base_rate, DECAY_FACTOR, boundaries), self.base_rate, self.warmup_steps, self.warmup_factor)
+        return warmed_up(
+            stepped(self.base_rate, DECAY_FACTOR, boundaries),
+            self.base_rate,
+            self.warmup_steps,
+            self.warmup_factor,
+        )

@@ -1,7 +1,9 @@
 """AP from answers and annotations; imports no framework, since the judge runs it.
 
-An answer is a sequence of detections, 7 float32 little-endian each, as in MLPerf's SSD: sample, then top, left, bottom, right as
-fractions of the picture, score, and label: the category index, from 1, in the order of the category ids.
+An answer is a sequence of detections, 7 float32 little-endian each, as in MLPerf's SSD: sample,
+then top, left, bottom, right as
+fractions of the picture, score, and label: the category index, from 1, in the order of the category
+ids.
 """
 
 from collections.abc import Mapping
@@ -12,7 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from suite.workload import Scores
-from workloads.common.detection.average_precision import Detections, Kind, average_precision, read_truth
+from workloads.common.detection.average_precision import (
+    Detections,
+    Kind,
+    average_precision,
+    read_truth,
+)
 from workloads.common.detection.coco import Document
 
 # Legend: D detections.
@@ -20,11 +27,15 @@ METRIC: Final = "box_ap"
 FIELDS: Final = 7
 DETECTION_BYTES: Final = 4 * FIELDS
 LARGEST: Final = 1e6
-"""Largest accepted coordinate, in picture sides: C++ code computes areas from boxes, so farther ones are rejected."""
+"""Largest accepted coordinate, in picture sides: C++ code computes areas from boxes, so farther
+ones are rejected.
+"""
 
 
 def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
-    """Compute AP over IoU 0.50 to 0.95; a missing or malformed answer has no detections. ValueError if the truth is invalid."""
+    """Compute AP over IoU 0.50 to 0.95; a missing or malformed answer has no detections. ValueError
+    if the truth is invalid.
+    """
     return {METRIC: average_precision_of(answers, read_truth(truth))}
 
 
@@ -35,21 +46,42 @@ def average_precision_of(answers: Mapping[int, bytes], truth: Document) -> float
 
 def detections(answers: Mapping[int, bytes], truth: Document) -> Detections:
     """Read all answers, in the order of the pictures."""
-    rows = [rows_of(answers.get(sample, b""), sample, len(truth.categories)) for sample in range(len(truth.images))]
+    rows = [
+        rows_of(answers.get(sample, b""), sample, len(truth.categories))
+        for sample in range(len(truth.images))
+    ]
     row_D7 = np.concatenate([np.zeros((0, FIELDS)), *rows])
     sample_D = row_D7[:, 0].astype(np.int64)
-    size_D2 = np.array([(image.width, image.height) for image in truth.images], dtype=np.float64).reshape(-1, 2)[sample_D]
-    place_D2, side_D2 = row_D7[:, [2, 1]] * size_D2, (row_D7[:, [4, 3]] - row_D7[:, [2, 1]]) * size_D2
+    size_D2 = np.array(
+        [(image.width, image.height) for image in truth.images], dtype=np.float64
+    ).reshape(-1, 2)[sample_D]
+    place_D2, side_D2 = (
+        row_D7[:, [2, 1]] * size_D2,
+        (row_D7[:, [4, 3]] - row_D7[:, [2, 1]]) * size_D2,
+    )
     box_D4 = np.concatenate([place_D2, side_D2], axis=1)
-    return Detections(sample_D=sample_D, label_D=row_D7[:, 6].astype(np.int64), score_D=row_D7[:, 5], box_D4=box_D4)
+    return Detections(
+        sample_D=sample_D,
+        label_D=row_D7[:, 6].astype(np.int64),
+        score_D=row_D7[:, 5],
+        box_D4=box_D4,
+    )
 
 
 def rows_of(answer: bytes, sample: int, categories: int) -> npt.NDArray[np.float64]:
-    """Unpack an answer, [D, 7]; invalid detections (not a number, another sample's, unknown label, no area) are dropped."""
+    """Unpack an answer, [D, 7]; invalid detections (not a number, another sample's, unknown label,
+    no area) are dropped.
+    """
     if len(answer) % DETECTION_BYTES:
         return np.zeros((0, FIELDS))
     row_D7 = np.frombuffer(answer, dtype="<f4").astype(np.float64).reshape(-1, FIELDS)
-    good_D = np.isfinite(row_D7).all(axis=1) & (np.abs(row_D7[:, 1:5]) < LARGEST).all(axis=1) & (row_D7[:, 0] == sample)
-    good_D &= np.isin(row_D7[:, 6], np.arange(1, categories + 1)) & (row_D7[:, 3:5] >= row_D7[:, 1:3]).all(axis=1)
+    good_D = (
+        np.isfinite(row_D7).all(axis=1)
+        & (np.abs(row_D7[:, 1:5]) < LARGEST).all(axis=1)
+        & (row_D7[:, 0] == sample)
+    )
+    good_D &= np.isin(row_D7[:, 6], np.arange(1, categories + 1)) & (
+        row_D7[:, 3:5] >= row_D7[:, 1:3]
+    ).all(axis=1)
     found: npt.NDArray[np.float64] = row_D7[good_D]
     return found

@@ -26,7 +26,8 @@ from workloads.ssd.detector.default_boxes import CONFIGURATIONS, default_boxes
 from workloads.ssd.detector.loss import losses
 from workloads.ssd.recipe import MOMENTUM, Recipe
 
-# Legend: N pictures of a batch, B default boxes, K classes, H height, W width, C channels, 4 offsets.
+# Legend: N pictures of a batch, B default boxes, K classes, H height, W width, C channels, 4
+# offsets.
 EVAL_BATCH = 20  # pictures
 
 
@@ -45,17 +46,26 @@ class SSDTraining:
         batches.check_span(recipe.batch_size, recipe.span, run.world_size)
         self._found = run_request.found(run, survey.data_set)
         self._categories = coco_survey.categories(self._found)
-        self._sizes = {split: file_checks.of(self._found, split).usable for split in coco_survey.SPLITS}
+        self._sizes = {
+            split: file_checks.of(self._found, split).usable for split in coco_survey.SPLITS
+        }
         network = start(run.seed, 1 + len(self._categories), recipe)
         self._model: nn.Module = network.to(self._device, memory_format=self._memory_format)  # type: ignore[call-overload]  # not in the stubs
-        optimizer = torch.optim.SGD(self._model.parameters(), lr=recipe.base_rate, momentum=MOMENTUM, weight_decay=recipe.weight_decay)
+        optimizer = torch.optim.SGD(
+            self._model.parameters(),
+            lr=recipe.base_rate,
+            momentum=MOMENTUM,
+            weight_decay=recipe.weight_decay,
+        )
         self._stepper = Stepper(run, self._model, optimizer, clip_norm=recipe.clip_norm)
         self._default_B4 = default_boxes(self._configuration).to(self._device)
         self._schedule = recipe.schedule(len(self._plan(1)))
 
     @cached_property
     def _train(self) -> Split:
-        """Read the training annotations; like everything that opens the data, this runs inside the clock."""
+        """Read the training annotations; like everything that opens the data, this runs inside the
+        clock.
+        """
         split = coco_survey.opened(data.root(self._run), self._found, "train")
         return split.shuffled_labels(self._run.seed) if self._recipe.shuffle_labels else split
 
@@ -70,37 +80,72 @@ class SSDTraining:
     @cached_property
     def _shown(self) -> Reader[batches.Key, data.Targets]:
         recipe = self._recipe
-        return inputs.opened(self._run, data.Shown(self._train, self._configuration, self._run.seed, recipe.max_samples), recipe.workers)
+        return inputs.opened(
+            self._run,
+            data.Shown(self._train, self._configuration, self._run.seed, recipe.max_samples),
+            recipe.workers,
+        )
 
     @cached_property
     def _asked(self) -> Reader[batches.Key, None]:
-        return inputs.opened(self._run, data.Asked(self._val, self._configuration.picture_px), self._recipe.workers)
+        return inputs.opened(
+            self._run, data.Asked(self._val, self._configuration.picture_px), self._recipe.workers
+        )
 
     def facts(self) -> Mapping[str, HyperValue]:
         """Return the sizes of both splits, and the signature of the metric."""
-        signature = f"coco-box-ap|0.50:0.95|100 detections|all pictures|resize:{self._configuration.picture_px}|bilinear"
-        return {"train_samples": self._sizes["train"], "eval_samples": self._sizes["val"], "metric_signature": signature}
+        signature = (
+            "coco-box-ap|0.50:0.95|100 detections|all"
+            f" pictures|resize:{self._configuration.picture_px}|bilinear"
+        )
+        return {
+            "train_samples": self._sizes["train"],
+            "eval_samples": self._sizes["val"],
+            "metric_signature": signature,
+        }
 
     def blocks(self) -> Iterator[Block]:
         """Yield the blocks of epochs between evaluations, as the round's row sets them."""
         return blocks(self._row)
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
-        """Run the steps of an epoch from `first_step`; pictures of earlier steps are not decoded."""
+        """Run the steps of an epoch from `first_step`; pictures of earlier steps are not
+        decoded.
+        """
         plan = self._plan(epoch)
-        yield from self._stepper.epoch(plan[first_step:], (epoch - 1) * len(plan) + first_step, self._schedule, self._shown, self._loss)
+        yield from self._stepper.epoch(
+            plan[first_step:],
+            (epoch - 1) * len(plan) + first_step,
+            self._schedule,
+            self._shown,
+            self._loss,
+        )
 
     def _plan(self, epoch: int) -> list[batches.Step]:
         recipe, run = self._recipe, self._run
-        return batches.steps(self._sizes["train"], recipe.batch_size, recipe.span, run.seed, epoch, run.rank, run.world_size)
+        return batches.steps(
+            self._sizes["train"],
+            recipe.batch_size,
+            recipe.span,
+            run.seed,
+            epoch,
+            run.rank,
+            run.world_size,
+        )
 
     def _loss(self, batch: tuple[torch.Tensor, data.Targets]) -> torch.Tensor:
         picture_NHWC, targets = batch[0], batch[1].to(self._device)
         offset_NB4, logit_NBK = self._answer(picture_NHWC, self._memory_format)
-        return (losses(offset_NB4, logit_NBK, targets.offset_NB4, targets.label_NB) * targets.weight_N).sum()
+        return (
+            losses(offset_NB4, logit_NBK, targets.offset_NB4, targets.label_NB) * targets.weight_N
+        ).sum()
 
-    def _answer(self, picture_NHWC: torch.Tensor, layout: torch.memory_format = torch.channels_last) -> tuple[torch.Tensor, torch.Tensor]:
-        picture_NCHW = normalise(picture_NHWC.to(self._device, non_blocking=True)).contiguous(memory_format=layout)
+    def _answer(
+        self, picture_NHWC: torch.Tensor, layout: torch.memory_format = torch.channels_last
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        picture_NCHW = normalise(picture_NHWC.to(self._device, non_blocking=True)).contiguous(
+            memory_format=layout
+        )
         with mixed_precision.autocast(self._run.device, self._run.precision):
             offset_NB4, logit_NBK = self._stepper.network(picture_NCHW)
         return offset_NB4.float(), logit_NBK.float()
@@ -110,7 +155,9 @@ class SSDTraining:
         return self._stepper.loss()
 
     def evaluate(self) -> Scores:
-        """Run detection on this rank's share of the pictures, and score the detections of all ranks."""
+        """Run detection on this rank's share of the pictures, and score the detections of all
+        ranks.
+        """
         collectives.average_statistics(self._model, self._run.world_size)
         self._stepper.network.eval()
         keys = batches.asked(self._sizes["val"], EVAL_BATCH, self._run.rank, self._run.world_size)
@@ -119,11 +166,21 @@ class SSDTraining:
             for part, (picture_NHWC, _) in zip(keys, self._asked.read(keys), strict=True):
                 answered = self._answer(picture_NHWC)
                 samples = [key.index for key in part]
-                found += zip(samples, postprocessing.answers(samples, *answered, self._default_B4), strict=True)
-        return {scoring.METRIC: scoring.average_precision_of(dict(collectives.gathered(found, self._run.world_size)), self._truth)}
+                found += zip(
+                    samples,
+                    postprocessing.answers(samples, *answered, self._default_B4),
+                    strict=True,
+                )
+        return {
+            scoring.METRIC: scoring.average_precision_of(
+                dict(collectives.gathered(found, self._run.world_size)), self._truth
+            )
+        }
 
     def save(self, folder: Path) -> None:
-        """Save the state; every rank calls this, since each has its own batch-norm statistics until they are averaged."""
+        """Save the state; every rank calls this, since each has its own batch-norm statistics until
+        they are averaged.
+        """
         self._stepper.save(folder)
 
     def restore(self, folder: Path) -> None:
@@ -132,7 +189,9 @@ class SSDTraining:
 
     def export(self, folder: Path) -> None:
         """Write the weights; the last evaluation has averaged the batch-norm statistics."""
-        description = model.Description(workload=model.NAME, configuration=self._configuration.name, categories=self._categories)
+        description = model.Description(
+            workload=model.NAME, configuration=self._configuration.name, categories=self._categories
+        )
         weights.export(self._model, description, folder)
 
 

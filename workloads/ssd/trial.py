@@ -1,4 +1,6 @@
-"""A tiny network like SSD for `podium doctor`: convolutions, batch-norm, an extra block, a pair of heads on each of two feature maps."""
+"""A tiny network like SSD for `podium doctor`: convolutions, batch-norm, an extra block, a pair of
+heads on each of two feature maps.
+"""
 
 import torch
 from torch import nn
@@ -21,7 +23,10 @@ class Detector(nn.Module):
         """Return offsets and logits of both maps."""
         first_NCHW = self.stem(picture_NCHW)
         maps = (first_NCHW, self.extra(first_NCHW))
-        offsets, logits = ([model.by_box(head(each), size) for each in maps] for head, size in ((self.place, 4), (self.kind, CLASSES)))
+        offsets, logits = (
+            [model.by_box(head(each), size) for each in maps]
+            for head, size in ((self.place, 4), (self.kind, CLASSES))
+        )
         return torch.cat(offsets, dim=1), torch.cat(logits, dim=1)
 
 
@@ -30,7 +35,11 @@ def trial(device: str) -> TorchTrial:
 
     def loss() -> torch.Tensor:
         offset_NB4, logit_NBK = Detector().to(device)(pictures(device))
-        total: torch.Tensor = offset_NB4.float().abs().sum() + logit_NBK.float().logsumexp(dim=-1).sum()
+        total: torch.Tensor = (
+            offset_NB4.float().abs().sum() + logit_NBK.float().logsumexp(dim=-1).sum()
+        )
         return total
 
-    return TorchTrial(device, loss, lambda: [network(model.NAME, Detector(), (pictures(device),), outputs=2)])
+    return TorchTrial(
+        device, loss, lambda: [network(model.NAME, Detector(), (pictures(device),), outputs=2)]
+    )

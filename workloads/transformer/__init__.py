@@ -1,4 +1,6 @@
-"""The Transformer (big) on WMT English-German; Vaswani et al. 2017, arXiv:1706.03762. Imports no framework."""
+"""The Transformer (big) on WMT English-German; Vaswani et al. 2017, arXiv:1706.03762. Imports no
+framework.
+"""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -24,9 +26,13 @@ class Transformer:
 
     name: ClassVar[str] = "transformer"
     frameworks: ClassVar[frozenset[str]] = frozenset(PARTS)
-    served_by: ClassVar[Mapping[str, tuple[str, ...]]] = {"torch": ("workloads.transformer.inference",)}
+    served_by: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "torch": ("workloads.transformer.inference",)
+    }
 
-    def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
+    def hyperparameters(
+        self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]
+    ) -> Mapping[str, HyperValue]:
         """Return the hyperparameters under their v0.7 log names."""
         return recipe.hyperparameters(settings)
 
@@ -54,5 +60,8 @@ class Transformer:
     def _part(self, run: Run, half: str) -> Any:
         check_implemented(run, self.name, self.frameworks)
         if find_spec(run.framework) is None:
-            raise MissingError(f"{self.name}: {run.framework} is not installed: {install(RUN if run.framework == 'torch' else run.framework)}")
+            raise MissingError(
+                f"{self.name}: {run.framework} is not installed:"
+                f" {install(RUN if run.framework == 'torch' else run.framework)}"
+            )
         return import_module(f"{PARTS[run.framework]}.{half}")

@@ -1,4 +1,6 @@
-"""The description of exported weights, for any framework: the network's shape and its vocabulary."""
+"""The description of exported weights, for any framework: the network's shape and its
+vocabulary.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +24,12 @@ class Description:
 
 
 def describe(folder: Path, vocabulary_sha256: str, vocabulary: Path) -> Description:
-    """Read the description of exported weights; RequestError if they belong to another workload or vocabulary."""
+    """Read the description of exported weights; RequestError if they belong to another workload or
+    vocabulary.
+    """
     found = weights_description.describe(folder, Description, NAME)
     if found.vocabulary_sha256 != vocabulary_sha256:
-        raise RequestError(f"checkpoint {folder}: it was trained with a different vocabulary than {vocabulary}")
+        raise RequestError(
+            f"checkpoint {folder}: it was trained with a different vocabulary than {vocabulary}"
+        )
     return found

@@ -1,4 +1,6 @@
-"""Parallel text in, batches of subtokens out: the same code for the embedded data and for WMT, and for every framework."""
+"""Parallel text in, batches of subtokens out: the same code for the embedded data and for WMT, and
+for every framework.
+"""
 
 import fcntl
 import hashlib
@@ -81,21 +83,35 @@ def sizes(sentences: Sequence[Sentence]) -> Ints:
 
 
 def root_of(run: Run) -> Path:
-    """Return the folder of a run's text: the user's, or the embedded one, generated at first use."""
+    """Return the folder of a run's text: the user's, or the embedded one, generated at first
+    use.
+    """
     name = f"transformer-pair-{synthetic_language.VERSION}"
-    return run.data or generated(run.cache, name, lambda folder: synthetic_language.write(synthetic_language.FAR, folder))
+    return run.data or generated(
+        run.cache, name, lambda folder: synthetic_language.write(synthetic_language.FAR, folder)
+    )
 
 
 def vocabulary_name(run: Run) -> str:
     """Return the file name of the vocabulary."""
-    return f"vocab.{parallel_text.SOURCE}{parallel_text.TARGET}.{positive(run.settings, 'data.vocabulary')}"
+    languages = f"{parallel_text.SOURCE}{parallel_text.TARGET}"
+    return f"vocab.{languages}.{positive(run.settings, 'data.vocabulary')}"
 
 
 def open_text(run: Run) -> Text:
     """Find the text and its vocabulary, which is built if there is none."""
     root = root_of(run)
-    path = vocabulary_of(root / vocabulary_name(run), positive(run.settings, "data.vocabulary"), lambda: training_corpus(run, root))
-    return Text(root=root, vocabulary=path, words=subwords.read(path), vocabulary_sha256=hashlib.sha256(path.read_bytes()).hexdigest())
+    path = vocabulary_of(
+        root / vocabulary_name(run),
+        positive(run.settings, "data.vocabulary"),
+        lambda: training_corpus(run, root),
+    )
+    return Text(
+        root=root,
+        vocabulary=path,
+        words=subwords.read(path),
+        vocabulary_sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+    )
 
 
 def training_corpus(run: Run, root: Path) -> Corpus:
@@ -104,12 +120,16 @@ def training_corpus(run: Run, root: Path) -> Corpus:
 
 
 def test_corpus(run: Run, root: Path) -> Corpus:
-    """Read the test text; the score is computed against its references, so none may be dropped silently."""
+    """Read the test text; the score is computed against its references, so none may be dropped
+    silently.
+    """
     return parallel_text.find(root, TEST, skip=flag(run.settings, "data.skip_broken"))
 
 
 def vocabulary_of(path: Path, size: int, corpus: Callable[[], Corpus]) -> Path:
-    """Return the vocabulary next to the data, built from both languages at first use; safe for concurrent processes."""
+    """Return the vocabulary next to the data, built from both languages at first use; safe for
+    concurrent processes.
+    """
     if path.is_file():
         return path
     try:
@@ -121,7 +141,9 @@ def vocabulary_of(path: Path, size: int, corpus: Callable[[], Corpus]) -> Path:
                 subwords.build((*found.sources, *found.targets), size).write(partial)
                 partial.rename(path)
     except OSError as error:
-        raise RequestError(f"vocabulary {path}: it is missing, and cannot be written ({error.strerror})") from error
+        raise RequestError(
+            f"vocabulary {path}: it is missing, and cannot be written ({error.strerror})"
+        ) from error
     return path
 
 
@@ -136,7 +158,8 @@ def encoded(words: Subwords, lines: Sequence[str]) -> list[Sentence]:
 def encoded_text(run: Run, text: Text) -> Path:
     """Return the cache folder of the encoded text, written once per text and vocabulary."""
     skip = "-skip" if flag(run.settings, "data.skip_broken") else ""
-    name = f"transformer-text-{PREPARED}-{text.vocabulary_sha256[:16]}{skip}-{parallel_text.digest(text.root)}"
+    digest = parallel_text.digest(text.root)
+    name = f"transformer-text-{PREPARED}-{text.vocabulary_sha256[:16]}{skip}-{digest}"
     return generated(run.cache, name, lambda folder: prepare(run, text, folder))
 
 
@@ -144,25 +167,40 @@ def prepare(run: Run, text: Text, folder: Path) -> None:
     """Encode both splits."""
     folder.mkdir(parents=True)
     for corpus in (training_corpus(run, text.root), test_corpus(run, text.root)):
-        for suffix, lines in ((parallel_text.SOURCE, corpus.sources), (parallel_text.TARGET, corpus.targets)):
+        for suffix, lines in (
+            (parallel_text.SOURCE, corpus.sources),
+            (parallel_text.TARGET, corpus.targets),
+        ):
             Encoded.of(encoded(text.words, lines)).save(folder / f"{corpus.split}.{suffix}")
 
 
 def read(folder: Path, split: str) -> Sentences:
     """Read the files that `prepare` wrote."""
-    sources, targets = (Encoded.load(folder / f"{split}.{suffix}").views() for suffix in (parallel_text.SOURCE, parallel_text.TARGET))
+    sources, targets = (
+        Encoded.load(folder / f"{split}.{suffix}").views()
+        for suffix in (parallel_text.SOURCE, parallel_text.TARGET)
+    )
     return Sentences(sources=sources, targets=targets, corpus=len(sources))
 
 
 def training_sentences(root: Path, found: Sentences, recipe: Recipe) -> Sentences:
     """Return the training sentences; overlong ones are truncated or dropped, as the recipe says."""
     if recipe.truncate:
-        sources, targets = ([cut(sentence, recipe.longest) for sentence in side] for side in (found.sources, found.targets))
+        sources, targets = (
+            [cut(sentence, recipe.longest) for sentence in side]
+            for side in (found.sources, found.targets)
+        )
         return replace(found, sources=sources, targets=targets)
     kept = np.flatnonzero(found.lengths() <= recipe.longest).tolist()
     if not kept:
-        raise RequestError(f"{root}: no sentence pair has at most max_sequence_length {recipe.longest} tokens")
-    return replace(found, sources=[found.sources[index] for index in kept], targets=[found.targets[index] for index in kept])
+        raise RequestError(
+            f"{root}: no sentence pair has at most max_sequence_length {recipe.longest} tokens"
+        )
+    return replace(
+        found,
+        sources=[found.sources[index] for index in kept],
+        targets=[found.targets[index] for index in kept],
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,25 +218,44 @@ def opened(run: Run, text: Text, folder: Path, recipe: Recipe) -> Opened:
     """Read the encoded training split, the test text, and its encoded sources."""
     train = training_sentences(text.root, read(folder, TRAIN), recipe)
     train = train.shuffled(run.seed) if recipe.shuffle_labels else train
-    return Opened(text=text, train=train, test=test_corpus(run, text.root), sources=read(folder, TEST).sources)
+    return Opened(
+        text=text, train=train, test=test_corpus(run, text.root), sources=read(folder, TEST).sources
+    )
 
 
 def cut(sentence: Sentence, longest: int) -> Sentence:
     """Truncate a sentence, but keep its end mark."""
-    return sentence if len(sentence) <= longest else np.append(sentence[: longest - 1], np.int32(EOS_ID))
+    return (
+        sentence
+        if len(sentence) <= longest
+        else np.append(sentence[: longest - 1], np.int32(EOS_ID))
+    )
 
 
-def steps(sentences: Sentences, recipe: Recipe, seed: int, epoch: int, rank: int = 0, world_size: int = 1) -> list[batches.Step]:
-    """Plan an epoch: batches with about equally many tokens including padding, each from one length bucket; one micro-batch per rank."""
-    bounds = bucketing.growing_bounds(max(recipe.longest, SHORTEST_BUCKET), SHORTEST_BUCKET, BUCKET_GROWTH)
-    planned = bucketing.plan(sentences.lengths(), bounds, lambda bound: max(1, recipe.batch_tokens // bound), seed, epoch)
+def steps(
+    sentences: Sentences, recipe: Recipe, seed: int, epoch: int, rank: int = 0, world_size: int = 1
+) -> list[batches.Step]:
+    """Plan an epoch: batches with about equally many tokens including padding, each from one length
+    bucket; one micro-batch per rank.
+    """
+    bounds = bucketing.growing_bounds(
+        max(recipe.longest, SHORTEST_BUCKET), SHORTEST_BUCKET, BUCKET_GROWTH
+    )
+    planned = bucketing.plan(
+        sentences.lengths(), bounds, lambda bound: max(1, recipe.batch_tokens // bound), seed, epoch
+    )
     return batches.shared(planned, recipe.batch_tokens, epoch, rank, world_size)
 
 
 def target_tokens(sentences: Sentences, recipe: Recipe, seed: int, epoch: int) -> list[int]:
-    """Return the target tokens of each step of an epoch over all ranks, by which the loss is divided."""
+    """Return the target tokens of each step of an epoch over all ranks, by which the loss is
+    divided.
+    """
     counts = sizes(sentences.targets)
-    return [int(sum(counts[key.index] for key in step.micro_batches[0] if key.weight)) for step in steps(sentences, recipe, seed, epoch)]
+    return [
+        int(sum(counts[key.index] for key in step.micro_batches[0] if key.weight))
+        for step in steps(sentences, recipe, seed, epoch)
+    ]
 
 
 EVAL_SENTENCES: Final = 64

@@ -12,7 +12,9 @@ from workloads.transformer import subwords
 from workloads.transformer.scoring import VOCABULARY
 
 
-def examples(answers: Mapping[int, bytes], truth: Path, embedded: bool, cache: Path) -> TextExamples:
+def examples(
+    answers: Mapping[int, bytes], truth: Path, embedded: bool, cache: Path
+) -> TextExamples:
     """Read the truth; ValueError or RequestError if it is invalid."""
     words, right = subwords.read(truth / VOCABULARY), references.read(truth)
     shown = embedded_sources(partial(sources, cache), len(right)) if embedded else ()

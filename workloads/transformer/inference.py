@@ -1,4 +1,6 @@
-"""The system under test in PyTorch: the networks that an engine compiles, and the conversion of arrays to tensors."""
+"""The system under test in PyTorch: the networks that an engine compiles, and the conversion of
+arrays to tensors.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -21,10 +23,16 @@ class TransformerInference(System):
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
         malloc.keep_freed()
         torch.set_num_threads(run.threads)
-        super().__init__(run, checkpoint, engine, Parts(networks=networks, tensors=TorchTensors(run.device)))
+        super().__init__(
+            run, checkpoint, engine, Parts(networks=networks, tensors=TorchTensors(run.device))
+        )
 
 
-def networks(checkpoint: Path, shape: Shape, beam: int) -> tuple[Network[torch.Tensor], Network[torch.Tensor]]:
+def networks(
+    checkpoint: Path, shape: Shape, beam: int
+) -> tuple[Network[torch.Tensor], Network[torch.Tensor]]:
     """Load a checkpoint, and describe its networks for an engine."""
     model = weights.filled(lambda: Transformer(shape), checkpoint, NAME)
-    return described("torch", Encoder(model), DecoderStep(model), TorchTensors("cpu").put, shape, beam)
+    return described(
+        "torch", Encoder(model), DecoderStep(model), TorchTensors("cpu").put, shape, beam
+    )

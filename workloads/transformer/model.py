@@ -1,6 +1,8 @@
-"""The Transformer (big): Vaswani et al. 2017, arXiv:1706.03762, with layer normalisation before each sub-layer, as in the reference.
+"""The Transformer (big): Vaswani et al. 2017, arXiv:1706.03762, with layer normalisation before
+each sub-layer, as in the reference.
 
-mlcommons/training, translation/tensorflow/transformer/model/{transformer,attention_layer,ffn_layer,embedding_layer,model_utils}.py.
+mlcommons/training,
+translation/tensorflow/transformer/model/{transformer,attention_layer,ffn_layer,embedding_layer,model_utils}.py.
 """
 
 import math
@@ -15,15 +17,20 @@ from workloads.transformer.recipe import Shape
 from workloads.transformer.subwords import PAD_ID
 from workloads.transformer.translation.decoding import HIDDEN
 
-# Legend: B sentences, S source and T target positions, W width, H heads, D width of a head, F width between the two linear
-# layers, V subtokens, N target tokens of a batch, K hypotheses of a sentence, C continuations of a hypothesis, L layers,
-# P parts (query, key, value), M slots of a cache: slot p K + k holds what hypothesis k wrote at position p.
+# Legend: B sentences, S source and T target positions, W width, H heads, D width of a head, F width
+# between the two linear
+# layers, V subtokens, N target tokens of a batch, K hypotheses of a sentence, C continuations of a
+# hypothesis, L layers,
+# P parts (query, key, value), M slots of a cache: slot p K + k holds what hypothesis k wrote at
+# position p.
 LAYER_NORM_EPSILON: Final = 1e-6  # transformer.py, LayerNormalization
 LONGEST_WAVE: Final = 1e4  # model_utils.py, get_position_encoding: max_timescale
 
 
 def signal(position_T: torch.Tensor, width: int) -> torch.Tensor:
-    """Return the position encoding: sines, then cosines, with wavelengths from 2 pi to 20,000 pi positions."""
+    """Return the position encoding: sines, then cosines, with wavelengths from 2 pi to 20,000 pi
+    positions.
+    """
     waves = width // 2
     step = math.log(LONGEST_WAVE) / (waves - 1)
     rate_X = torch.exp(torch.arange(waves, device=position_T.device, dtype=torch.float32) * -step)
@@ -32,7 +39,9 @@ def signal(position_T: torch.Tensor, width: int) -> torch.Tensor:
 
 
 class Attention(nn.Module):
-    """Multi-head attention without biases; all projections of the same input are one matrix product."""
+    """Multi-head attention without biases; all projections of the same input are one matrix
+    product.
+    """
 
     def __init__(self, shape: Shape, dropout: float) -> None:
         super().__init__()
@@ -42,15 +51,27 @@ class Attention(nn.Module):
     def split(self, joint_BTX: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Split a joint projection into its parts, each B H T D."""
         count, positions, width = joint_BTX.shape
-        shaped_PBHTD = joint_BTX.view(count, positions, width // self.width, self.heads, self.width // self.heads).permute(2, 0, 3, 1, 4)
+        shaped_PBHTD = joint_BTX.view(
+            count, positions, width // self.width, self.heads, self.width // self.heads
+        ).permute(2, 0, 3, 1, 4)
         return shaped_PBHTD.unbind(0)
 
     def joined(
-        self, query_BHTD: torch.Tensor, key_BHSD: torch.Tensor, value_BHSD: torch.Tensor, mask_B1TS: torch.Tensor | None, *, causal: bool = False
+        self,
+        query_BHTD: torch.Tensor,
+        key_BHSD: torch.Tensor,
+        value_BHSD: torch.Tensor,
+        mask_B1TS: torch.Tensor | None,
+        *,
+        causal: bool = False,
     ) -> torch.Tensor:
         """Compute attention, and merge the heads to B T W."""
         share = self.dropout if self.training else 0.0
-        return self.merged(functional.scaled_dot_product_attention(query_BHTD, key_BHSD, value_BHSD, mask_B1TS, share, is_causal=causal))
+        return self.merged(
+            functional.scaled_dot_product_attention(
+                query_BHTD, key_BHSD, value_BHSD, mask_B1TS, share, is_causal=causal
+            )
+        )
 
     def merged(self, seen_BHTD: torch.Tensor) -> torch.Tensor:
         """Concatenate the heads to B T W."""
@@ -69,14 +90,24 @@ class SelfAttention(Attention):
         """Return queries, keys and values."""
         return self.split(self.qkv(input_BTW))
 
-    def continued(self, parts_PBHKD: tuple[torch.Tensor, ...], key_BHMD: torch.Tensor, value_BHMD: torch.Tensor, mask_B1KM: torch.Tensor) -> torch.Tensor:
-        """Attend to the slots of a cache and to each hypothesis's own current position, without concatenating the two."""
+    def continued(
+        self,
+        parts_PBHKD: tuple[torch.Tensor, ...],
+        key_BHMD: torch.Tensor,
+        value_BHMD: torch.Tensor,
+        mask_B1KM: torch.Tensor,
+    ) -> torch.Tensor:
+        """Attend to the slots of a cache and to each hypothesis's own current position, without
+        concatenating the two.
+        """
         query_BHKD, own_key_BHKD, own_value_BHKD = parts_PBHKD
         scaled_BHKD = query_BHKD * query_BHKD.shape[-1] ** -0.5
         logit_BHKM = scaled_BHKD @ key_BHMD.transpose(2, 3) + mask_B1KM
         own_BHK1 = (scaled_BHKD * own_key_BHKD).sum(-1, keepdim=True)
         share_BHKX = torch.cat([logit_BHKM, own_BHK1], dim=-1).softmax(-1)
-        return self.merged(share_BHKX[..., :-1] @ value_BHMD + share_BHKX[..., -1:] * own_value_BHKD)
+        return self.merged(
+            share_BHKX[..., :-1] @ value_BHMD + share_BHKX[..., -1:] * own_value_BHKD
+        )
 
 
 class SourceAttention(Attention):
@@ -108,7 +139,10 @@ class Filter(nn.Module):
 
     def __init__(self, shape: Shape, dropout: float) -> None:
         super().__init__()
-        self.inner, self.outer = nn.Linear(shape.width, shape.filter), nn.Linear(shape.filter, shape.width)
+        self.inner, self.outer = (
+            nn.Linear(shape.width, shape.filter),
+            nn.Linear(shape.filter, shape.width),
+        )
         self.dropout = nn.Dropout(dropout)
         for layer in (self.inner, self.outer):
             nn.init.xavier_uniform_(layer.weight)
@@ -126,38 +160,64 @@ class EncoderLayer(nn.Module):
     def __init__(self, shape: Shape, dropout: float) -> None:
         super().__init__()
         self.attention, self.filter = SelfAttention(shape, dropout), Filter(shape, dropout)
-        self.attention_norm, self.filter_norm = (nn.LayerNorm(shape.width, LAYER_NORM_EPSILON) for _ in range(2))
+        self.attention_norm, self.filter_norm = (
+            nn.LayerNorm(shape.width, LAYER_NORM_EPSILON) for _ in range(2)
+        )
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, input_BSW: torch.Tensor, mask_B11S: torch.Tensor) -> torch.Tensor:
         """Map B S W to B S W."""
         query, key, value = self.attention.parts(self.attention_norm(input_BSW))
         middle_BSW = input_BSW + self.dropout(self.attention.joined(query, key, value, mask_B11S))
-        output_BSW: torch.Tensor = middle_BSW + self.dropout(self.filter(self.filter_norm(middle_BSW)))
+        output_BSW: torch.Tensor = middle_BSW + self.dropout(
+            self.filter(self.filter_norm(middle_BSW))
+        )
         return output_BSW
 
 
 class DecoderLayer(nn.Module):
-    """Self-attention, attention to the source, and feed-forward, each with a residual connection."""
+    """Self-attention, attention to the source, and feed-forward, each with a residual
+    connection.
+    """
 
     def __init__(self, shape: Shape, dropout: float) -> None:
         super().__init__()
-        self.attention, self.source, self.filter = SelfAttention(shape, dropout), SourceAttention(shape, dropout), Filter(shape, dropout)
-        self.attention_norm, self.source_norm, self.filter_norm = (nn.LayerNorm(shape.width, LAYER_NORM_EPSILON) for _ in range(3))
+        self.attention, self.source, self.filter = (
+            SelfAttention(shape, dropout),
+            SourceAttention(shape, dropout),
+            Filter(shape, dropout),
+        )
+        self.attention_norm, self.source_norm, self.filter_norm = (
+            nn.LayerNorm(shape.width, LAYER_NORM_EPSILON) for _ in range(3)
+        )
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, input_BTW: torch.Tensor, memory_BSW: torch.Tensor, mask_B11S: torch.Tensor) -> torch.Tensor:
+    def forward(
+        self, input_BTW: torch.Tensor, memory_BSW: torch.Tensor, mask_B11S: torch.Tensor
+    ) -> torch.Tensor:
         """Map B T W to B T W; a position attends to itself and earlier ones."""
         query, key, value = self.attention.parts(self.attention_norm(input_BTW))
-        middle_BTW = input_BTW + self.dropout(self.attention.joined(query, key, value, None, causal=True))
+        middle_BTW = input_BTW + self.dropout(
+            self.attention.joined(query, key, value, None, causal=True)
+        )
         key, value = self.source.memories(memory_BSW)
         return self.rest(middle_BTW, key, value, mask_B11S)
 
-    def rest(self, input_BTW: torch.Tensor, key_BHSD: torch.Tensor, value_BHSD: torch.Tensor, mask_B11S: torch.Tensor) -> torch.Tensor:
+    def rest(
+        self,
+        input_BTW: torch.Tensor,
+        key_BHSD: torch.Tensor,
+        value_BHSD: torch.Tensor,
+        mask_B11S: torch.Tensor,
+    ) -> torch.Tensor:
         """Run the layer after self-attention; shared by training and decoding."""
         query = self.source.queries(self.source_norm(input_BTW))
-        middle_BTW = input_BTW + self.dropout(self.source.joined(query, key_BHSD, value_BHSD, mask_B11S))
-        output_BTW: torch.Tensor = middle_BTW + self.dropout(self.filter(self.filter_norm(middle_BTW)))
+        middle_BTW = input_BTW + self.dropout(
+            self.source.joined(query, key_BHSD, value_BHSD, mask_B11S)
+        )
+        output_BTW: torch.Tensor = middle_BTW + self.dropout(
+            self.filter(self.filter_norm(middle_BTW))
+        )
         return output_BTW
 
 
@@ -171,7 +231,9 @@ class Transformer(nn.Module):
         nn.init.normal_(self.embedding, std=shape.width**-0.5)  # embedding_layer.py
         self.encoder = nn.ModuleList(EncoderLayer(shape, dropout) for _ in range(shape.layers))
         self.decoder = nn.ModuleList(DecoderLayer(shape, dropout) for _ in range(shape.layers))
-        self.encoder_norm, self.decoder_norm = (nn.LayerNorm(shape.width, LAYER_NORM_EPSILON) for _ in range(2))
+        self.encoder_norm, self.decoder_norm = (
+            nn.LayerNorm(shape.width, LAYER_NORM_EPSILON) for _ in range(2)
+        )
         self.dropout = nn.Dropout(dropout)
 
     @property
@@ -180,22 +242,30 @@ class Transformer(nn.Module):
         return cast(Iterable[DecoderLayer], self.decoder)
 
     def embed(self, token_BT: torch.Tensor, position_T: torch.Tensor) -> torch.Tensor:
-        """Embed tokens; the padding token, which also starts a target sentence, is embedded as its position only."""
+        """Embed tokens; the padding token, which also starts a target sentence, is embedded as its
+        position only.
+        """
         scale = self.shape.width**0.5
-        found_BTW = functional.embedding(token_BT, self.embedding) * ((token_BT != PAD_ID) * scale).unsqueeze(-1)
+        found_BTW = functional.embedding(token_BT, self.embedding) * (
+            (token_BT != PAD_ID) * scale
+        ).unsqueeze(-1)
         embedded_BTW: torch.Tensor = self.dropout(found_BTW + signal(position_T, self.shape.width))
         return embedded_BTW
 
     def encode(self, source_BS: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the encoder's output and the source mask."""
         mask_B11S = hidden(source_BS == PAD_ID)[:, None, None]
-        memory_BSW = self.embed(source_BS, torch.arange(source_BS.shape[1], device=source_BS.device))
+        memory_BSW = self.embed(
+            source_BS, torch.arange(source_BS.shape[1], device=source_BS.device)
+        )
         for layer in self.encoder:
             memory_BSW = layer(memory_BSW, mask_B11S)
         return self.encoder_norm(memory_BSW), mask_B11S
 
     def forward(self, source_BS: torch.Tensor, target_BT: torch.Tensor) -> torch.Tensor:
-        """Return the logits, N x V, of all target tokens except padding, each from the source and the preceding tokens."""
+        """Return the logits, N x V, of all target tokens except padding, each from the source and
+        the preceding tokens.
+        """
         memory_BSW, mask_B11S = self.encode(source_BS)
         before_BT = functional.pad(target_BT, (1, 0), value=PAD_ID)[:, :-1]
         state_BTW = self.embed(before_BT, torch.arange(target_BT.shape[1], device=target_BT.device))
@@ -211,7 +281,9 @@ def hidden(hide: torch.Tensor) -> torch.Tensor:
 
 
 class Encoder(nn.Module):
-    """The network that runs once per sentence: the encoder, and the keys and values that each decoder layer takes from it."""
+    """The network that runs once per sentence: the encoder, and the keys and values that each
+    decoder layer takes from it.
+    """
 
     def __init__(self, transformer: Transformer) -> None:
         super().__init__()
@@ -226,16 +298,21 @@ class Encoder(nn.Module):
 
 
 class DecoderStep(nn.Module):
-    """The network that runs once per position: a sentence's hypotheses share its cache, and each attends to the slots of its own history.
+    """The network that runs once per position: a sentence's hypotheses share its cache, and each
+    attends to the slots of its own history.
 
-    Reordering hypotheses copies nothing: only `mask_BKM` changes, which says which slots each one sees. The caches are read-only; this
-    position's additions are returned, and the owner of the caches writes them, so an engine without in-place writes copies no cache.
+    Reordering hypotheses copies nothing: only `mask_BKM` changes, which says which slots each one
+    sees. The caches are read-only; this
+    position's additions are returned, and the owner of the caches writes them, so an engine without
+    in-place writes copies no cache.
     """
 
     def __init__(self, transformer: Transformer) -> None:
         super().__init__()
         self.transformer = transformer
-        self.output = nn.Linear(transformer.shape.width, transformer.shape.vocabulary, bias=False, device="meta")
+        self.output = nn.Linear(
+            transformer.shape.width, transformer.shape.vocabulary, bias=False, device="meta"
+        )
         self.output.weight = transformer.embedding
 
     def forward(
@@ -249,12 +326,24 @@ class DecoderStep(nn.Module):
         key_LBHMD: torch.Tensor,
         value_LBHMD: torch.Tensor,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return the log-probabilities and the tokens of the best 2 K continuations, and this position's keys and values, L B H K D.
+        """Return the log-probabilities and the tokens of the best 2 K continuations, and this
+        position's keys and values, L B H K D.
 
         The mask may be shorter than the caches: slots beyond it are ignored.
         """
-        logit_BKV, *new = self.logits(token_BK, position_1, mask_BKM, source_BS, memory_key_LBHSD, memory_value_LBHSD, key_LBHMD, value_LBHMD)
-        logit_BKC, token_BKC = logit_BKV.float().topk(min(2 * token_BK.shape[1], logit_BKV.shape[-1]))
+        logit_BKV, *new = self.logits(
+            token_BK,
+            position_1,
+            mask_BKM,
+            source_BS,
+            memory_key_LBHSD,
+            memory_value_LBHSD,
+            key_LBHMD,
+            value_LBHMD,
+        )
+        logit_BKC, token_BKC = logit_BKV.float().topk(
+            min(2 * token_BK.shape[1], logit_BKV.shape[-1])
+        )
         score_BKC = logit_BKC - logit_BKV.float().logsumexp(dim=-1, keepdim=True)
         return score_BKC, token_BKC, new[0], new[1]
 
@@ -274,12 +363,18 @@ class DecoderStep(nn.Module):
         earlier_M = torch.arange(seen, device=token_BK.device) < position_1 * count
         mask_B1KM = torch.where(earlier_M, mask_BKM, float(HIDDEN)).unsqueeze(1)
         mask_B11S = hidden(source_BS == PAD_ID)[:, None, None]
-        cached = zip(key_LBHMD[:, :, :, :seen].unbind(), value_LBHMD[:, :, :, :seen].unbind(), strict=True)
+        cached = zip(
+            key_LBHMD[:, :, :, :seen].unbind(), value_LBHMD[:, :, :, :seen].unbind(), strict=True
+        )
         memory = zip(memory_key_LBHSD.unbind(), memory_value_LBHSD.unbind(), strict=True)
         state_BKW, new = self.transformer.embed(token_BK, position_1), []
-        for layer, slots, sources in zip(self.transformer.decoder_layers, cached, memory, strict=True):
+        for layer, slots, sources in zip(
+            self.transformer.decoder_layers, cached, memory, strict=True
+        ):
             parts = layer.attention.parts(layer.attention_norm(state_BKW))
-            state_BKW = layer.rest(state_BKW + layer.attention.continued(parts, *slots, mask_B1KM), *sources, mask_B11S)
+            state_BKW = layer.rest(
+                state_BKW + layer.attention.continued(parts, *slots, mask_B1KM), *sources, mask_B11S
+            )
             new.append(parts[1:])
         key_LBHKD, value_LBHKD = (torch.stack(list(kind)) for kind in zip(*new, strict=True))
         logit_BKV: torch.Tensor = self.output(self.transformer.decoder_norm(state_BKW))

@@ -22,16 +22,23 @@ LOGGED: Final = (
     "max_sequence_length",
 )
 TRUNCATE: Final = "truncate"
-SHORTEST_BUCKET, BUCKET_GROWTH = 8, 1.1  # mlcommons/training, translation/tensorflow/transformer/utils/dataset.py
+SHORTEST_BUCKET, BUCKET_GROWTH = (
+    8,
+    1.1,
+)  # mlcommons/training, translation/tensorflow/transformer/utils/dataset.py
 
 
 def hyperparameters(settings: Settings) -> Mapping[str, HyperValue]:
-    """Return the hyperparameters that a log must have; those without a value are left out, and the judge reports them as missing."""
+    """Return the hyperparameters that a log must have; those without a value are left out, and the
+    judge reports them as missing.
+    """
     return {key: settings[key] for key in LOGGED if key in settings}
 
 
 def inverse_square_root(base: float, width: int, warm_up_steps: int) -> Schedule:
-    """base x width^-0.5 x min(1, s / W) / sqrt(max(s, W)); Vaswani et al. 2017, section 5.3; steps of the formula count from 1."""
+    """base x width^-0.5 x min(1, s / W) / sqrt(max(s, W)); Vaswani et al. 2017, section 5.3; steps
+    of the formula count from 1.
+    """
 
     def rate(step: int) -> float:
         number, warm_up = step + 1, max(warm_up_steps, 1)
@@ -41,7 +48,9 @@ def inverse_square_root(base: float, width: int, warm_up_steps: int) -> Schedule
 
 
 def entropy_of_labels(smoothing: float, vocabulary: int) -> float:
-    """Return the cross-entropy, in nats, of a perfect model on smoothed labels; metrics.py, normalizing_constant."""
+    """Return the cross-entropy, in nats, of a perfect model on smoothed labels; metrics.py,
+    normalizing_constant.
+    """
     shares = [(1.0, 1.0 - smoothing), (vocabulary - 1.0, smoothing / (vocabulary - 1))]
     return -sum(count * share * math.log(share) for count, share in shares if share)
 
@@ -61,7 +70,9 @@ class Shape:
 
     def __post_init__(self) -> None:
         if self.width % (2 * self.heads):
-            raise RequestError(f"model.width {self.width} is not a multiple of twice model.heads {self.heads}")
+            raise RequestError(
+                f"model.width {self.width} is not a multiple of twice model.heads {self.heads}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +87,22 @@ class Sizes:
     @classmethod
     def of(cls, settings: Settings) -> "Sizes":
         """Read the settings."""
-        return cls(**{key: positive(settings, f"model.{key}") for key in ("layers", "width", "filter", "heads")})
+        return cls(
+            **{
+                key: positive(settings, f"model.{key}")
+                for key in ("layers", "width", "filter", "heads")
+            }
+        )
 
     def shape(self, vocabulary: int) -> Shape:
         """Return the full shape."""
-        return Shape(layers=self.layers, width=self.width, filter=self.filter, heads=self.heads, vocabulary=vocabulary)
+        return Shape(
+            layers=self.layers,
+            width=self.width,
+            filter=self.filter,
+            heads=self.heads,
+            vocabulary=vocabulary,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +117,11 @@ class Decoding:
     @classmethod
     def of(cls, settings: Settings) -> "Decoding":
         """Read the settings."""
-        return cls(beam=positive(settings, "decode.beam"), alpha=number(settings, "decode.alpha"), extra_length=whole(settings, "decode.extra_length"))
+        return cls(
+            beam=positive(settings, "decode.beam"),
+            alpha=number(settings, "decode.alpha"),
+            extra_length=whole(settings, "decode.extra_length"),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """BLEU from subtokens and references; imports no framework, since the judge runs it.
 
-An answer is its subtokens as little-endian int32, including the end mark. The truth is two files: `references.txt`, one sentence per line
+An answer is its subtokens as little-endian int32, including the end mark. The truth is two files:
+`references.txt`, one sentence per line
 in sample order, and `vocabulary.txt`, one quoted subtoken per line in the order of ids.
 """
 
@@ -18,7 +19,9 @@ VOCABULARY: Final = "vocabulary.txt"
 
 
 def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
-    """Compute tensor2tensor's uncased BLEU, 0-1; a missing or malformed answer counts as an empty translation."""
+    """Compute tensor2tensor's uncased BLEU, 0-1; a missing or malformed answer counts as an empty
+    translation.
+    """
     words, right = subwords.read(truth / VOCABULARY), references.read(truth)
     texts = [words.decode(unpacked(answers.get(sample, b""))) for sample in range(len(right))]
     return {"bleu": bleu(Form.T2T, texts, right)}

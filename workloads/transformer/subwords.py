@@ -1,8 +1,12 @@
-"""The reference's subword vocabulary (tensor2tensor's), which converts any text to ids and back without loss.
+"""The reference's subword vocabulary (tensor2tensor's), which converts any text to ids and back
+without loss.
 
-Text is split into runs of letters and digits and runs of everything else. Each run is escaped, so that `_` can mark its end and
-characters outside the alphabet become their code points, and is cut into the longest subtokens from the left.
-Sources: mlcommons/training, translation/tensorflow/transformer/utils/tokenizer.py; Vaswani et al. 2018, arXiv:1803.07416.
+Text is split into runs of letters and digits and runs of everything else. Each run is escaped, so
+that `_` can mark its end and
+characters outside the alphabet become their code points, and is cut into the longest subtokens from
+the left.
+Sources: mlcommons/training, translation/tensorflow/transformer/utils/tokenizer.py; Vaswani et al.
+2018, arXiv:1803.07416.
 """
 
 import re
@@ -34,7 +38,9 @@ THRESHOLD_SHARE: Final = 0.01
 CACHED_TOKENS: Final = 1 << 16
 ESCAPE: Final = re.compile(r"\\u|\\\\|\\([0-9]+);")
 RUN: Final = re.compile(r"[^\W_]+|[\W_]+")
-"""Letters and digits of any script (Unicode's categories L and N, all of them in this expression's \\w), or what is between them."""
+"""Letters and digits of any script (Unicode's categories L and N, all of them in this expression's
+\\w), or what is between them.
+"""
 
 
 def is_word(character: str) -> bool:
@@ -43,7 +49,9 @@ def is_word(character: str) -> bool:
 
 
 def tokens_of(text: str) -> list[str]:
-    """Split between letters or digits and other characters; a single space between two words is dropped, since joining restores it."""
+    """Split between letters or digits and other characters; a single space between two words is
+    dropped, since joining restores it.
+    """
     runs: list[str] = RUN.findall(text)
     return [*runs[:1], *(run for run in runs[1:-1] if run != " "), *runs[1:][-1:]]
 
@@ -57,7 +65,9 @@ def text_of(tokens: Sequence[str]) -> str:
 
 
 def escape(token: str, alphabet: Collection[str]) -> str:
-    r"""Write `\` as `\\`, `_` as `\u` and what is not in the alphabet as `\<code point>;`, then `_` for the end."""
+    r"""Write `\` as `\\`, `_` as `\u` and what is not in the alphabet as `\<code point>;`, then `_`
+    for the end.
+    """
     plain = token.replace("\\", "\\\\").replace("_", "\\u")
     return "".join(c if c in alphabet and c != "\n" else f"\\{ord(c)};" for c in plain) + "_"
 
@@ -77,7 +87,9 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def cut(escaped: str, known: Collection[str], longest: int) -> Iterator[str]:
-    """Cut an escaped token into the longest known subtokens from the left; ValueError if a character is not known."""
+    """Cut an escaped token into the longest known subtokens from the left; ValueError if a
+    character is not known.
+    """
     start = 0
     while start < len(escaped):
         stop = min(len(escaped), start + longest)
@@ -94,7 +106,11 @@ class Subwords:
 
     def __init__(self, subtokens: Sequence[str]) -> None:
         self.subtokens = tuple(subtokens)
-        self._ids = {subtoken: number for number, subtoken in enumerate(self.subtokens) if number >= len(RESERVED)}
+        self._ids = {
+            subtoken: number
+            for number, subtoken in enumerate(self.subtokens)
+            if number >= len(RESERVED)
+        }
         self._longest = max(map(len, self._ids), default=1)
         self._alphabet = frozenset(subtoken for subtoken in self._ids if len(subtoken) == 1)
         self._ids_of = lru_cache(maxsize=CACHED_TOKENS)(self._token_ids)
@@ -107,10 +123,15 @@ class Subwords:
         return [number for token in tokens_of(text) for number in self._ids_of(token)]
 
     def _token_ids(self, token: str) -> tuple[int, ...]:
-        return tuple(self._ids[subtoken] for subtoken in cut(escape(token, self._alphabet), self._ids, self._longest))
+        return tuple(
+            self._ids[subtoken]
+            for subtoken in cut(escape(token, self._alphabet), self._ids, self._longest)
+        )
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Return the text up to the end-of-sentence mark; invalid ids are skipped, as in the reference."""
+        """Return the text up to the end-of-sentence mark; invalid ids are skipped, as in the
+        reference.
+        """
         known: list[str] = []
         for number in ids:
             if number == EOS_ID:
@@ -121,7 +142,9 @@ class Subwords:
 
     def write(self, path: Path) -> None:
         """Write one quoted subtoken per line, as the reference does."""
-        path.write_text("".join(f"'{subtoken}'\n" for subtoken in self.subtokens), "utf-8", newline="\n")
+        path.write_text(
+            "".join(f"'{subtoken}'\n" for subtoken in self.subtokens), "utf-8", newline="\n"
+        )
 
 
 def read(path: Path) -> Subwords:
@@ -130,15 +153,26 @@ def read(path: Path) -> Subwords:
         lines = untrusted_files.read_text(path).removesuffix("\n").split("\n")
     except UnreadableError as error:
         raise RequestError(f"vocabulary {error}") from error
-    subtokens = [line[1:-1] for line in lines if len(line) > 2 and line[0] == line[-1] and line[0] in "'\""]
+    subtokens = [
+        line[1:-1] for line in lines if len(line) > 2 and line[0] == line[-1] and line[0] in "'\""
+    ]
     missing = ESCAPING - set(subtokens)
-    if len(subtokens) != len(lines) or tuple(subtokens[: len(RESERVED)]) not in (RESERVED, PUBLISHED) or missing:
-        raise RequestError(f"vocabulary {path}: expected one quoted subtoken per line, {RESERVED[0]} and {RESERVED[1]} first, including the escape characters")
+    if (
+        len(subtokens) != len(lines)
+        or tuple(subtokens[: len(RESERVED)]) not in (RESERVED, PUBLISHED)
+        or missing
+    ):
+        raise RequestError(
+            f"vocabulary {path}: expected one quoted subtoken per line, {RESERVED[0]} and"
+            f" {RESERVED[1]} first, including the escape characters"
+        )
     return Subwords(subtokens)
 
 
 def build(lines: Iterable[str], size: int) -> Subwords:
-    """Build the vocabulary closest to the wanted size, by searching for the minimum count of a subtoken."""
+    """Build the vocabulary closest to the wanted size, by searching for the minimum count of a
+    subtoken.
+    """
     counts = Counter(token for line in lines for token in tokens_of(line))
     alphabet = ESCAPING | {character for token in counts for character in token}
     return Subwords(_searched(Text(counts, alphabet), size, LEAST_COUNT, MOST_COUNT))
@@ -165,14 +199,20 @@ def _searched(text: Text, size: int, least: int, most: int) -> list[str]:
 
 
 def subtokens_of(text: Text, least: int) -> list[str]:
-    """Build the subtoken list for one minimum count: cut all tokens with the known subtokens, count substrings that start at a cut, keep frequent ones."""
+    """Build the subtoken list for one minimum count: cut all tokens with the known subtokens, count
+    substrings that start at a cut, keep frequent ones.
+    """
     subtokens, longest = _kept(text.first.copy(), text.alphabet, least)
     for _ in range(ITERATIONS - 1):
-        subtokens, longest = _kept(_candidates(text.tokens, frozenset(subtokens), longest), text.alphabet, least)
+        subtokens, longest = _kept(
+            _candidates(text.tokens, frozenset(subtokens), longest), text.alphabet, least
+        )
     return subtokens
 
 
-def _candidates(tokens: Iterable[tuple[str, int]], known: Collection[str], longest: int) -> dict[str, int]:
+def _candidates(
+    tokens: Iterable[tuple[str, int]], known: Collection[str], longest: int
+) -> dict[str, int]:
     """Count every substring that starts where a subtoken starts."""
     found: dict[str, int] = {}  # a Counter calls Python for each new one
     so_far = found.get
@@ -187,8 +227,12 @@ def _candidates(tokens: Iterable[tuple[str, int]], known: Collection[str], longe
 
 
 def _kept(counts: dict[str, int], alphabet: Collection[str], least: int) -> tuple[list[str], int]:
-    """Keep frequent substrings, longest first, each subtracting its count from its prefixes; also return the length of the longest."""
-    frequent = sorted((subtoken for subtoken, count in counts.items() if count >= least), key=len, reverse=True)
+    """Keep frequent substrings, longest first, each subtracting its count from its prefixes; also
+    return the length of the longest.
+    """
+    frequent = sorted(
+        (subtoken for subtoken, count in counts.items() if count >= least), key=len, reverse=True
+    )
     kept: list[tuple[int, str]] = []
     for subtoken in frequent:
         count = counts[subtoken]
@@ -199,4 +243,6 @@ def _kept(counts: dict[str, int], alphabet: Collection[str], least: int) -> tupl
         for stop in range(1, len(subtoken)):
             counts[subtoken[:stop]] -= count
     kept += [(counts.get(character, 0), character) for character in alphabet]
-    return [*RESERVED, *(subtoken for _, subtoken in sorted(kept, reverse=True))], len(frequent[0]) if frequent else 1
+    return [*RESERVED, *(subtoken for _, subtoken in sorted(kept, reverse=True))], (
+        len(frequent[0]) if frequent else 1
+    )

@@ -1,4 +1,6 @@
-"""Surveys a parallel text: checks and hashes it, builds its vocabulary if there is none, and encodes it into the cache for later runs."""
+"""Surveys a parallel text: checks and hashes it, builds its vocabulary if there is none, and
+encodes it into the cache for later runs.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -40,8 +42,15 @@ class TransformerText:
         opened = data.opened(self._run, text, folder, Recipe.of(self._run.settings))
         samples = {TRAIN: len(opened.train), TEST: len(opened.test)}
         vocabulary = {"vocabulary": len(text.words), "vocabulary_sha256": text.vocabulary_sha256}
-        hashes = {**parallel_text.hashes(text.root), text.vocabulary.name: file_sha256(text.vocabulary)}
-        return Survey(samples=samples, sha256=hashes, found={**samples, CORPUS: opened.train.corpus, **vocabulary, "folder": folder.name})
+        hashes = {
+            **parallel_text.hashes(text.root),
+            text.vocabulary.name: file_sha256(text.vocabulary),
+        }
+        return Survey(
+            samples=samples,
+            sha256=hashes,
+            found={**samples, CORPUS: opened.train.corpus, **vocabulary, "folder": folder.name},
+        )
 
     def check(self, found: Mapping[str, Any]) -> None:
         """Reject a run whose encoded text has disappeared from the cache."""

@@ -1,4 +1,6 @@
-"""The system under test: the accuracy set as subtokens, translated batch by batch, and answers as int32 subtokens. Framework-independent."""
+"""The system under test: the accuracy set as subtokens, translated batch by batch, and answers as
+int32 subtokens. Framework-independent.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +22,8 @@ from workloads.transformer.recipe import Decoding, Shape
 from workloads.transformer.subwords import EOS_ID
 from workloads.transformer.translation.decoding import HORIZON, Tensors, Translator
 
-# Legend: B sentences, S source positions, K hypotheses of a sentence, M slots of a cache, L layers, H heads, D width of a head.
+# Legend: B sentences, S source positions, K hypotheses of a sentence, M slots of a cache, L layers,
+# H heads, D width of a head.
 EXAMPLE_SOURCE = 8  # tokens of the example sentence given to an engine
 
 
@@ -29,23 +32,31 @@ class Parts:
     """What a framework supplies."""
 
     networks: Callable[[Path, Shape, int], Sequence[Network[Any]]]
-    """Checkpoint, shape and hypotheses -> encoder and decoder step, with the checkpoint's weights."""
+    """Checkpoint, shape and hypotheses -> encoder and decoder step, with the checkpoint's
+    weights.
+    """
     tensors: Tensors[Any]
 
 
 class TransformerPredictor:
     """One worker's predictor: sample indices in, answers out."""
 
-    def __init__(self, translate: Translator[Any], sources: dict[int, Sentence], sizes: range) -> None:
+    def __init__(
+        self, translate: Translator[Any], sources: dict[int, Sentence], sizes: range
+    ) -> None:
         self._translate, self._sources, self._sizes = translate, sources, sizes
 
     def warm_up(self) -> None:
-        """Run one step in every batch size that may occur, so that the framework can prepare each shape."""
+        """Run one step in every batch size that may occur, so that the framework can prepare each
+        shape.
+        """
         for size in self._sizes:
             self._translate([np.array([EOS_ID], np.int32)] * size, extra_length=0)
 
     def __call__(self, samples: Sequence[int]) -> Sequence[bytes]:
-        """Answer with the subtokens of each translation, including its end mark, so that no answer is empty."""
+        """Answer with the subtokens of each translation, including its end mark, so that no answer
+        is empty.
+        """
         return self._answer([self._sources[sample] for sample in samples])
 
     def answer(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
@@ -68,7 +79,10 @@ class System:
         self._encoded = data.read(folder, TEST).sources
         self._decoding = Decoding.of(run.settings)
         description = describe(checkpoint, self._text.vocabulary_sha256, self._text.vocabulary)
-        networks, plan = parts.networks(checkpoint, description.shape, self._decoding.beam), run_request.plan(run)
+        networks, plan = (
+            parts.networks(checkpoint, description.shape, self._decoding.beam),
+            run_request.plan(run),
+        )
         self._executables = [engine.compile(network, plan) for network in networks]
         self._sources: dict[int, Sentence] = {}
 
@@ -83,7 +97,9 @@ class System:
         return min(self._row.performance_samples, self.sample_count)
 
     def load(self, samples: Sequence[int]) -> None:
-        """Load sentences into memory; tokenisation is not timed, as in GNMT (inference_rules.adoc v0.5, Data)."""
+        """Load sentences into memory; tokenisation is not timed, as in GNMT (inference_rules.adoc
+        v0.5, Data).
+        """
         self._sources |= {sample: self._encoded[sample] for sample in samples}
 
     def unload(self, samples: Sequence[int]) -> None:
@@ -96,13 +112,19 @@ class System:
         return self._sources[sample].astype("<i4", copy=False).tobytes()
 
     def length(self, sample: int) -> int:
-        """Number of source subtokens: translations of similar sources end at about the same step."""
+        """Number of source subtokens: translations of similar sources end at about the same
+        step.
+        """
         return len(self._encoded[sample])
 
     def open(self, worker: int, max_batch: int) -> Predictor:
         """Create the predictor of one worker."""
         encoder, step = (executable.open() for executable in self._executables)
-        return TransformerPredictor(Translator(self._tensors, encoder, step, self._decoding), self._sources, run_request.warm_up_sizes(self._run, max_batch))
+        return TransformerPredictor(
+            Translator(self._tensors, encoder, step, self._decoding),
+            self._sources,
+            run_request.warm_up_sizes(self._run, max_batch),
+        )
 
     def truth(self, folder: Path) -> None:
         """Write references and vocabulary."""
@@ -113,14 +135,27 @@ class System:
         self._sources.clear()
 
 
-def described(framework: str, encoder: Any, step: Any, put: Callable[[Any], Any], shape: Shape, beam: int) -> tuple[Network[Any], Network[Any]]:
-    """Describe encoder and decoder step for an engine; the step reads caches and returns what it adds to them."""
-    sentence, memory, cache = {0: "batch", 1: "source"}, {1: "batch", 3: "source"}, {1: "batch", 3: "slots"}
+def described(
+    framework: str, encoder: Any, step: Any, put: Callable[[Any], Any], shape: Shape, beam: int
+) -> tuple[Network[Any], Network[Any]]:
+    """Describe encoder and decoder step for an engine; the step reads caches and returns what it
+    adds to them.
+    """
+    sentence, memory, cache = (
+        {0: "batch", 1: "source"},
+        {1: "batch", 3: "source"},
+        {1: "batch", 3: "slots"},
+    )
     source_BS = np.full((1, EXAMPLE_SOURCE), EOS_ID)
     memory_LBHSD, cache_LBHMD = (
-        np.zeros((shape.layers, 1, shape.heads, length, shape.width // shape.heads), np.float32) for length in (EXAMPLE_SOURCE, HORIZON * beam)
+        np.zeros((shape.layers, 1, shape.heads, length, shape.width // shape.heads), np.float32)
+        for length in (EXAMPLE_SOURCE, HORIZON * beam)
     )
-    own = (np.zeros((1, beam), np.int64), np.zeros(1, np.int64), np.zeros((1, beam, HORIZON * beam), np.float32))
+    own = (
+        np.zeros((1, beam), np.int64),
+        np.zeros(1, np.int64),
+        np.zeros((1, beam, HORIZON * beam), np.float32),
+    )
     examples = (*own, source_BS, memory_LBHSD, memory_LBHSD, cache_LBHMD, cache_LBHMD.copy())
     first = Network(
         name="encoder",
@@ -136,8 +171,26 @@ def described(framework: str, encoder: Any, step: Any, put: Callable[[Any], Any]
         module=step,
         framework=framework,
         inputs=tuple(put(array) for array in examples),
-        input_names=("token", "position", "mask", "source", "memory_key", "memory_value", "key", "value"),
+        input_names=(
+            "token",
+            "position",
+            "mask",
+            "source",
+            "memory_key",
+            "memory_value",
+            "key",
+            "value",
+        ),
         output_names=("score", "next_token", "new_key", "new_value"),
-        dimensions=({0: "batch"}, {}, {0: "batch", 2: "seen"}, sentence, memory, memory, cache, cache),
+        dimensions=(
+            {0: "batch"},
+            {},
+            {0: "batch", 2: "seen"},
+            sentence,
+            memory,
+            memory,
+            cache,
+            cache,
+        ),
     )
     return first, second

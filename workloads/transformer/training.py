@@ -24,7 +24,8 @@ from workloads.transformer.recipe import Decoding, Recipe, Shape, entropy_of_lab
 from workloads.transformer.subwords import PAD_ID
 from workloads.transformer.translation.torch_tensors import translator
 
-# Legend: N sentences of a batch, S source and T target positions, X target tokens of a batch, V subtokens.
+# Legend: N sentences of a batch, S source and T target positions, X target tokens of a batch, V
+# subtokens.
 
 
 class TransformerTraining:
@@ -44,7 +45,9 @@ class TransformerTraining:
 
     @cached_property
     def _data(self) -> data.Opened:
-        """Open text and vocabulary; like everything that opens the data, this runs inside the clock."""
+        """Open text and vocabulary; like everything that opens the data, this runs inside the
+        clock.
+        """
         return survey.opened(self._run, self._found, self._recipe)
 
     @cached_property
@@ -52,8 +55,14 @@ class TransformerTraining:
         return len(data.steps(self._data.train, self._recipe, self._run.seed, 1))
 
     def facts(self) -> Mapping[str, HyperValue]:
-        """Return the sizes of both splits, the training size before the length limit, and the signature of the metric."""
-        counts = {"train_samples": self._found[TRAIN], "corpus_samples": self._found[CORPUS], "eval_samples": self._found[TEST]}
+        """Return the sizes of both splits, the training size before the length limit, and the
+        signature of the metric.
+        """
+        counts = {
+            "train_samples": self._found[TRAIN],
+            "corpus_samples": self._found[CORPUS],
+            "eval_samples": self._found[TEST],
+        }
         return {**counts, "metric_signature": signature(Form.T2T)}
 
     def blocks(self) -> Iterator[Block]:
@@ -64,18 +73,29 @@ class TransformerTraining:
         """Run the steps of an epoch from `first_step`."""
         recipe, run = self._recipe, self._run
         steps = data.steps(self._data.train, recipe, run.seed, epoch, run.rank, run.world_size)
-        plan = list(zip(steps, data.target_tokens(self._data.train, recipe, run.seed, epoch), strict=True))[first_step:]
+        plan = list(
+            zip(steps, data.target_tokens(self._data.train, recipe, run.seed, epoch), strict=True)
+        )[first_step:]
         self._stepper.network.train()
         if first_step == 0:  # a run resumed inside an epoch restores its generators
             rng.sow(run.seed, epoch, run.rank)
-        for number, (step, tokens) in enumerate(plan, (epoch - 1) * self._steps_per_epoch + first_step):
+        for number, (step, tokens) in enumerate(
+            plan, (epoch - 1) * self._steps_per_epoch + first_step
+        ):
             shown = map(self._data.train.batch, step.micro_batches)
-            self._stepper.take(replace(step, samples=tokens), self._schedule(number), shown, self._loss)
+            self._stepper.take(
+                replace(step, samples=tokens), self._schedule(number), shown, self._loss
+            )
             yield step.samples
 
     def _loss(self, batch: data.Batch) -> torch.Tensor:
-        """Return the loss summed over this rank's target tokens; the network drops padding before it computes logits."""
-        source_NS, target_NT = (torch.from_numpy(side).to(self._run.device) for side in (batch.source_NS, batch.target_NT))
+        """Return the loss summed over this rank's target tokens; the network drops padding before
+        it computes logits.
+        """
+        source_NS, target_NT = (
+            torch.from_numpy(side).to(self._run.device)
+            for side in (batch.source_NS, batch.target_NT)
+        )
         with mixed_precision.autocast(self._run.device, self._run.precision):
             logit_XV = self._stepper.network(source_NS, target_NT)
         return summed_loss(logit_XV.float(), target_NT[target_NT != PAD_ID], self._recipe.smoothing)
@@ -89,7 +109,10 @@ class TransformerTraining:
         self._stepper.network.eval()
         translate = translator(self._model, self._decoding, self._run.device)
         found: list[tuple[int, str]] = []
-        with torch.inference_mode(), mixed_precision.autocast(self._run.device, self._run.precision):
+        with (
+            torch.inference_mode(),
+            mixed_precision.autocast(self._run.device, self._run.precision),
+        ):
             for indices in data.asked(self._data.sources, self._run.rank, self._run.world_size):
                 answers = translate([self._data.sources[index] for index in indices])
                 found += zip(indices, map(self._data.text.words.decode, answers), strict=True)
@@ -106,7 +129,13 @@ class TransformerTraining:
 
     def export(self, folder: Path) -> None:
         """Write the weights."""
-        weights.export(self._model, Description(workload=NAME, shape=self._shape, vocabulary_sha256=self._found["vocabulary_sha256"]), folder)
+        weights.export(
+            self._model,
+            Description(
+                workload=NAME, shape=self._shape, vocabulary_sha256=self._found["vocabulary_sha256"]
+            ),
+            folder,
+        )
 
 
 def start(seed: int, shape: Shape, dropout: float, device: str) -> Transformer:
@@ -118,16 +147,26 @@ def start(seed: int, shape: Shape, dropout: float, device: str) -> Transformer:
 
 
 def optimizer(network: Transformer, recipe: Recipe) -> torch.optim.Optimizer:
-    """Create Adam; the reference's LazyAdam is equivalent with dense gradients, as here, where input and output share one matrix."""
+    """Create Adam; the reference's LazyAdam is equivalent with dense gradients, as here, where
+    input and output share one matrix.
+    """
     betas = (recipe.beta_1, recipe.beta_2)
-    return torch.optim.Adam(network.parameters(), lr=recipe.base_rate, betas=betas, eps=recipe.epsilon, fused=True)
+    return torch.optim.Adam(
+        network.parameters(), lr=recipe.base_rate, betas=betas, eps=recipe.epsilon, fused=True
+    )
 
 
 def summed_loss(logit_XV: torch.Tensor, label_X: torch.Tensor, smoothing: float) -> torch.Tensor:
     """Cross-entropy with smoothed labels, minus its minimum; metrics.py, padded_cross_entropy_loss.
 
-    The reference spreads the smoothed share over all other subtokens, torch over all: hence the factor.
+    The reference spreads the smoothed share over all other subtokens, torch over all: hence the
+    factor.
     """
     vocabulary = logit_XV.shape[1]
-    entropy = functional.cross_entropy(logit_XV, label_X, reduction="sum", label_smoothing=smoothing * vocabulary / (vocabulary - 1))
+    entropy = functional.cross_entropy(
+        logit_XV,
+        label_X,
+        reduction="sum",
+        label_smoothing=smoothing * vocabulary / (vocabulary - 1),
+    )
     return entropy - len(label_X) * entropy_of_labels(smoothing, vocabulary)

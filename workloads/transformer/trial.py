@@ -1,4 +1,6 @@
-"""A tiny Transformer for `podium doctor`: attention, matrix products, layer normalisation, a stepwise decoder."""
+"""A tiny Transformer for `podium doctor`: attention, matrix products, layer normalisation, a
+stepwise decoder.
+"""
 
 from collections.abc import Sequence
 from typing import Final
@@ -25,10 +27,14 @@ def trial(device: str) -> TorchTrial:
 
     def loss() -> torch.Tensor:
         logit_NV = Transformer(SHAPE).to(device)(source_BS, source_BS)
-        return functional.cross_entropy(logit_NV.float(), source_BS.flatten(), label_smoothing=SMOOTHING)
+        return functional.cross_entropy(
+            logit_NV.float(), source_BS.flatten(), label_smoothing=SMOOTHING
+        )
 
     def networks() -> Sequence[Network[torch.Tensor]]:
         made = Transformer(SHAPE)
-        return described("torch", Encoder(made), DecoderStep(made), TorchTensors(device).put, SHAPE, BEAM)
+        return described(
+            "torch", Encoder(made), DecoderStep(made), TorchTensors(device).put, SHAPE, BEAM
+        )
 
     return TorchTrial(device, loss, networks)

@@ -1,6 +1,8 @@
-"""Decides whether two sets of detections can come from one model; imports no framework, since the judge runs it.
+"""Decides whether two sets of detections can come from one model; imports no framework, since the
+judge runs it.
 
-Floating-point sums depend on the batch size, and with them scores, which of two close boxes suppresses the other, and
+Floating-point sums depend on the batch size, and with them scores, which of two close boxes
+suppresses the other, and
 what just misses a threshold.
 """
 
@@ -16,8 +18,12 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 SURE: Final = 0.3  # house rule: score from which a detection must be found again ...
 SCORE_SLACK: Final = 0.1  # ... with a score that differs by at most this
 OVERLAP: Final = 0.5  # suppression may keep either of two boxes that overlap by more
-MOST: Final = 1000  # house rule: more detections than any round asks for (200) would only fill memory, which grows with every pair
-ODD_SHARE: Final = 0.2  # house rule: one in five may differ, where a suppressed box would have suppressed others
+# house rule: more detections than any round asks for (200) would only fill memory, which grows with
+# every pair
+MOST: Final = 1000
+ODD_SHARE: Final = (
+    0.2  # house rule: one in five may differ, where a suppressed box would have suppressed others
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +36,14 @@ class Found:
 
 
 def agree(one: Found, other: Found) -> bool:
-    """Return whether each answer contains the confident detections of the other; non-finite answers agree with none."""
-    return max(len(one.score_D), len(other.score_D)) <= MOST and covered(one, other) and covered(other, one)
+    """Return whether each answer contains the confident detections of the other; non-finite answers
+    agree with none.
+    """
+    return (
+        max(len(one.score_D), len(other.score_D)) <= MOST
+        and covered(one, other)
+        and covered(other, one)
+    )
 
 
 def covered(one: Found, other: Found) -> bool:
@@ -45,9 +57,13 @@ def covered(one: Found, other: Found) -> bool:
 
 
 def overlaps(box_D4: Floats, box_E4: Floats) -> Floats:
-    """Intersection over union of each box of `one` with each of `other`; boxes without area overlap none."""
+    """Intersection over union of each box of `one` with each of `other`; boxes without area overlap
+    none.
+    """
     corner_DE2 = np.maximum(box_D4[:, None, :2], box_E4[:, :2])
-    shared_DE = np.clip(np.minimum(box_D4[:, None, 2:], box_E4[:, 2:]) - corner_DE2, 0, None).prod(axis=2)
+    shared_DE = np.clip(np.minimum(box_D4[:, None, 2:], box_E4[:, 2:]) - corner_DE2, 0, None).prod(
+        axis=2
+    )
     area_D, area_E = ((each[:, 2:] - each[:, :2]).prod(axis=1) for each in (box_D4, box_E4))
     both_DE = area_D[:, None] + area_E - shared_DE
     found: Floats = np.divide(shared_DE, both_DE, out=np.zeros_like(shared_DE), where=both_DE > 0)

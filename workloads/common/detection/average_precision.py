@@ -1,7 +1,10 @@
-"""COCO's average precision as pycocotools defines it, computed by faster-coco-eval; imports no framework, since the judge runs it.
+"""COCO's average precision as pycocotools defines it, computed by faster-coco-eval; imports no
+framework, since the judge runs it.
 
-Mean over IoU thresholds 0.50 to 0.95, recall 0 to 1 and categories, at most 100 detections per picture; crowd regions and detections
-in them are ignored (cocoapi, PythonAPI/pycocotools/cocoeval.py). All pictures of the truth count, answered or not.
+Mean over IoU thresholds 0.50 to 0.95, recall 0 to 1 and categories, at most 100 detections per
+picture; crowd regions and detections
+in them are ignored (cocoapi, PythonAPI/pycocotools/cocoeval.py). All pictures of the truth count,
+answered or not.
 """
 
 from collections.abc import Sequence
@@ -52,9 +55,13 @@ def read_truth(folder: Path) -> Document:
 
 
 def average_precision(truth: Document, found: Detections, kind: Kind) -> float:
-    """Compute AP, 0-1; ValueError if the truth has no objects, or a mask does not fill its picture."""
+    """Compute AP, 0-1; ValueError if the truth has no objects, or a mask does not fill its
+    picture.
+    """
     dataset = COCO(plain_truth(truth, kind))
-    evaluation = COCOeval_faster(dataset, dataset.loadRes(plain_detections(truth, found, kind)), kind.value)
+    evaluation = COCOeval_faster(
+        dataset, dataset.loadRes(plain_detections(truth, found, kind)), kind.value
+    )
     evaluation.evaluate()
     evaluation.accumulate()
     evaluation.summarize()
@@ -65,7 +72,9 @@ def average_precision(truth: Document, found: Detections, kind: Kind) -> float:
 
 
 def plain_truth(truth: Document, kind: Kind) -> dict[str, Any]:
-    """Convert the truth to the library's form; masks only if they are scored, each checked first."""
+    """Convert the truth to the library's form; masks only if they are scored, each checked
+    first.
+    """
     sizes = {image.id: (image.height, image.width) for image in truth.images}
     return {
         "images": [msgspec.to_builtins(image) for image in truth.images],
@@ -78,7 +87,15 @@ def plain_truth(truth: Document, kind: Kind) -> dict[str, Any]:
                 "bbox": list(annotation.bbox),
                 "area": annotation.area,
                 "iscrowd": annotation.iscrowd,
-                **({"segmentation": plain_segmentation(annotation.segmentation, sizes[annotation.image_id])} if kind is Kind.MASK else {}),
+                **(
+                    {
+                        "segmentation": plain_segmentation(
+                            annotation.segmentation, sizes[annotation.image_id]
+                        )
+                    }
+                    if kind is Kind.MASK
+                    else {}
+                ),
             }
             for number, annotation in enumerate(truth.annotations, 1)
         ],
@@ -105,6 +122,13 @@ def plain_detections(truth: Document, found: Detections, kind: Kind) -> list[dic
     if kind is Kind.MASK:
         for entry, image, mask in zip(plain, images, found.mask_D or (), strict=True):
             rle.check_runs(rle.runs_of(mask), image.height, image.width)
-            del entry["bbox"]  # otherwise the library takes the area from it, while pycocotools takes that of the mask
-            entry["segmentation"] = {"size": [image.height, image.width], "counts": mask.decode("ascii")}
+            del entry[
+                "bbox"
+                # otherwise the library takes the area from it, while pycocotools takes that of the
+                # mask
+            ]
+            entry["segmentation"] = {
+                "size": [image.height, image.width],
+                "counts": mask.decode("ascii"),
+            }
     return plain

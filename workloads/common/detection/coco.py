@@ -1,8 +1,12 @@
-"""COCO's annotation JSON and its images as frozen records; imports no framework, since the judge reads the ground truth with it.
+"""COCO's annotation JSON and its images as frozen records; imports no framework, since the judge
+reads the ground truth with it.
 
-`annotations/instances_<split>2017.json` and `<split>2017/<file_name>` below one folder. COCO's own oddities are treated as the
-reference treats them: crowd regions, boxes without area and boxes beyond the edge stay in the truth unchanged; for training,
-boxes are clipped to the picture, and those left without area are dropped. Meaningless annotations are rejected with a message.
+`annotations/instances_<split>2017.json` and `<split>2017/<file_name>` below one folder. COCO's own
+oddities are treated as the
+reference treats them: crowd regions, boxes without area and boxes beyond the edge stay in the truth
+unchanged; for training,
+boxes are clipped to the picture, and those left without area are dropped. Meaningless annotations
+are rejected with a message.
 """
 
 import math
@@ -20,12 +24,15 @@ from suite.files import untrusted_files
 from suite.files.untrusted_files import UnreadableError
 from workloads.common.detection import rle
 
-# Legend: I images, A annotations of a split, O objects of a picture, 4 left, top, right, bottom in pixels.
+# Legend: I images, A annotations of a split, O objects of a picture, 4 left, top, right, bottom in
+# pixels.
 Floats: TypeAlias = npt.NDArray[np.float32]
 Integers: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
-SIZE_LIMIT: Final = 4 << 30  # maximum size of an annotation file in bytes; COCO's largest has 470 MB
+SIZE_LIMIT: Final = (
+    4 << 30
+)  # maximum size of an annotation file in bytes; COCO's largest has 470 MB
 ANNOTATIONS: Final = "annotations.json"  # file name of the annotations in a result's truth
 NAMED: Final = 5  # faults listed in a message; the rest are counted
 SHUFFLE: Final = 0x1ABE15  # separates the random stream of shuffled labels
@@ -49,7 +56,9 @@ class Image:
     height: int
 
 
-class Annotation(msgspec.Struct, frozen=True, kw_only=True):  # a dataclass does not allow a default for Raw
+class Annotation(
+    msgspec.Struct, frozen=True, kw_only=True
+):  # a dataclass does not allow a default for Raw
     """An object, or with `iscrowd` a region of many objects."""
 
     id: int
@@ -93,7 +102,12 @@ class Objects:
 
     def keep(self, wanted_O: Flags) -> "Objects":
         """Return only the selected objects."""
-        return Objects(box_O4=self.box_O4[wanted_O], label_O=self.label_O[wanted_O], crowd_O=self.crowd_O[wanted_O], number_O=self.number_O[wanted_O])
+        return Objects(
+            box_O4=self.box_O4[wanted_O],
+            label_O=self.label_O[wanted_O],
+            crowd_O=self.crowd_O[wanted_O],
+            number_O=self.number_O[wanted_O],
+        )
 
     def moved(self, box_O4: Floats) -> "Objects":
         """Return the same objects with other boxes."""
@@ -102,7 +116,9 @@ class Objects:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """One split as arrays: a million annotations as records would be copied page by page into each worker process."""
+    """One split as arrays: a million annotations as records would be copied page by page into each
+    worker process.
+    """
 
     folder: Path
     document: Path
@@ -142,14 +158,24 @@ class Split:
         first = int(self.first_I[index])
         number_O = np.arange(first, first + int(self.count_I[index]))
         height, width = self.size(index)
-        box_O4 = np.clip(self.box_A4[number_O], 0, np.array([width, height, width, height], dtype=np.float32))
-        found = Objects(box_O4=box_O4, label_O=self.label_A[number_O], crowd_O=self.crowd_A[number_O], number_O=number_O)
+        box_O4 = np.clip(
+            self.box_A4[number_O], 0, np.array([width, height, width, height], dtype=np.float32)
+        )
+        found = Objects(
+            box_O4=box_O4,
+            label_O=self.label_A[number_O],
+            crowd_O=self.crowd_A[number_O],
+            number_O=number_O,
+        )
         return found.keep((box_O4[:, 2] > box_O4[:, 0]) & (box_O4[:, 3] > box_O4[:, 1]))
 
     def masks(self, index: int, objects: Objects) -> list[rle.Mask]:
         """Draw the masks of a picture's objects."""
         height, width = self.size(index)
-        return [rle.mask_of(self.segmentation(int(number)), height, width) for number in objects.number_O]
+        return [
+            rle.mask_of(self.segmentation(int(number)), height, width)
+            for number in objects.number_O
+        ]
 
     def segmentation(self, number: int) -> rle.Segmentation:
         """Decode an annotation's segmentation."""
@@ -159,15 +185,22 @@ class Split:
 
     def keep(self, wanted: Flags) -> "Split":
         """Return only the selected pictures; their annotations stay in place, unread."""
-        kept = {name: getattr(self, name)[wanted] for name in ("image_I", "size_I2", "name_I", "first_I", "count_I")}
+        kept = {
+            name: getattr(self, name)[wanted]
+            for name in ("image_I", "size_I2", "name_I", "first_I", "count_I")
+        }
         return replace(self, **kept)
 
     def with_objects(self) -> "Split":
-        """Drop pictures without annotations, as both references do; 117,266 of COCO's 118,287 training pictures remain."""
+        """Drop pictures without annotations, as both references do; 117,266 of COCO's 118,287
+        training pictures remain.
+        """
         return self.keep(self.count_I > 0)
 
     def shuffled_labels(self, seed: int) -> "Split":
-        """Give each picture the objects of another: nothing can be learnt, which the benchmark must show."""
+        """Give each picture the objects of another: nothing can be learnt, which the benchmark must
+        show.
+        """
         order = np.random.default_rng([seed, SHUFFLE]).permutation(len(self))
         return replace(self, first_I=self.first_I[order], count_I=self.count_I[order])
 
@@ -192,7 +225,10 @@ def decode(path: Path) -> Document:
         return untrusted_files.read(path, DECODER.decode, SIZE_LIMIT)
     except UnreadableError as error:
         if error.missing:
-            raise RequestError(f"{error}; expected annotations/instances_<split>2017.json and <split>2017/, as in COCO") from error
+            raise RequestError(
+                f"{error}; expected annotations/instances_<split>2017.json and <split>2017/, as in"
+                " COCO"
+            ) from error
         raise RequestError(f"{path}: not COCO annotations ({error.reason})") from error
 
 
@@ -207,13 +243,23 @@ def problems(document: Document) -> Iterator[str]:
     for what, count, ids in (
         ("images", len(document.images), len(images)),
         ("categories", len(document.categories), len(categories)),
-        ("annotations", len(document.annotations), len({annotation.id for annotation in document.annotations})),
+        (
+            "annotations",
+            len(document.annotations),
+            len({annotation.id for annotation in document.annotations}),
+        ),
     ):
         if count != ids:
             yield f"{count} {what} have {ids} numbers between them"
-    yield from (f"image {image.id} is {image.width} x {image.height}" for image in document.images if min(image.width, image.height) < 1)
+    yield from (
+        f"image {image.id} is {image.width} x {image.height}"
+        for image in document.images
+        if min(image.width, image.height) < 1
+    )
     for annotation in document.annotations:
-        fault = fault_of(annotation, images.get(annotation.image_id), annotation.category_id in categories)
+        fault = fault_of(
+            annotation, images.get(annotation.image_id), annotation.category_id in categories
+        )
         if fault:
             yield f"annotation {annotation.id}: {fault}"
 
@@ -224,7 +270,10 @@ def fault_of(annotation: Annotation, image: Image | None, known: bool) -> str | 
         return f"there is no image {annotation.image_id}"
     if not known:
         return f"there is no category {annotation.category_id}"
-    if not all(map(math.isfinite, (*annotation.bbox, annotation.area))) or min(*annotation.bbox[2:], annotation.area) < 0:
+    if (
+        not all(map(math.isfinite, (*annotation.bbox, annotation.area)))
+        or min(*annotation.bbox[2:], annotation.area) < 0
+    ):
         return f"box {annotation.bbox} of area {annotation.area}"
     if annotation.iscrowd not in (0, 1):
         return f"iscrowd is {annotation.iscrowd}"
@@ -236,14 +285,20 @@ def fault_of(annotation: Annotation, image: Image | None, known: bool) -> str | 
 
 
 def arranged(folder: Path, path: Path, document: Document) -> Split:
-    """Convert a document's records to arrays: pictures in the order of their ids, as in MLPerf's COCO code."""
+    """Convert a document's records to arrays: pictures in the order of their ids, as in MLPerf's
+    COCO code.
+    """
     images = sorted(document.images, key=lambda image: image.id)
     categories = tuple(sorted(document.categories, key=lambda category: category.id))
     place = {image.id: index for index, image in enumerate(images)}
     label = {category.id: number for number, category in enumerate(categories, 1)}
-    annotations = sorted(document.annotations, key=lambda annotation: (place[annotation.image_id], annotation.id))
+    annotations = sorted(
+        document.annotations, key=lambda annotation: (place[annotation.image_id], annotation.id)
+    )
     image_A = np.array([place[annotation.image_id] for annotation in annotations], dtype=np.int64)
-    ends_A = np.cumsum([len(memoryview(annotation.segmentation)) for annotation in annotations], dtype=np.int64)
+    ends_A = np.cumsum(
+        [len(memoryview(annotation.segmentation)) for annotation in annotations], dtype=np.int64
+    )
     return Split(
         folder=folder,
         document=path,
@@ -254,10 +309,17 @@ def arranged(folder: Path, path: Path, document: Document) -> Split:
         first_I=np.searchsorted(image_A, np.arange(len(images))),
         count_I=np.bincount(image_A, minlength=len(images)),
         box_A4=corners([annotation.bbox for annotation in annotations]),
-        label_A=np.array([label[annotation.category_id] for annotation in annotations], dtype=np.int64),
+        label_A=np.array(
+            [label[annotation.category_id] for annotation in annotations], dtype=np.int64
+        ),
         crowd_A=np.array([annotation.iscrowd == 1 for annotation in annotations], dtype=np.bool_),
-        text=np.frombuffer(b"".join(annotation.segmentation for annotation in annotations), dtype=np.uint8),
-        text_A2=np.stack([np.concatenate([np.zeros(min(1, len(ends_A)), dtype=np.int64), ends_A[:-1]]), ends_A], axis=1),
+        text=np.frombuffer(
+            b"".join(annotation.segmentation for annotation in annotations), dtype=np.uint8
+        ),
+        text_A2=np.stack(
+            [np.concatenate([np.zeros(min(1, len(ends_A)), dtype=np.int64), ends_A[:-1]]), ends_A],
+            axis=1,
+        ),
     )
 
 
@@ -281,7 +343,9 @@ def truth(split: Split) -> Document:
     kept = {int(number) for number in split.image_I}
     return Document(
         images=[images[int(number)] for number in split.image_I],
-        annotations=[annotation for annotation in document.annotations if annotation.image_id in kept],
+        annotations=[
+            annotation for annotation in document.annotations if annotation.image_id in kept
+        ],
         categories=sorted(document.categories, key=lambda category: category.id),
     )
 

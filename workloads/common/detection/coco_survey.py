@@ -1,4 +1,6 @@
-"""Surveys a folder in COCO's layout: reads and checks annotations and images, for every workload that reads COCO."""
+"""Surveys a folder in COCO's layout: reads and checks annotations and images, for every workload
+that reads COCO.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +20,9 @@ from workloads.common.setting_values import flag
 
 TRAIN, VAL = SPLITS = ("train", "val")
 FOLDERS: Final[Mapping[str, str]] = {split: f"{split}2017" for split in SPLITS}
-DOCUMENTS: Final[Mapping[str, str]] = {split: f"annotations/instances_{split}2017.json" for split in SPLITS}
+DOCUMENTS: Final[Mapping[str, str]] = {
+    split: f"annotations/instances_{split}2017.json" for split in SPLITS
+}
 
 
 class CocoSet:
@@ -31,13 +35,19 @@ class CocoSet:
         self._run, self.root = run, root
 
     def survey(self) -> Survey:
-        """Read both annotation files, and check each picture; training data may be missing if a model is only served."""
+        """Read both annotation files, and check each picture; training data may be missing if a
+        model is only served.
+        """
         val = coco.read(self.root, VAL)
         train = self._train()
         if isinstance(train, Split):
             coco.agree(train, val)
         categories = [msgspec.to_builtins(category) for category in val.categories]
-        hashes = {part: file_sha256(self.root / part) for part in DOCUMENTS.values() if (self.root / part).exists()}
+        hashes = {
+            part: file_sha256(self.root / part)
+            for part in DOCUMENTS.values()
+            if (self.root / part).exists()
+        }
         return file_checks.survey({TRAIN: train, VAL: val}, FOLDERS, hashes, categories=categories)
 
     def _train(self) -> Split | RequestError:
@@ -60,6 +70,8 @@ def categories(found: Mapping[str, Any]) -> tuple[Category, ...]:
 
 
 def opened(root: Path, found: Mapping[str, Any], split: str) -> Split:
-    """Read a split without pictures that are unreadable or have nothing to learn: a run's first access to its data."""
+    """Read a split without pictures that are unreadable or have nothing to learn: a run's first
+    access to its data.
+    """
     every = coco.read(root, split)
     return file_checks.of(found, split).whole(every.with_objects() if split == TRAIN else every)

@@ -13,7 +13,9 @@ from workloads.common.detection.coco import Annotation, Document, Image
 
 # Legend: D detections of a picture, O objects, H height, W width.
 SHOWN_FROM: Final = 0.3
-"""Score from which a detection is drawn: AP also counts lower ones, but they would hide the picture."""
+"""Score from which a detection is drawn: AP also counts lower ones, but they would hide the
+picture.
+"""
 MATCHED_FROM: Final = 0.5
 """IoU from which an object counts as found; as in PASCAL VOC and COCO's AP50."""
 
@@ -36,10 +38,27 @@ class BoxExamples:
 
     kind = ExampleKind.BOXES
 
-    def __init__(self, answers: Mapping[int, bytes], truth: Document, detect: Detect, picture: Callable[[Image], str], *, masks: bool) -> None:
-        self._answers, self._truth, self._detect, self._picture, self._masks = answers, truth, detect, picture, masks
+    def __init__(
+        self,
+        answers: Mapping[int, bytes],
+        truth: Document,
+        detect: Detect,
+        picture: Callable[[Image], str],
+        *,
+        masks: bool,
+    ) -> None:
+        self._answers, self._truth, self._detect, self._picture, self._masks = (
+            answers,
+            truth,
+            detect,
+            picture,
+            masks,
+        )
         self._names = {category.id: category.name for category in truth.categories}
-        self._order = {category.id: place for place, category in enumerate(sorted(truth.categories, key=lambda each: each.id), 1)}
+        self._order = {
+            category.id: place
+            for place, category in enumerate(sorted(truth.categories, key=lambda each: each.id), 1)
+        }
         self._objects: dict[int, list[Annotation]] = {}
         for annotation in truth.annotations:
             self._objects.setdefault(annotation.image_id, []).append(annotation)
@@ -55,7 +74,10 @@ class BoxExamples:
         found = self._drawn(sample, image)
         if not objects or not found:
             return float(not objects and not found)
-        matched = matches([(each.bbox, self._names[each.category_id]) for each in objects], [(each.box, each.label) for each in found])
+        matched = matches(
+            [(each.bbox, self._names[each.category_id]) for each in objects],
+            [(each.box, each.label) for each in found],
+        )
         return 2 * matched / (len(objects) + len(found))
 
     def example(self, sample: int) -> Example:
@@ -64,16 +86,34 @@ class BoxExamples:
         truth, found = tuple(self._annotated(image)), tuple(self._drawn(sample, image))
         quality = self.quality(sample)
         return Example(
-            sample=sample, right=quality == 1.0, expected=counted(truth), answered=counted(found), picture=self._picture(image),
-            width=image.width, height=image.height, truth=truth, found=found, quality=quality,
-        )  # fmt: skip
+            sample=sample,
+            right=quality == 1.0,
+            expected=counted(truth),
+            answered=counted(found),
+            picture=self._picture(image),
+            width=image.width,
+            height=image.height,
+            truth=truth,
+            found=found,
+            quality=quality,
+        )
 
     def _annotated(self, image: Image) -> Iterator[Outline]:
         for each in self._objects.get(image.id, []):
             label = f"{self._names[each.category_id]}{', crowd' if each.iscrowd else ''}"
             shape = rle.DECODER.decode(each.segmentation)
-            polygons = tuple(tuple(polygon) for polygon in shape) if self._masks and isinstance(shape, list) else ()
-            yield Outline(label=label, score=None, box=each.bbox, polygons=polygons, colour=self._order[each.category_id])
+            polygons = (
+                tuple(tuple(polygon) for polygon in shape)
+                if self._masks and isinstance(shape, list)
+                else ()
+            )
+            yield Outline(
+                label=label,
+                score=None,
+                box=each.bbox,
+                polygons=polygons,
+                colour=self._order[each.category_id],
+            )
 
     def _drawn(self, sample: int, image: Image) -> list[Outline]:
         found = self._detect(self._answers.get(sample, b""), sample, image)
@@ -81,9 +121,22 @@ class BoxExamples:
         shown = []
         for place, (_, top, left, bottom, right, score, label) in enumerate(found.row_D7.tolist()):
             if score >= SHOWN_FROM:
-                box = (left * image.width, top * image.height, (right - left) * image.width, (bottom - top) * image.height)
+                box = (
+                    left * image.width,
+                    top * image.height,
+                    (right - left) * image.width,
+                    (bottom - top) * image.height,
+                )
                 polygons = outlines(found.masks[place], image) if found.masks else ()
-                shown.append(Outline(label=names[int(label)], score=score, box=box, polygons=polygons, colour=int(label)))
+                shown.append(
+                    Outline(
+                        label=names[int(label)],
+                        score=score,
+                        box=box,
+                        polygons=polygons,
+                        colour=int(label),
+                    )
+                )
         return shown
 
 
@@ -91,18 +144,30 @@ def outlines(mask: bytes, image: Image) -> tuple[tuple[float, ...], ...]:
     """Return the polygons around a mask."""
     from workloads.common.detection.mask_outlines import polygons
 
-    drawn_HW = rle.mask_of(rle.Runs(size=(image.height, image.width), counts=mask.decode("ascii")), image.height, image.width)
-    return tuple(tuple(map(float, each)) for each in polygons(drawn_HW.astype(bool))) if drawn_HW.any() else ()
+    drawn_HW = rle.mask_of(
+        rle.Runs(size=(image.height, image.width), counts=mask.decode("ascii")),
+        image.height,
+        image.width,
+    )
+    return (
+        tuple(tuple(map(float, each)) for each in polygons(drawn_HW.astype(bool)))
+        if drawn_HW.any()
+        else ()
+    )
 
 
 Box = tuple[float, float, float, float]
 
 
 def matches(objects: Sequence[tuple[Box, str]], found: Sequence[tuple[Box, str]]) -> int:
-    """Count the objects matched by a detection of their class; each detection is used once, best scores first."""
+    """Count the objects matched by a detection of their class; each detection is used once, best
+    scores first.
+    """
     left = list(objects)
     for box, label in found:
-        overlaps = [(overlap(box, each), place) for place, (each, name) in enumerate(left) if name == label]
+        overlaps = [
+            (overlap(box, each), place) for place, (each, name) in enumerate(left) if name == label
+        ]
         best = max(overlaps, default=(0.0, -1))
         if best[0] >= MATCHED_FROM:
             left.pop(best[1])
@@ -123,4 +188,6 @@ def counted(outlines: Sequence[Outline]) -> str:
     counts: dict[str, int] = {}
     for each in outlines:
         counts[each.label] = counts.get(each.label, 0) + 1
-    return ", ".join(f"{count} \u00d7 {label}" for label, count in sorted(counts.items())) or "nothing"
+    return (
+        ", ".join(f"{count} \u00d7 {label}" for label, count in sorted(counts.items())) or "nothing"
+    )

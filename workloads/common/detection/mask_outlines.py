@@ -11,14 +11,26 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 Integers: TypeAlias = npt.NDArray[np.int64]
 
 RIGHT, DOWN, LEFT, UP = range(4)
-TURNS: Final = (1, 0, 3)  # turn right, straight on, turn left; turning right first separates pixels that meet only at a corner
+TURNS: Final = (
+    1,
+    0,
+    3,
+    # turn right, straight on, turn left; turning right first separates pixels that meet only at a
+    # corner
+)
 
 
 def polygons(mask_HW: Flags) -> list[list[float]]:
-    """Trace the outer borders of a mask, clockwise; holes are not represented, as in COCO's polygons."""
+    """Trace the outer borders of a mask, clockwise; holes are not represented, as in COCO's
+    polygons.
+    """
     border_E, corners = borders(mask_HW)
     found = (tuple(ring(start, border_E, corners)) for start in starts(border_E, corners))
-    return [[float(number) for corner in points for number in corner] for points in found if doubled_area(points) > 0]
+    return [
+        [float(number) for corner in points for number in corner]
+        for points in found
+        if doubled_area(points) > 0
+    ]
 
 
 def runs(mask_HW: Flags) -> list[int]:
@@ -29,7 +41,9 @@ def runs(mask_HW: Flags) -> list[int]:
 
 
 def borders(mask_HW: Flags) -> tuple[Flags, int]:
-    """Find the pixel edges that have the mask on their right; corners are numbered row by row. Also return the corners per row."""
+    """Find the pixel edges that have the mask on their right; corners are numbered row by row. Also
+    return the corners per row.
+    """
     height, width = mask_HW.shape
     inner_HW = np.pad(mask_HW, 1)
     border_E = np.zeros((height + 1, width + 1, 4), dtype=np.bool_)
@@ -44,7 +58,11 @@ def following(border: int, border_E: Flags, corners: int) -> int:
     """Return the edge that continues where one ends."""
     corner, direction = divmod(border, 4)
     end = corner + (1, corners, -1, -corners)[direction]
-    return next(4 * end + (direction + turn) % 4 for turn in TURNS if border_E[4 * end + (direction + turn) % 4])
+    return next(
+        4 * end + (direction + turn) % 4
+        for turn in TURNS
+        if border_E[4 * end + (direction + turn) % 4]
+    )
 
 
 def starts(border_E: Flags, corners: int) -> Iterator[int]:
@@ -72,5 +90,10 @@ def ring(start: int, border_E: Flags, corners: int) -> Iterator[tuple[int, int]]
 
 
 def doubled_area(points: tuple[tuple[int, int], ...]) -> int:
-    """Compute twice the signed area: positive for clockwise rings (y pointing down), negative around a hole."""
-    return sum(x0 * y1 - x1 * y0 for (x0, y0), (x1, y1) in zip(points, (*points[1:], points[0]), strict=True))
+    """Compute twice the signed area: positive for clockwise rings (y pointing down), negative
+    around a hole.
+    """
+    return sum(
+        x0 * y1 - x1 * y0
+        for (x0, y0), (x1, y1) in zip(points, (*points[1:], points[0]), strict=True)
+    )

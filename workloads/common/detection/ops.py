@@ -1,11 +1,17 @@
-"""nms and roi_align wherever torchvision runs: `from workloads.common.detection.ops import torchvision`.
+"""nms and roi_align wherever torchvision runs: `from workloads.common.detection.ops import
+torchvision`.
 
-With a build of torch for which torchvision's compiled operators do not load (see vision_ops), kernels of our own
-are registered under torchvision's names, so that its detection models train and run unchanged. Both are sums over
-whole tensors, without a loop over boxes. If the compiled operators load, they are used and nothing is registered.
+With a build of torch for which torchvision's compiled operators do not load (see vision_ops),
+kernels of our own
+are registered under torchvision's names, so that its detection models train and run unchanged. Both
+are sums over
+whole tensors, without a loop over boxes. If the compiled operators load, they are used and nothing
+is registered.
 
-roi_align is a sparse product: each bin of each region is a weighted sum of at most 4 pixels per sampling point, which
-`embedding_bag` computes in one pass over the channels of a pixel; its gradient is the same product transposed.
+roi_align is a sparse product: each bin of each region is a weighted sum of at most 4 pixels per
+sampling point, which
+`embedding_bag` computes in one pass over the channels of a pixel; its gradient is the same product
+transposed.
 """
 
 import sys
@@ -18,20 +24,28 @@ from torch.nn import functional
 
 from workloads.common.detection.torchvision_import import DECLARED, torchvision
 
-# Legend: N boxes, K regions, P bins along an axis, G sampling points of a bin along an axis, S sampling points of a
-# bin, E entries (4 pixels per sampling point), B pictures, C channels, H height, W width of a feature map.
+# Legend: N boxes, K regions, P bins along an axis, G sampling points of a bin along an axis, S
+# sampling points of a
+# bin, E entries (4 pixels per sampling point), B pictures, C channels, H height, W width of a
+# feature map.
 Tensor = torch.Tensor
-NMS_BLOCK: Final = 128  # boxes settled at once: fewer take more rounds, more waste comparisons with boxes that are dropped anyway
+# boxes settled at once: fewer take more rounds, more waste comparisons with boxes that are dropped
+# anyway
+NMS_BLOCK: Final = 128
 MOST_ENTRIES: Final = 1 << 22  # of the sparse matrix in memory at once: 64 MiB
 CORNERS: Final = 4  # pixels around a sampling point
 
 
 def nms(boxes_N4: Tensor, scores_N: Tensor, threshold: float) -> Tensor:
-    """Keep each box that does not overlap a better kept box by more than `threshold`: int64 indices, best first.
+    """Keep each box that does not overlap a better kept box by more than `threshold`: int64
+    indices, best first.
 
-    Boxes are (x1, y1, x2, y2); equal scores keep their order. The best remaining boxes are processed as a block. Within it, each
-    round suppresses what the survivors of the last round overlap, until two rounds agree: by then the decision on each box
-    rests on final decisions about better boxes. The survivors then suppress boxes among all that remain.
+    Boxes are (x1, y1, x2, y2); equal scores keep their order. The best remaining boxes are
+    processed as a block. Within it, each
+    round suppresses what the survivors of the last round overlap, until two rounds agree: by then
+    the decision on each box
+    rests on final decisions about better boxes. The survivors then suppress boxes among all that
+    remain.
     """
     left_N = torch.sort(scores_N, descending=True, stable=True).indices
     boxes, kept = boxes_N4[left_N], [left_N[:0]]
@@ -46,8 +60,12 @@ def nms(boxes_N4: Tensor, scores_N: Tensor, threshold: float) -> Tensor:
 
 
 def settled(overlap_NN: Tensor) -> Tensor:
-    """Return which boxes of a block survive, best first; `overlap` marks pairs of which only one can survive."""
-    suppresses_NN = overlap_NN.float().triu_(1)  # a float product is many times faster than a boolean one
+    """Return which boxes of a block survive, best first; `overlap` marks pairs of which only one
+    can survive.
+    """
+    suppresses_NN = overlap_NN.float().triu_(
+        1
+    )  # a float product is many times faster than a boolean one
     stays_N = torch.ones(len(overlap_NN), dtype=torch.bool)
     while not torch.equal(stays_N, again_N := stays_N.float() @ suppresses_NN == 0):
         stays_N = again_N
@@ -55,13 +73,17 @@ def settled(overlap_NN: Tensor) -> Tensor:
 
 
 def overlaps(one_N4: Tensor, other_M4: Tensor) -> Tensor:
-    """Intersection over union of each box of `one` with each of `other`, [N, M]; NaN for two boxes without area."""
+    """Intersection over union of each box of `one` with each of `other`, [N, M]; NaN for two boxes
+    without area.
+    """
     left, top, right, bottom = one_N4.T[:, :, None]
     other_left, other_top, other_right, other_bottom = other_M4.T[:, None, :]
     width = torch.minimum(right, other_right).sub_(torch.maximum(left, other_left)).clamp_(min=0)
     height = torch.minimum(bottom, other_bottom).sub_(torch.maximum(top, other_top)).clamp_(min=0)
     shared_NM = width.mul_(height)
-    both_NM: Tensor = (right - left) * (bottom - top) + (other_right - other_left) * (other_bottom - other_top)
+    both_NM: Tensor = (right - left) * (bottom - top) + (other_right - other_left) * (
+        other_bottom - other_top
+    )
     return shared_NM / both_NM.sub_(shared_NM)
 
 
@@ -94,8 +116,12 @@ class Axis:
         start_K = low_K * pooling.scale - offset
         length_K = high_K * pooling.scale - offset - start_K
         bin_K = (length_K if pooling.aligned else length_K.clamp(min=1.0)) / bins
-        points_K = torch.full_like(bin_K, pooling.sampling) if pooling.sampling > 0 else bin_K.ceil()
-        return cls(start_K=start_K, bin_K=bin_K, points_K=points_K.clamp(min=0 if pooling.aligned else 1))
+        points_K = (
+            torch.full_like(bin_K, pooling.sampling) if pooling.sampling > 0 else bin_K.ceil()
+        )
+        return cls(
+            start_K=start_K, bin_K=bin_K, points_K=points_K.clamp(min=0 if pooling.aligned else 1)
+        )
 
     def of_regions(self, chosen: Tensor) -> "Axis":
         """Return the same for some of the regions."""
@@ -104,7 +130,8 @@ class Axis:
     def samples(self, bins: int, points: int, pixels: int) -> tuple[Tensor, Tensor]:
         """Return pixel indices and weights, [K, P, 2 * points]: two neighbours per sampling point.
 
-        Points more than a pixel outside have weight 0; other points outside are clamped to the border (roi_align_common.h).
+        Points more than a pixel outside have weight 0; other points outside are clamped to the
+        border (roi_align_common.h).
         """
         number_P, number_G = torch.arange(bins), torch.arange(points)
         step_K = self.bin_K / self.points_K.clamp(min=1)
@@ -131,42 +158,72 @@ class Entries:
     weight_RE: Tensor
 
 
-def entries(rois_K5: Tensor, map_height: int, map_width: int, pooling: Pooling) -> Iterator[Entries]:
-    """Yield the sparse matrix in parts: regions with similar numbers of sampling points, few enough to fit in memory."""
+def entries(
+    rois_K5: Tensor, map_height: int, map_width: int, pooling: Pooling
+) -> Iterator[Entries]:
+    """Yield the sparse matrix in parts: regions with similar numbers of sampling points, few enough
+    to fit in memory.
+    """
     down = Axis.of(rois_K5[:, 2], rois_K5[:, 4], pooling.height, pooling)
     along = Axis.of(rois_K5[:, 1], rois_K5[:, 3], pooling.width, pooling)
     first_pixel_K = rois_K5[:, 0].to(torch.int32) * (map_height * map_width)
     for chosen, points_down, points_along in alike(down.points_K, along.points_K, pooling):
         row, weight_down = down.of_regions(chosen).samples(pooling.height, points_down, map_height)
-        column, weight_along = along.of_regions(chosen).samples(pooling.width, points_along, map_width)
+        column, weight_along = along.of_regions(chosen).samples(
+            pooling.width, points_along, map_width
+        )
         at_start = row * map_width + first_pixel_K[chosen][:, None, None]
         pixel = at_start[:, :, None, :, None] + column[:, None, :, None, :]
         weight = weight_down[:, :, None, :, None] * weight_along[:, None, :, None, :]
-        yield Entries(regions=chosen, pixel_RE=pixel.flatten(3).flatten(0, 2), weight_RE=weight.flatten(3).flatten(0, 2))
+        yield Entries(
+            regions=chosen,
+            pixel_RE=pixel.flatten(3).flatten(0, 2),
+            weight_RE=weight.flatten(3).flatten(0, 2),
+        )
 
 
 def alike(down_K: Tensor, along_K: Tensor, pooling: Pooling) -> Iterator[tuple[Tensor, int, int]]:
-    """Group regions by their sampling points, up to the next power of two, so that few points are wasted."""
+    """Group regions by their sampling points, up to the next power of two, so that few points are
+    wasted.
+    """
     exponent_2K = torch.stack([down_K, along_K]).clamp(min=1).log2().ceil().to(torch.int64)
     groups, member_K = torch.unique(exponent_2K, dim=1, return_inverse=True)
     for number, pair in enumerate(groups.T.tolist()):
         points = [pooling.sampling if pooling.sampling > 0 else 2**exponent for exponent in pair]
         a_region = pooling.height * pooling.width * points[0] * points[1] * CORNERS
-        for chosen in torch.split(torch.where(member_K == number)[0], max(1, MOST_ENTRIES // a_region)):
+        for chosen in torch.split(
+            torch.where(member_K == number)[0], max(1, MOST_ENTRIES // a_region)
+        ):
             yield chosen, points[0], points[1]
 
 
 def roi_align(
-    input_BCHW: Tensor, rois_K5: Tensor, spatial_scale: float, pooled_height: int, pooled_width: int, sampling_ratio: int, aligned: bool
+    input_BCHW: Tensor,
+    rois_K5: Tensor,
+    spatial_scale: float,
+    pooled_height: int,
+    pooled_width: int,
+    sampling_ratio: int,
+    aligned: bool,
 ) -> Tensor:
-    """Pool each region, (picture, x1, y1, x2, y2), to a fixed size; [K, C, pooled height, pooled width], channels-last."""
-    pooling = Pooling(scale=spatial_scale, height=pooled_height, width=pooled_width, sampling=sampling_ratio, aligned=aligned)
+    """Pool each region, (picture, x1, y1, x2, y2), to a fixed size; [K, C, pooled height, pooled
+    width], channels-last.
+    """
+    pooling = Pooling(
+        scale=spatial_scale,
+        height=pooled_height,
+        width=pooled_width,
+        sampling=sampling_ratio,
+        aligned=aligned,
+    )
     _, channels, map_height, map_width = input_BCHW.shape
     computed = wide(input_BCHW)
     pixels = computed.permute(0, 2, 3, 1).reshape(-1, channels)
     pooled = pixels.new_empty(len(rois_K5), pooled_height, pooled_width, channels)
     for part in entries(rois_K5.to(computed.dtype), map_height, map_width, pooling):
-        sums = functional.embedding_bag(part.pixel_RE, pixels, per_sample_weights=part.weight_RE, mode="sum")
+        sums = functional.embedding_bag(
+            part.pixel_RE, pixels, per_sample_weights=part.weight_RE, mode="sum"
+        )
         pooled[part.regions] = sums.view(-1, *pooled.shape[1:])
     return pooled.to(input_BCHW.dtype).permute(0, 3, 1, 2)
 
@@ -185,7 +242,13 @@ def roi_align_backward(
     aligned: bool,
 ) -> Tensor:
     """Return the gradient of the feature map, [B, C, H, W], channels-last."""
-    pooling = Pooling(scale=spatial_scale, height=pooled_height, width=pooled_width, sampling=sampling_ratio, aligned=aligned)
+    pooling = Pooling(
+        scale=spatial_scale,
+        height=pooled_height,
+        width=pooled_width,
+        sampling=sampling_ratio,
+        aligned=aligned,
+    )
     computed = wide(grad_KCHW)
     gradient = computed.permute(0, 2, 3, 1)
     pixels = gradient.new_zeros(batch_size * height * width, channels)
@@ -199,11 +262,15 @@ def transposed(part: Entries, gradient_RC: Tensor, pixels: int) -> Tensor:
     in_order, entry = torch.sort(part.pixel_RE.flatten())
     starts = torch.searchsorted(in_order, torch.arange(pixels, dtype=torch.int32))
     row = torch.div(entry, part.pixel_RE.shape[1], rounding_mode="floor")
-    return functional.embedding_bag(row, gradient_RC, starts, per_sample_weights=part.weight_RE.flatten()[entry], mode="sum")
+    return functional.embedding_bag(
+        row, gradient_RC, starts, per_sample_weights=part.weight_RE.flatten()[entry], mode="sum"
+    )
 
 
 def wide(values: Tensor) -> Tensor:
-    """Compute in at least fp32, as torchvision does under autocast: lower precision would shift sampling points."""
+    """Compute in at least fp32, as torchvision does under autocast: lower precision would shift
+    sampling points.
+    """
     return values if values.dtype is torch.float64 else values.float()
 
 
@@ -216,14 +283,29 @@ def _gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     scale, pooled_height, pooled_width, sampling, aligned = ctx.arguments
     (rois,) = ctx.saved_tensors
     arguments = (scale, pooled_height, pooled_width, *ctx.shape, sampling, aligned)
-    return torch.ops.torchvision._roi_align_backward(grad, rois, *arguments), None, None, None, None, None, None
+    return (
+        torch.ops.torchvision._roi_align_backward(grad, rois, *arguments),
+        None,
+        None,
+        None,
+        None,
+        None,
+        None,
+    )
 
 
 def _register(library: torch.library.Library) -> None:
-    for name, kernel in (("nms", nms), ("roi_align", roi_align), ("_roi_align_backward", roi_align_backward)):
+    for name, kernel in (
+        ("nms", nms),
+        ("roi_align", roi_align),
+        ("_roi_align_backward", roi_align_backward),
+    ):
         library.impl(name, kernel, "CPU")  # type: ignore[no-untyped-call]
-    torch.library.register_autograd("torchvision::roi_align", _gradient, setup_context=_remember, lib=library)
-    # torchvision checks these before it calls an operator; otherwise roi_align takes a much slower compiled Python path
+    torch.library.register_autograd(
+        "torchvision::roi_align", _gradient, setup_context=_remember, lib=library
+    )
+    # torchvision checks these before it calls an operator; otherwise roi_align takes a much slower
+    # compiled Python path
     for module in ("torchvision.extension", "torchvision.ops.roi_align"):
         vars(sys.modules[module])["_has_ops"] = lambda: True
 

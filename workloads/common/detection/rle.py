@@ -1,8 +1,12 @@
-"""COCO's masks: polygons and run lengths, compressed or not; validated here, because the C++ code behind them does not.
+"""COCO's masks: polygons and run lengths, compressed or not; validated here, because the C++ code
+behind them does not.
 
-Runs alternate from 0 to 1 in column order (down each column, columns from left to right). When compressed, each number is written in
-groups of five bits, lowest first, with a sixth bit if more follow, as characters from "0" on; from the third number on, the
-difference to the number two before is written (cocoapi, common/maskApi.c, rleToString). Imports no framework: the judge runs it.
+Runs alternate from 0 to 1 in column order (down each column, columns from left to right). When
+compressed, each number is written in
+groups of five bits, lowest first, with a sixth bit if more follow, as characters from "0" on; from
+the third number on, the
+difference to the number two before is written (cocoapi, common/maskApi.c, rleToString). Imports no
+framework: the judge runs it.
 """
 
 from collections.abc import Sequence
@@ -20,7 +24,8 @@ Mask: TypeAlias = npt.NDArray[np.uint8]
 
 FIRST_LETTER: Final = 48  # "0"
 MORE_BIT, SIGN_BIT, GROUP_MASK, GROUP_BITS = 0x20, 0x10, 0x1F, 5
-FURTHEST: Final = 10.0  # in picture sides: the library walks along an outline point by point, however far away it leads
+# in picture sides: the library walks along an outline point by point, however far away it leads
+FURTHEST: Final = 10.0
 LONGEST_GROUPS: Final = 12  # 60 bits: a number with more groups would not fit
 
 
@@ -45,7 +50,9 @@ def runs_of(compressed: bytes) -> Integers:
         raise ValueError("the run lengths are truncated or contain invalid letters")
     last_G = letter_G & MORE_BIT == 0
     first_R = np.flatnonzero(np.concatenate([[True], last_G[:-1]]))
-    place_G = np.arange(len(letter_G)) - np.repeat(first_R, np.diff(np.append(first_R, len(letter_G))))
+    place_G = np.arange(len(letter_G)) - np.repeat(
+        first_R, np.diff(np.append(first_R, len(letter_G)))
+    )
     if place_G.max() >= LONGEST_GROUPS:
         raise ValueError("a run length has too many letters")
     run_R = np.add.reduceat((letter_G & GROUP_MASK) << (GROUP_BITS * place_G), first_R)
@@ -69,26 +76,51 @@ def check(segmentation: Segmentation, height: int, width: int) -> None:
     if not isinstance(segmentation, Runs):
         for polygon in segmentation:
             if len(polygon) % 2 or len(polygon) < 6:
-                raise ValueError(f"a polygon has {len(polygon)} numbers, but needs at least three pairs")
+                raise ValueError(
+                    f"a polygon has {len(polygon)} numbers, but needs at least three pairs"
+                )
             if max(map(abs, polygon)) > FURTHEST * max(height, width):
-                raise ValueError(f"a polygon is further from the image than {FURTHEST:.0f} times its longer side")
+                raise ValueError(
+                    f"a polygon is further from the image than {FURTHEST:.0f} times its longer side"
+                )
         return
     if segmentation.size != (height, width):
-        raise ValueError(f"the run lengths are of {segmentation.size[0]} x {segmentation.size[1]} pixels, the image has {height} x {width}")
+        raise ValueError(
+            f"the run lengths are of {segmentation.size[0]} x {segmentation.size[1]} pixels, the"
+            f" image has {height} x {width}"
+        )
     counts = segmentation.counts
-    run_R = runs_of(counts.encode()) if isinstance(counts, str) else np.array(counts, dtype=np.int64)
+    run_R = (
+        runs_of(counts.encode()) if isinstance(counts, str) else np.array(counts, dtype=np.int64)
+    )
     check_runs(run_R, height, width)
 
 
 def mask_of(segmentation: Segmentation, height: int, width: int) -> Mask:
-    """Draw an object's mask, H W of 0 and 1, from a checked segmentation. Run lengths of another size are cropped or zero-padded."""
+    """Draw an object's mask, H W of 0 and 1, from a checked segmentation. Run lengths of another
+    size are cropped or zero-padded.
+    """
     if isinstance(segmentation, Runs):
         counts = segmentation.counts
         plain = {"size": [*segmentation.size], "counts": counts}
-        return fitted(cast(Mask, library.decode(plain if isinstance(counts, str) else library.frPyObjects(plain, *segmentation.size))), height, width)
+        return fitted(
+            cast(
+                Mask,
+                library.decode(
+                    plain
+                    if isinstance(counts, str)
+                    else library.frPyObjects(plain, *segmentation.size)
+                ),
+            ),
+            height,
+            width,
+        )
     if not segmentation:
         return np.zeros((height, width), dtype=np.uint8)
-    return cast(Mask, library.decode(library.merge(cast(Any, library.frPyObjects(segmentation, height, width)))))
+    return cast(
+        Mask,
+        library.decode(library.merge(cast(Any, library.frPyObjects(segmentation, height, width)))),
+    )
 
 
 def fitted(mask_HW: Mask, height: int, width: int) -> Mask:
@@ -107,4 +139,7 @@ def compressed(mask_OHW: Sequence[Mask] | Mask) -> list[bytes]:
         return []
     stacked_HWO = np.asfortranarray(np.stack(list(mask_OHW), axis=-1).astype(np.uint8, copy=False))
     found: Any = library.encode(stacked_HWO)
-    return [each["counts"].encode() if isinstance(each["counts"], str) else each["counts"] for each in found]
+    return [
+        each["counts"].encode() if isinstance(each["counts"], str) else each["counts"]
+        for each in found
+    ]

@@ -1,4 +1,6 @@
-"""How embedded scenes look: objects and rags, woven as ResNet-50's figures are, on a woven ground."""
+"""How embedded scenes look: objects and rags, woven as ResNet-50's figures are, on a woven
+ground.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,7 +34,8 @@ class Weaving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Woven:
-    """The look of one scene: a class has a weave and no colour of its own; rags have the same weaves (workloads/common/pictures/cloth.py).
+    """The look of one scene: a class has a weave and no colour of its own; rags have the same
+    weaves (workloads/common/pictures/cloth.py).
 
     It draws from the scene's generator.
     """
@@ -42,7 +45,9 @@ class Woven:
 
     def ground(self, size: tuple[int, int]) -> Floats:
         """Draw a woven ground with rags on it, of that height and width, levels 0-255."""
-        picture_HWC = cloth.ground(size, self.weaving.periods_px, self.weaving.ground_strength, self.rng)
+        picture_HWC = cloth.ground(
+            size, self.weaving.periods_px, self.weaving.ground_strength, self.rng
+        )
         low, high = (min(size) * each for each in self.weaving.rag_radius)
         for _ in range(self.rng.integers(*self.weaving.rags)):
             cloth.lay_rag(picture_HWC, (low, high), self.weaving.periods_px, self.rng)
@@ -50,5 +55,10 @@ class Woven:
 
     def paint(self, label: int) -> Paint:
         """Draw a cloth of the class's weave."""
-        worn = cloth.woven(tuple(Weave)[label % len(Weave)], cloth.tilt(self.rng), self.weaving.periods_px, self.rng)
+        worn = cloth.woven(
+            tuple(Weave)[label % len(Weave)],
+            cloth.tilt(self.rng),
+            self.weaving.periods_px,
+            self.rng,
+        )
         return partial(cloth.lay, cloth=worn)

@@ -1,7 +1,10 @@
-"""Embedded data for detection: rendered scenes as JPEGs with COCO annotations, in COCO's own layout.
+"""Embedded data for detection: rendered scenes as JPEGs with COCO annotations, in COCO's own
+layout.
 
-Each picture is a function of (scenery, split, number) alone. Objects of several classes occlude one another; the visible part of an
-object gives its polygon, box and area. Some pictures have a crowd: many small objects of one class as one region of run lengths.
+Each picture is a function of (scenery, split, number) alone. Objects of several classes occlude one
+another; the visible part of an
+object gives its polygon, box and area. Some pictures have a crowd: many small objects of one class
+as one region of run lengths.
 All surfaces are woven (scene_looks.py).
 """
 
@@ -31,7 +34,9 @@ JPEG_QUALITY: Final = 90
 GROUND: Final = -1
 TRIES: Final = 8  # positions tried for an object before it is dropped
 LEAST_SEEN: Final = 0.5  # fraction of an object that must stay visible, and lie inside the picture
-GRID: Final = 64  # corners are rounded to 1/64 pixel, so that the last digit of a sine, which differs between machines, decides nothing
+# corners are rounded to 1/64 pixel, so that the last digit of a sine, which differs between
+# machines, decides nothing
+GRID: Final = 64
 CATEGORY_STEP: Final = 2  # ids have gaps, as COCO's have
 MOST_TURN_DEG: Final = 20.0
 CROWD_OBJECTS: Final = (8, 14)
@@ -50,10 +55,14 @@ class Scenery:
     extents: tuple[tuple[int, int], ...]
     """Widths and heights of the pictures, in pixels, used in turn."""
     mean_objects: float
-    """COCO has 7.3 per picture, with few in most and many in some: the counts are geometric here too."""
+    """COCO has 7.3 per picture, with few in most and many in some: the counts are geometric here
+    too.
+    """
     most_objects: int
     radius: tuple[float, float]
-    """Of an object, as a fraction of the shorter side; log-uniform, so that small ones are as frequent as large ones."""
+    """Of an object, as a fraction of the shorter side; log-uniform, so that small ones are as
+    frequent as large ones.
+    """
     crowd_share: float
     """Fraction of the pictures with a crowd; 1 % of COCO's annotations are crowds."""
     empty_share: float
@@ -99,7 +108,9 @@ class Canvas:
 
 def folder(cache: Path, scenery: Scenery) -> Path:
     """Return the folder of these scenes, rendered at first use."""
-    return generated(cache, f"scenes-{VERSION}-{scenery.digest()}", lambda partial: write(scenery, partial))
+    return generated(
+        cache, f"scenes-{VERSION}-{scenery.digest()}", lambda partial: write(scenery, partial)
+    )
 
 
 def write(scenery: Scenery, root: Path) -> None:
@@ -110,13 +121,27 @@ def write(scenery: Scenery, root: Path) -> None:
         images, annotations = [], []
         for number in range(count):
             canvas = scene(scenery, split, number)
-            image = {"id": number + 1, "file_name": file_name(number), "width": canvas.size[1], "height": canvas.size[0]}
-            picture(canvas, scenery, split, number).save(root / f"{split}2017" / str(image["file_name"]), "JPEG", quality=JPEG_QUALITY)
+            image = {
+                "id": number + 1,
+                "file_name": file_name(number),
+                "width": canvas.size[1],
+                "height": canvas.size[0],
+            }
+            picture(canvas, scenery, split, number).save(
+                root / f"{split}2017" / str(image["file_name"]), "JPEG", quality=JPEG_QUALITY
+            )
             images.append(image)
             annotations += [entry | {"image_id": image["id"]} for entry in described(canvas)]
         numbered = [entry | {"id": number} for number, entry in enumerate(annotations, 1)]
-        document = {"info": {"description": "podium scenes"}, "images": images, "annotations": numbered, "categories": categories(scenery)}
-        (root / "annotations" / f"instances_{split}2017.json").write_bytes(msgspec.json.encode(document))
+        document = {
+            "info": {"description": "podium scenes"},
+            "images": images,
+            "annotations": numbered,
+            "categories": categories(scenery),
+        }
+        (root / "annotations" / f"instances_{split}2017.json").write_bytes(
+            msgspec.json.encode(document)
+        )
 
 
 def file_name(number: int) -> str:
@@ -126,7 +151,10 @@ def file_name(number: int) -> str:
 
 def categories(scenery: Scenery) -> list[dict[str, Any]]:
     """Return the classes, under ids with gaps."""
-    return [{"id": category(label), "name": name, "supercategory": "shape"} for label, name in enumerate(scenery.classes)]
+    return [
+        {"id": category(label), "name": name, "supercategory": "shape"}
+        for label, name in enumerate(scenery.classes)
+    ]
 
 
 def category(label: int) -> int:
@@ -144,21 +172,31 @@ def scene(scenery: Scenery, split: str, number: int) -> Canvas:
     rng = generator(scenery, split, number, 0)
     width, height = scenery.extents[number % len(scenery.extents)]
     look = Woven(weaving=scenery.surfaces, rng=rng)
-    canvas = Canvas(colour_HWC=look.ground((height, width)), owner_HW=np.full((height, width), GROUND))
+    canvas = Canvas(
+        colour_HWC=look.ground((height, width)), owner_HW=np.full((height, width), GROUND)
+    )
     if rng.random() < scenery.crowd_share:
         lay_crowd(canvas, scenery, look, rng)
-    wanted = 0 if rng.random() < scenery.empty_share else min(scenery.most_objects, int(rng.geometric(1 / scenery.mean_objects)))
+    wanted = (
+        0
+        if rng.random() < scenery.empty_share
+        else min(scenery.most_objects, int(rng.geometric(1 / scenery.mean_objects)))
+    )
     for _ in range(wanted):
         lay_object(canvas, scenery, look, rng)
     return canvas
 
 
-def placed(outline_PD: Floats, centre_D: Floats, radius_px: float, rng: np.random.Generator) -> Floats:
+def placed(
+    outline_PD: Floats, centre_D: Floats, radius_px: float, rng: np.random.Generator
+) -> Floats:
     """Rotate, squeeze, scale and place an outline at random, in pixels."""
     turn = math.radians(rng.uniform(-MOST_TURN_DEG, MOST_TURN_DEG))
     rotation = np.array([(math.cos(turn), -math.sin(turn)), (math.sin(turn), math.cos(turn))])
     squeeze = np.array([1.0, rng.uniform(0.75, 1.0)])
-    found: Floats = np.round(((outline_PD * squeeze) @ rotation.T * radius_px + centre_D) * GRID) / GRID
+    found: Floats = (
+        np.round(((outline_PD * squeeze) @ rotation.T * radius_px + centre_D) * GRID) / GRID
+    )
     return found
 
 
@@ -167,7 +205,9 @@ def lay_object(canvas: Canvas, scenery: Scenery, look: Woven, rng: np.random.Gen
     height, width = canvas.size
     label = int(rng.integers(len(scenery.classes)))
     paint = look.paint(label)
-    radius_px = min(height, width) * math.exp(rng.uniform(math.log(scenery.radius[0]), math.log(scenery.radius[1])))
+    radius_px = min(height, width) * math.exp(
+        rng.uniform(math.log(scenery.radius[0]), math.log(scenery.radius[1]))
+    )
     for _ in range(TRIES):
         centre_D = rng.uniform((0, 0), (width, height))
         points_PD = placed(OUTLINES_PD[scenery.classes[label]], centre_D, radius_px, rng)
@@ -194,7 +234,12 @@ def lay_crowd(canvas: Canvas, scenery: Scenery, look: Woven, rng: np.random.Gene
     canvas.full_px.append(0)
     canvas.crowds.add(0)
     for _ in range(int(rng.integers(*CROWD_OBJECTS))):
-        points_PD = placed(OUTLINES_PD[scenery.classes[label]], rng.normal(centre_D, CROWD_SPREAD * side / 2), side * rng.uniform(*CROWD_RADIUS), rng)
+        points_PD = placed(
+            OUTLINES_PD[scenery.classes[label]],
+            rng.normal(centre_D, CROWD_SPREAD * side / 2),
+            side * rng.uniform(*CROWD_RADIUS),
+            rng,
+        )
         canvas.lay(0, points_PD, inside(points_PD, (height, width)), look.paint(label))
 
 
@@ -204,7 +249,9 @@ def picture(canvas: Canvas, scenery: Scenery, split: str, number: int) -> Image.
 
 
 def again(scenery: Scenery, split: str, name: str) -> Image.Image:
-    """Render the picture of that file name again, without JPEG compression; ValueError if there is none."""
+    """Render the picture of that file name again, without JPEG compression; ValueError if there is
+    none.
+    """
     number = int(name.removesuffix(".jpg")) - 1
     if not 0 <= number < scenery.pictures[split] or file_name(number) != name:
         raise ValueError(f"{name}: no scene of that name")
@@ -224,5 +271,7 @@ def described(canvas: Canvas) -> Iterator[dict[str, Any]]:
             "bbox": [int(xs.min()), int(ys.min()), int(np.ptp(xs)) + 1, int(np.ptp(ys)) + 1],
             "area": int(seen_HW.sum()),
             "iscrowd": int(crowd),
-            "segmentation": {"size": list(canvas.size), "counts": runs(seen_HW)} if crowd else polygons(seen_HW),
+            "segmentation": (
+                {"size": list(canvas.size), "counts": runs(seen_HW)} if crowd else polygons(seen_HW)
+            ),
         }

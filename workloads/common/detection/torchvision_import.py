@@ -1,8 +1,10 @@
-"""Makes torchvision importable with any build of torch: `from workloads.common.detection.torchvision_import import torchvision`.
+"""Makes torchvision importable with any build of torch: `from
+workloads.common.detection.torchvision_import import torchvision`.
 
 torchvision's wheels on PyPI are linked against CUDA libraries. With the CPU build of torch, its
 compiled operators do not load, and its import fails at the first operator that it describes.
-In that case their schemas are declared here before the import, which suffices for models that only need
+In that case their schemas are declared here before the import, which suffices for models that only
+need
 convolutions. If the compiled operators load, nothing is declared.
 """
 
@@ -29,16 +31,26 @@ SCHEMAS: Final = (
     "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
     "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
     f"roi_align(Tensor input, Tensor rois, {_POOL}, int sampling_ratio, bool aligned) -> Tensor",
-    f"_roi_align_backward(Tensor grad, Tensor rois, {_POOL}, {_SHAPE}, int sampling_ratio, bool aligned) -> Tensor",
-    "qroi_align(Tensor input, Tensor rois, float input_scale, int input_zero_point, float rois_scale, "
-    f"int rois_zero_point, {_POOL}, int sampling_ratio, bool aligned) -> Tensor",
+    (
+        f"_roi_align_backward(Tensor grad, Tensor rois, {_POOL}, {_SHAPE}, int sampling_ratio, bool"
+        " aligned) -> Tensor"
+    ),
+    (
+        "qroi_align(Tensor input, Tensor rois, float input_scale, int input_zero_point, float"
+        f" rois_scale, int rois_zero_point, {_POOL}, int sampling_ratio, bool aligned) -> Tensor"
+    ),
     f"roi_pool(Tensor input, Tensor rois, {_POOL}) -> (Tensor, Tensor)",
     f"_roi_pool_backward(Tensor grad, Tensor rois, Tensor argmax, {_POOL}, {_SHAPE}) -> Tensor",
     f"ps_roi_align(Tensor input, Tensor rois, {_POOL}, int sampling_ratio) -> (Tensor, Tensor)",
-    f"_ps_roi_align_backward(Tensor grad, Tensor rois, Tensor channel_mapping, {_POOL}, "
-    f"int sampling_ratio, {_SHAPE}) -> Tensor",
+    (
+        f"_ps_roi_align_backward(Tensor grad, Tensor rois, Tensor channel_mapping, {_POOL}, "
+        f"int sampling_ratio, {_SHAPE}) -> Tensor"
+    ),
     f"ps_roi_pool(Tensor input, Tensor rois, {_POOL}) -> (Tensor, Tensor)",
-    f"_ps_roi_pool_backward(Tensor grad, Tensor rois, Tensor channel_mapping, {_POOL}, {_SHAPE}) -> Tensor",
+    (
+        f"_ps_roi_pool_backward(Tensor grad, Tensor rois, Tensor channel_mapping, {_POOL},"
+        f" {_SHAPE}) -> Tensor"
+    ),
     f"deform_conv2d({_DEFORM}) -> Tensor",
     f"_deform_conv2d_backward(Tensor grad, {_DEFORM}) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
 )
@@ -68,7 +80,8 @@ def _declare() -> torch.library.Library | None:
 
 @contextmanager
 def _compiler_left_out() -> Iterator[None]:
-    """Spare every process that serves the import of torch's compiler, a second of CPU time: torchvision asks for one of its functions.
+    """Spare every process that serves the import of torch's compiler, a second of CPU time:
+    torchvision asks for one of its functions.
 
     No other thread may import the compiler meanwhile: this module is imported before threads start.
     """
@@ -85,7 +98,9 @@ def _compiler_left_out() -> Iterator[None]:
 
 
 def _is_compile_supported(device_type: str) -> bool:
-    """Ask torch's compiler, which is imported when somebody wants to know (deterministic gradients of RoIAlign alone)."""
+    """Ask torch's compiler, which is imported when somebody wants to know (deterministic gradients
+    of RoIAlign alone).
+    """
     return bool(importlib.import_module(COMPILER).is_compile_supported(device_type))
 
 

@@ -15,11 +15,15 @@ C = TypeVar("C")
 
 def opened(run: Run, album: Album[K, N, C], workers: int, threads: int = 1) -> Reader[K, C]:
     """Open the run's pipeline over an album; MissingError says what this machine lacks for it."""
-    return ready(run).open(album, Means(device=run.device, place=place(run), workers=workers, threads=threads))
+    return ready(run).open(
+        album, Means(device=run.device, place=place(run), workers=workers, threads=threads)
+    )
 
 
 def ready(run: Run) -> Input:
-    """Return the run's pipeline; MissingError says what this machine lacks for it. Imports no framework."""
+    """Return the run's pipeline; MissingError says what this machine lacks for it. Imports no
+    framework.
+    """
     pipeline = registry.input_pipeline(run.input)
     if why := pipeline.missing(run.device, place(run)):
         raise MissingError(f"--input {run.input}: {why}")

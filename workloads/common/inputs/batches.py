@@ -1,4 +1,5 @@
-"""The samples of each optimizer step, and the loader that reads them: functions of (seed, epoch, sample) alone.
+"""The samples of each optimizer step, and the loader that reads them: functions of (seed, epoch,
+sample) alone.
 
 They do not depend on a worker process, on the number of workers, or on where a run was resumed.
 """
@@ -68,7 +69,9 @@ class Collate(Protocol[C]):
 class Loader(Generic[S, B]):
     """One DataLoader whose workers stay alive across passes."""
 
-    def __init__(self, samples: Dataset[S], collate: Collate[B], workers: int, *, pinned: bool) -> None:
+    def __init__(
+        self, samples: Dataset[S], collate: Collate[B], workers: int, *, pinned: bool
+    ) -> None:
         self.plan = Plan()
         self.loader: DataLoader[S] = DataLoader(
             samples,
@@ -78,7 +81,9 @@ class Loader(Generic[S, B]):
             persistent_workers=workers > 0,
             pin_memory=pinned,
             worker_init_fn=outlive,
-            generator=torch.Generator(),  # creating an iterator would draw from the global generator, and a resumed run would differ
+            # creating an iterator would draw from the global generator, and a resumed run would
+            # differ
+            generator=torch.Generator(),
         )
 
     def read(self, batches: Sequence[list[Any]]) -> Iterator[B]:
@@ -97,28 +102,43 @@ def cut(indices: npt.NDArray[np.int64], batch_size: int) -> list[npt.NDArray[np.
     return [indices[start : start + batch_size] for start in range(0, len(indices), batch_size)]
 
 
-def split(batch: npt.NDArray[np.int64], span: int, rank: int, world_size: int) -> list[npt.NDArray[np.int64]]:
-    """Split a global batch into micro-batches of at most `span`, equally many on each rank, and return this rank's."""
+def split(
+    batch: npt.NDArray[np.int64], span: int, rank: int, world_size: int
+) -> list[npt.NDArray[np.int64]]:
+    """Split a global batch into micro-batches of at most `span`, equally many on each rank, and
+    return this rank's.
+    """
     rounds = math.ceil(len(batch) / (span * world_size))
     return np.array_split(batch, rounds * world_size)[rank::world_size]
 
 
 def keys(part: npt.NDArray[np.int64], batch: npt.NDArray[np.int64], epoch: int) -> list[Key]:
-    """Return the keys of a micro-batch. Batch-norm needs two pictures: a missing one is repeated from the batch, with weight 0."""
+    """Return the keys of a micro-batch. Batch-norm needs two pictures: a missing one is repeated
+    from the batch, with weight 0.
+    """
     filling = np.resize(batch, max(0, 2 - len(part)))
     real = [Key(index=int(index), epoch=epoch) for index in part]
     return real + [Key(index=int(index), epoch=epoch, weight=0.0) for index in filling]
 
 
-def shared(batches: Sequence[npt.NDArray[np.int64]], span: int, epoch: int, rank: int, world_size: int) -> list[Step]:
+def shared(
+    batches: Sequence[npt.NDArray[np.int64]], span: int, epoch: int, rank: int, world_size: int
+) -> list[Step]:
     """Plan the steps of global batches: this rank's part of each."""
     return [
-        Step(samples=len(batch), micro_batches=tuple(keys(part, batch, epoch) for part in split(batch, span, rank, world_size)))
+        Step(
+            samples=len(batch),
+            micro_batches=tuple(
+                keys(part, batch, epoch) for part in split(batch, span, rank, world_size)
+            ),
+        )
         for batch in batches
     ]
 
 
-def steps(count: int, batch_size: int, span: int, seed: int, epoch: int, rank: int, world_size: int) -> list[Step]:
+def steps(
+    count: int, batch_size: int, span: int, seed: int, epoch: int, rank: int, world_size: int
+) -> list[Step]:
     """Plan an epoch over `count` samples in the epoch's own order."""
     return shared(cut(order(count, seed, epoch), batch_size), span, epoch, rank, world_size)
 
@@ -126,13 +146,19 @@ def steps(count: int, batch_size: int, span: int, seed: int, epoch: int, rank: i
 def asked(count: int, batch_size: int, rank: int, world_size: int) -> list[list[Key]]:
     """Plan an evaluation: this rank's share of all samples, each once."""
     mine = range(rank, count, world_size)
-    return [[Key(index=index) for index in mine[start : start + batch_size]] for start in range(0, len(mine), batch_size)]
+    return [
+        [Key(index=index) for index in mine[start : start + batch_size]]
+        for start in range(0, len(mine), batch_size)
+    ]
 
 
 def check_span(batch_size: int, span: int, world_size: int) -> None:
-    """Reject a global batch that the ranks cannot divide into micro-batches of the span given in the log."""
+    """Reject a global batch that the ranks cannot divide into micro-batches of the span given in
+    the log.
+    """
     if batch_size % (span * world_size):
         raise RequestError(
-            f"global_batch_size {batch_size} is no multiple of model_bn_span {span} times {world_size} ranks; "
-            f"--set model_bn_span={max(1, batch_size // world_size)} has one micro-batch on each rank"
+            f"global_batch_size {batch_size} is no multiple of model_bn_span {span} times"
+            f" {world_size} ranks; --set model_bn_span={max(1, batch_size // world_size)} has one"
+            " micro-batch on each rank"
         )

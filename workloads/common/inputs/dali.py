@@ -1,6 +1,8 @@
-"""NVIDIA DALI as an input pipeline: it decodes, crops, resizes, flips and changes colours in its own threads, on the CPU or a GPU.
+"""NVIDIA DALI as an input pipeline: it decodes, crops, resizes, flips and changes colours in its
+own threads, on the CPU or a GPU.
 
-Random numbers and targets come from the workload's album: a worker process reads the files and calls it.
+Random numbers and targets come from the workload's album: a worker process reads the files and
+calls it.
 """
 
 from collections import deque
@@ -34,7 +36,10 @@ class DaliInput:
     def missing(self, device: str, place: Place) -> str | None:
         """Check for the package, and for a GPU if one is required."""
         if find_spec("nvidia") is None or find_spec("nvidia.dali") is None:
-            return f"nvidia-dali is not installed: {install('dali')}; for drivers of CUDA 11 {install('dali-cuda110')}"
+            return (
+                f"nvidia-dali is not installed: {install('dali')}; for drivers of CUDA 11"
+                f" {install('dali-cuda110')}"
+            )
         if place is not Place.CPU and not device.startswith("cuda"):
             return f"input.device={place} needs a GPU, and the run's device is {device}"
         return None
@@ -50,12 +55,16 @@ class DaliReader(Generic[K, N, C]):
     def __init__(self, album: Album[K, N, C], means: Means) -> None:
         self.means = means
         samples: Fetched[K, N] = Fetched(album)
-        self.files: Loader[Any, Roll[C]] = Loader(samples, Rolled(album), min(1, means.workers), pinned=False)
+        self.files: Loader[Any, Roll[C]] = Loader(
+            samples, Rolled(album), min(1, means.workers), pinned=False
+        )
         self.graphs: dict[int, Graph] = {}
         """By number of colour changes."""
 
     def read(self, batches: Sequence[list[K]]) -> Iterator[tuple[torch.Tensor, C]]:
-        """Yield the batches, preparing a few ahead; if closed early, prepared batches are discarded."""
+        """Yield the batches, preparing a few ahead; if closed early, prepared batches are
+        discarded.
+        """
         most = max(map(len, batches), default=1)
         begun: deque[tuple[Graph, Future[torch.Tensor], C]] = deque()
         for roll in self.files.read(batches):
@@ -67,7 +76,9 @@ class DaliReader(Generic[K, N, C]):
             yield taken(*begun.popleft())
 
     def graph(self, steps: int, most: int) -> "Graph":
-        """Return the graph for a number of colour changes and pictures; one that is too small is rebuilt."""
+        """Return the graph for a number of colour changes and pictures; one that is too small is
+        rebuilt.
+        """
         if steps not in self.graphs or self.graphs[steps].most < most:
             self.graphs[steps] = Graph(self.means, steps, most)
         return self.graphs[steps]
@@ -79,7 +90,9 @@ def taken(graph: "Graph", picture_NHWC: "Future[torch.Tensor]", notes: C) -> tup
 
 
 class Graph:
-    """One DALI pipeline, fed and run batch by batch in a thread of its own, so that the timed thread only takes finished batches."""
+    """One DALI pipeline, fed and run batch by batch in a thread of its own, so that the timed
+    thread only takes finished batches.
+    """
 
     def __init__(self, means: Means, steps: int, most: int) -> None:
         from workloads.common.inputs.dali_graph import graph
@@ -89,7 +102,14 @@ class Graph:
         number = int(means.device.partition(":")[2] or 0) if on_gpu else None
         self.stream = torch.cuda.Stream(means.device) if on_gpu else None  # type: ignore[no-untyped-call]  # not in the stubs
         threads = max(1, means.workers or means.threads)
-        self.pipeline = graph(means.place, steps, batch_size=most, num_threads=threads, device_id=number, prefetch_queue_depth=1)
+        self.pipeline = graph(
+            means.place,
+            steps,
+            batch_size=most,
+            num_threads=threads,
+            device_id=number,
+            prefetch_queue_depth=1,
+        )
         self.pipeline.build()
         self.thread = ThreadPoolExecutor(1)
 
@@ -106,10 +126,23 @@ class Graph:
         (pictures,) = self.pipeline.run()
         dense = pictures.as_tensor()
         if self.stream is None:
-            copied: torch.Tensor = feed_ndarray(dense, torch.empty(dense.shape(), dtype=torch.uint8, pin_memory=self.means.device.startswith("cuda")))
+            copied: torch.Tensor = feed_ndarray(
+                dense,
+                torch.empty(
+                    dense.shape(),
+                    dtype=torch.uint8,
+                    pin_memory=self.means.device.startswith("cuda"),
+                ),
+            )
             return copied
-        with torch.cuda.stream(self.stream):  # synchronising this stream does not wait for the training step
-            copied = feed_ndarray(dense, torch.empty(dense.shape(), dtype=torch.uint8, device=self.means.device), cuda_stream=self.stream)
+        with torch.cuda.stream(
+            self.stream
+        ):  # synchronising this stream does not wait for the training step
+            copied = feed_ndarray(
+                dense,
+                torch.empty(dense.shape(), dtype=torch.uint8, device=self.means.device),
+                cuda_stream=self.stream,
+            )
         self.stream.synchronize()
         return copied
 
@@ -133,5 +166,11 @@ def fed(roll: Roll[Any], steps: int) -> Iterator[tuple[str, Any]]:
     yield "mirrored", np.array(roll.mirrored, dtype=np.int32)
     for step in range(steps):
         changes = [each[step] if step < len(each) else None for each in roll.changes]
-        yield f"change{step}", np.array([NUMBERS[change[0]] if change else 0 for change in changes], dtype=np.int32)
-        yield f"factor{step}", np.array([change[1] if change else 0.0 for change in changes], dtype=np.float32)
+        yield (
+            f"change{step}",
+            np.array([NUMBERS[change[0]] if change else 0 for change in changes], dtype=np.int32),
+        )
+        yield (
+            f"factor{step}",
+            np.array([change[1] if change else 0.0 for change in changes], dtype=np.float32),
+        )

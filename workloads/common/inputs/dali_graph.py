@@ -1,6 +1,7 @@
 """DALI's image processing as one graph: decode the crop, resize it, flip it, change its colours.
 
-Every number is an input, so the graph draws nothing at random. Colours change as in Pillow: a blend with black, with the mean grey or
+Every number is an input, so the graph draws nothing at random. Colours change as in Pillow: a blend
+with black, with the mean grey or
 with the grey picture, truncated to integers; and a rotation of the hue in its hexagon.
 """
 
@@ -12,25 +13,53 @@ from suite.input import Change, Place
 
 NUMBERS: Final = {change: number for number, change in enumerate(Change, 1)}
 """The number of each change in the graph; 0: none."""
-BRIGHTNESS, CONTRAST, SATURATION, HUE = (NUMBERS[change] for change in (Change.BRIGHTNESS, Change.CONTRAST, Change.SATURATION, Change.HUE))
+BRIGHTNESS, CONTRAST, SATURATION, HUE = (
+    NUMBERS[change]
+    for change in (Change.BRIGHTNESS, Change.CONTRAST, Change.SATURATION, Change.HUE)
+)
 SECTORS: Final = 6  # of the hue hexagon
-RED, GREEN, BLUE = 5, 3, 1  # offsets of the three channels in it: Smith 1978, Color gamut transform pairs, as a closed formula
+RED, GREEN, BLUE = (
+    5,
+    3,
+    1,
+    # offsets of the three channels in it: Smith 1978, Color gamut transform pairs, as a closed
+    # formula
+)
 HIGHEST: Final = 255.0
-AS_FILED: Final = {"adjust_orientation": False} if backend.GetSchema("decoders__ImageSlice").HasArgument("adjust_orientation") else {}
+AS_FILED: Final = (
+    {"adjust_orientation": False}
+    if backend.GetSchema("decoders__ImageSlice").HasArgument("adjust_orientation")
+    else {}
+)
 """Ignores the EXIF orientation; older decoders always do."""
 
 
 @pipeline_def(enable_conditionals=True)  # type: ignore[untyped-decorator]  # no type information published
 def graph(place: Place, steps: int) -> Any:
-    """Define the graph for `steps` colour changes; a picture's numbers are in the order height, width."""
+    """Define the graph for `steps` colour changes; a picture's numbers are in the order height,
+    width.
+    """
     jpeg = fn.external_source(name="jpeg", dtype=types.UINT8, ndim=1)
-    start, stop = (fn.external_source(name=name, dtype=types.INT32, ndim=1) for name in ("start", "stop"))
-    low, high, size = (fn.external_source(name=name, dtype=types.FLOAT, ndim=1) for name in ("low", "high", "size"))
+    start, stop = (
+        fn.external_source(name=name, dtype=types.INT32, ndim=1) for name in ("start", "stop")
+    )
+    low, high, size = (
+        fn.external_source(name=name, dtype=types.FLOAT, ndim=1) for name in ("low", "high", "size")
+    )
     mirrored = fn.external_source(name="mirrored", dtype=types.INT32, ndim=0)
     decoder = "mixed" if place is Place.MIXED else "cpu"
-    picture = fn.decoders.image_slice(jpeg, device=decoder, start=start, end=stop, axes=[0, 1], output_type=types.RGB, **AS_FILED)
+    picture = fn.decoders.image_slice(
+        jpeg, device=decoder, start=start, end=stop, axes=[0, 1], output_type=types.RGB, **AS_FILED
+    )
     picture = picture.gpu() if place is Place.GPU else picture
-    picture = fn.resize(picture, size=size, roi_start=low, roi_end=high, interp_type=types.INTERP_LINEAR, antialias=True)
+    picture = fn.resize(
+        picture,
+        size=size,
+        roi_start=low,
+        roi_end=high,
+        interp_type=types.INTERP_LINEAR,
+        antialias=True,
+    )
     picture = fn.flip(picture, horizontal=mirrored)
     for step in range(steps):
         change = fn.external_source(name=f"change{step}", dtype=types.INT32, ndim=0)
@@ -61,13 +90,23 @@ def grey(picture: Any) -> Any:
 
 def blended(picture: Any, other: Any, factor: Any) -> Any:
     """Interpolate, or extrapolate, from another picture to this one (Pillow's ImageEnhance)."""
-    return fn.cast(math.floor(math.clamp(picture * factor + other * (1.0 - factor), 0.0, HIGHEST)), dtype=types.UINT8)
+    return fn.cast(
+        math.floor(math.clamp(picture * factor + other * (1.0 - factor), 0.0, HIGHEST)),
+        dtype=types.UINT8,
+    )
 
 
 def turned(picture: Any, share: Any) -> Any:
-    """Rotate the hue by a fraction of the circle; the largest and smallest channel values stay the same."""
-    red, green, blue = (fn.cast(picture[:, :, channel : channel + 1], dtype=types.FLOAT) for channel in range(3))
-    top, spread = math.max(red, math.max(green, blue)), math.max(red, math.max(green, blue)) - math.min(red, math.min(green, blue))
+    """Rotate the hue by a fraction of the circle; the largest and smallest channel values stay the
+    same.
+    """
+    red, green, blue = (
+        fn.cast(picture[:, :, channel : channel + 1], dtype=types.FLOAT) for channel in range(3)
+    )
+    top, spread = (
+        math.max(red, math.max(green, blue)),
+        math.max(red, math.max(green, blue)) - math.min(red, math.min(green, blue)),
+    )
     is_red = fn.cast(red == top, dtype=types.FLOAT)
     is_green = fn.cast(green == top, dtype=types.FLOAT) * (1.0 - is_red)
     is_blue = 1.0 - is_red - is_green

@@ -1,4 +1,6 @@
-"""DALI's input, prepared in a worker process: the files of a batch and the numbers of their views."""
+"""DALI's input, prepared in a worker process: the files of a batch and the numbers of their
+views.
+"""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -88,21 +90,32 @@ class Rolled(Generic[N, C]):
 def cut(view: View) -> Cut:
     """Return the region to decode, and which part of it becomes the picture."""
     left, top, right, bottom = view.window or (0, 0, *view.extent)
-    across, down = reach(view.box[::2], left, right, view.extent[0]), reach(view.box[1::2], top, bottom, view.extent[1])
+    across, down = (
+        reach(view.box[::2], left, right, view.extent[0]),
+        reach(view.box[1::2], top, bottom, view.extent[1]),
+    )
     left_px, right_px = needed(across, view.box[::2], view.extent[0])
     top_px, bottom_px = needed(down, view.box[1::2], view.extent[1])
     shown = (down[0] - top_px, across[0] - left_px, down[1] - top_px, across[1] - left_px)
-    return Cut(decoded=(top_px, left_px, bottom_px, right_px), shown=shown, size=(bottom - top, right - left))
+    return Cut(
+        decoded=(top_px, left_px, bottom_px, right_px),
+        shown=shown,
+        size=(bottom - top, right - left),
+    )
 
 
 def reach(side: tuple[int, ...], first: int, last: int, size: int) -> tuple[float, float]:
-    """Return the part of the file that maps to the pixels from `first` to `last` when a side is resized to `size`."""
+    """Return the part of the file that maps to the pixels from `first` to `last` when a side is
+    resized to `size`.
+    """
     start, end = side
     scale = (end - start) / size
     return start + first * scale, start + last * scale
 
 
 def needed(part: tuple[float, float], limits: tuple[int, ...], size: int) -> tuple[int, int]:
-    """Extend a part by the filter's support: one pixel of the larger of the two pictures on either side, and one for rounding."""
+    """Extend a part by the filter's support: one pixel of the larger of the two pictures on either
+    side, and one for rounding.
+    """
     radius = 1 + max(1.0, (part[1] - part[0]) / size)
     return max(limits[0], math.floor(part[0] - radius)), min(limits[1], math.ceil(part[1] + radius))

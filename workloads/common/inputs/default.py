@@ -1,6 +1,8 @@
-"""The default input pipeline: Pillow decodes and torch resizes in worker processes; the timed thread only takes finished samples.
+"""The default input pipeline: Pillow decodes and torch resizes in worker processes; the timed
+thread only takes finished samples.
 
-torch resizes bytes with Pillow's own method (fixed-point weights, rounded between the two passes), vectorised where Pillow is not.
+torch resizes bytes with Pillow's own method (fixed-point weights, rounded between the two passes),
+vectorised where Pillow is not.
 """
 
 from collections.abc import Iterator, Sequence
@@ -47,7 +49,9 @@ def shown(picture: Image.Image, view: View) -> torch.Tensor:
 
 
 def resized(picture_HWC: Bytes, extent: Extent) -> torch.Tensor:
-    """Resize with a triangle filter as wide as the larger pixel, 1 C H W; differs from Pillow's by at most one step of 255."""
+    """Resize with a triangle filter as wide as the larger pixel, 1 C H W; differs from Pillow's by
+    at most one step of 255.
+    """
     picture_1CHW = torch.from_numpy(picture_HWC).permute(2, 0, 1)[None]
     return interpolate(picture_1CHW, size=extent[::-1], mode="bilinear", antialias=True)
 
@@ -97,7 +101,9 @@ class DefaultReader(Generic[K, N, C]):
     def __init__(self, album: Album[K, N, C], means: Means) -> None:
         samples: Shown[K, N] = Shown(album, 1 if means.workers else means.threads)
         self.loader: Loader[tuple[torch.Tensor, N], tuple[torch.Tensor, C]]
-        self.loader = Loader(samples, Collated(album), means.workers, pinned=means.device.startswith("cuda"))
+        self.loader = Loader(
+            samples, Collated(album), means.workers, pinned=means.device.startswith("cuda")
+        )
 
     def read(self, batches: Sequence[list[K]]) -> Iterator[tuple[torch.Tensor, C]]:
         """Yield the batches; earlier ones are never decoded."""
@@ -112,7 +118,11 @@ class DefaultInput:
 
     def missing(self, device: str, place: Place) -> str | None:
         """Reject only what it cannot do."""
-        return None if place in self.places else f"it works on the CPU alone: --set input.device={Place.CPU}, or another --input"
+        return (
+            None
+            if place in self.places
+            else f"it works on the CPU alone: --set input.device={Place.CPU}, or another --input"
+        )
 
     def open(self, album: Album[K, N, C], means: Means) -> Reader[K, C]:
         """Create the DataLoader; its workers start at the first read."""

@@ -1,4 +1,6 @@
-"""Collectives between ranks in training; no-ops for a single rank. The process group belongs to the harness."""
+"""Collectives between ranks in training; no-ops for a single rank. The process group belongs to the
+harness.
+"""
 
 from typing import Any, TypeVar
 

@@ -1,4 +1,6 @@
-"""How ranks average their gradients: DistributedDataParallel with the run's format and bucket size. The process group belongs to the harness."""
+"""How ranks average their gradients: DistributedDataParallel with the run's format and bucket size.
+The process group belongs to the harness.
+"""
 
 from contextlib import AbstractContextManager, nullcontext
 from inspect import signature
@@ -6,7 +8,10 @@ from typing import Any, Final
 
 import torch
 from torch import nn
-from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compress_hook, fp16_compress_hook
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import (
+    bf16_compress_hook,
+    fp16_compress_hook,
+)
 from torch.nn.parallel import DistributedDataParallel
 
 from suite.errors import RequestError
@@ -20,7 +25,8 @@ HOOKS: Final = {"fp32": None, "fp16": fp16_compress_hook, "bf16": bf16_compress_
 
 
 def wrapped(model: nn.Module, run: Run) -> nn.Module:
-    """Wrap the model so that gradients are averaged over the ranks; buffers stay each rank's own until they are averaged.
+    """Wrap the model so that gradients are averaged over the ranks; buffers stay each rank's own
+    until they are averaged.
 
     RequestError for bf16 without GPUs: gloo does not add it up.
     """
@@ -31,10 +37,19 @@ def wrapped(model: nn.Module, run: Run) -> nn.Module:
     if run.world_size == 1:
         return model
     # torch 2.13 renamed the option, and warns about the old name
-    own_buffers = "forward_sync_buffers" if "forward_sync_buffers" in signature(DistributedDataParallel).parameters else "broadcast_buffers"
-    options: dict[str, Any] = {own_buffers: False, "bucket_cap_mb": positive(run.settings, BUCKET) if BUCKET in run.settings else None}
+    own_buffers = (
+        "forward_sync_buffers"
+        if "forward_sync_buffers" in signature(DistributedDataParallel).parameters
+        else "broadcast_buffers"
+    )
+    options: dict[str, Any] = {
+        own_buffers: False,
+        "bucket_cap_mb": positive(run.settings, BUCKET) if BUCKET in run.settings else None,
+    }
     ids = [device] if device.type == "cuda" else None
-    network = DistributedDataParallel(model, device_ids=ids, gradient_as_bucket_view=True, **options)
+    network = DistributedDataParallel(
+        model, device_ids=ids, gradient_as_bucket_view=True, **options
+    )
     if hook := HOOKS[told]:
         network.register_comm_hook(None, hook)
     return network

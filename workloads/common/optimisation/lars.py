@@ -1,6 +1,8 @@
-"""LARS: layer-wise adaptive rates. You, Gitman, Ginsburg 2017, arXiv:1708.03888, in the form of MLPerf's reference.
+"""LARS: layer-wise adaptive rates. You, Gitman, Ginsburg 2017, arXiv:1708.03888, in the form of
+MLPerf's reference.
 
-mlcommons/training, retired_benchmarks/resnet-tf2, lars_optimizer.py, for each layer with weights w and gradient g:
+mlcommons/training, retired_benchmarks/resnet-tf2, lars_optimizer.py, for each layer with weights w
+and gradient g:
 
     trust = eta |w| / (|g| + weight_decay |w| + epsilon)      1 where |w| or |g| is 0
     m     = momentum m - lr trust (g + weight_decay w)
@@ -18,10 +20,30 @@ ETA: Final = 0.001  # lars_optimizer.py, argument `eeta`
 
 
 class Lars(torch.optim.Optimizer):
-    """The published update; a group's `adapt` says whether its layers have a trust ratio and weight decay."""
+    """The published update; a group's `adapt` says whether its layers have a trust ratio and weight
+    decay.
+    """
 
-    def __init__(self, params: Iterable[Any], lr: float, momentum: float = 0.9, weight_decay: float = 0.0, epsilon: float = 0.0, eta: float = ETA) -> None:
-        super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "epsilon": epsilon, "eta": eta, "adapt": True})
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float,
+        momentum: float = 0.9,
+        weight_decay: float = 0.0,
+        epsilon: float = 0.0,
+        eta: float = ETA,
+    ) -> None:
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "momentum": momentum,
+                "weight_decay": weight_decay,
+                "epsilon": epsilon,
+                "eta": eta,
+                "adapt": True,
+            },
+        )
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]  # torch overloads it, with the same result
@@ -56,14 +78,18 @@ class Lars(torch.optim.Optimizer):
 
 
 def parts(weights: list[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
-    """Divide layers into those that are updated together: on a CPU each alone, which stays in its cache, on a GPU all in a few kernels."""
+    """Divide layers into those that are updated together: on a CPU each alone, which stays in its
+    cache, on a GPU all in a few kernels.
+    """
     if weights and weights[0].is_cuda:
         yield weights
     else:
         yield from ([weight] for weight in weights)
 
 
-def trust_ratios(weights: list[torch.Tensor], gradients: list[torch.Tensor], group: dict[str, Any]) -> list[torch.Tensor]:
+def trust_ratios(
+    weights: list[torch.Tensor], gradients: list[torch.Tensor], group: dict[str, Any]
+) -> list[torch.Tensor]:
     """Compute each layer's trust ratio, a scalar on its device, without synchronising."""
     w, g = torch.stack(torch._foreach_norm(weights)), torch.stack(torch._foreach_norm(gradients))
     ratio = group["eta"] * w / (g + group["weight_decay"] * w + group["epsilon"])

@@ -13,7 +13,11 @@ TRAINED: Final = (Precision.FP32, Precision.TF32, Precision.BF16, Precision.FP16
 
 def autocast(device: str, precision: Precision) -> torch.autocast:
     """Return the autocast context of a forward pass."""
-    return torch.autocast(torch.device(device).type, dtype=LOWER.get(precision, torch.bfloat16), enabled=precision in LOWER)
+    return torch.autocast(
+        torch.device(device).type,
+        dtype=LOWER.get(precision, torch.bfloat16),
+        enabled=precision in LOWER,
+    )
 
 
 def scaler(device: str, precision: Precision) -> torch.amp.GradScaler:
@@ -22,7 +26,9 @@ def scaler(device: str, precision: Precision) -> torch.amp.GradScaler:
 
 
 def prepare(device: str, precision: Precision) -> None:
-    """Reject formats without training support, and TF32 without hardware for it; keep fp32 in true fp32, for which cuDNN would use TF32 by default."""
+    """Reject formats without training support, and TF32 without hardware for it; keep fp32 in true
+    fp32, for which cuDNN would use TF32 by default.
+    """
     if precision not in TRAINED:
         raise RequestError(f"precision {precision}: training supports {', '.join(TRAINED)}")
     if precision is Precision.TF32 and torch.device(device).type != "cuda":

@@ -1,4 +1,6 @@
-"""Learning rates as pure functions of the step, counted from 0; schedules have no state that a resumed run could lose."""
+"""Learning rates as pure functions of the step, counted from 0; schedules have no state that a
+resumed run could lose.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
@@ -11,24 +13,37 @@ Schedule: TypeAlias = Callable[[int], float]
 
 
 def warmed_up(schedule: Schedule, base: float, warm_up_steps: int, halvings: int = 0) -> Schedule:
-    """Rise linearly to `base`, then follow the schedule; mlcommons/training, resnet-tf2, lars_util.py.
+    """Rise linearly to `base`, then follow the schedule; mlcommons/training, resnet-tf2,
+    lars_util.py.
 
-    The rise starts from 0, or with `halvings` k covers only the last 1 / 2^k: base - (W - step) base / (W 2^k); training_rules.adoc v0.6, Hyperparameters.
+    The rise starts from 0, or with `halvings` k covers only the last 1 / 2^k: base - (W - step)
+    base / (W 2^k); training_rules.adoc v0.6, Hyperparameters.
     """
 
     way = warm_up_steps * 2**halvings
-    return lambda step: base * (way - warm_up_steps + step) / way if step < warm_up_steps else schedule(step)
+    return lambda step: (
+        base * (way - warm_up_steps + step) / way if step < warm_up_steps else schedule(step)
+    )
 
 
 def warmed_up_from(schedule: Schedule, factor: float, warm_up_steps: int) -> Schedule:
-    """Rise linearly from `factor` times the schedule to the schedule itself; mlcommons/training, maskrcnn, solver/lr_scheduler.py."""
-    return lambda step: schedule(step) * (1 - (1 - factor) * (1 - step / warm_up_steps)) if step < warm_up_steps else schedule(step)
+    """Rise linearly from `factor` times the schedule to the schedule itself; mlcommons/training,
+    maskrcnn, solver/lr_scheduler.py.
+    """
+    return lambda step: (
+        schedule(step) * (1 - (1 - factor) * (1 - step / warm_up_steps))
+        if step < warm_up_steps
+        else schedule(step)
+    )
 
 
-def polynomial(base: float, end: float, power: float, warm_up_steps: int, decay_steps: int) -> Schedule:
+def polynomial(
+    base: float, end: float, power: float, warm_up_steps: int, decay_steps: int
+) -> Schedule:
     """Fall from `base` after the warm-up to `end` at `decay_steps`, then stay constant.
 
-    (base - end) (1 - (step - W) / (T - W + 1))^power + end; mlcommons/training, resnet-tf2, lars_util.py.
+    (base - end) (1 - (step - W) / (T - W + 1))^power + end; mlcommons/training, resnet-tf2,
+    lars_util.py.
     """
 
     def rate(step: int) -> float:
@@ -58,4 +73,6 @@ def evaluation_epochs(row: TrainingRow) -> Iterator[int]:
     if row.evaluation_epochs:
         yield from row.evaluation_epochs
         return
-    yield from count(row.evaluate_offset_epochs[0] or row.evaluate_every_epochs, row.evaluate_every_epochs)
+    yield from count(
+        row.evaluate_offset_epochs[0] or row.evaluate_every_epochs, row.evaluate_every_epochs
+    )

@@ -1,4 +1,6 @@
-"""One rank's model, optimizer and loss scaler: optimizer steps accumulated over micro-batches, and their saved state."""
+"""One rank's model, optimizer and loss scaler: optimizer steps accumulated over micro-batches, and
+their saved state.
+"""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
@@ -27,7 +29,14 @@ class Source(Protocol[B_co]):
 class Stepper:
     """Takes optimizer steps; gradients are averaged over the ranks once per step."""
 
-    def __init__(self, run: Run, model: nn.Module, optimizer: torch.optim.Optimizer, *, clip_norm: float | None = None) -> None:
+    def __init__(
+        self,
+        run: Run,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        *,
+        clip_norm: float | None = None,
+    ) -> None:
         self._run, self._optimizer, self._clip_norm = run, optimizer, clip_norm
         self.model = model
         self.network = gradient_exchange.wrapped(model, run)
@@ -35,17 +44,28 @@ class Stepper:
         self._losses: list[torch.Tensor] = []
 
     def epoch(
-        self, plan: Sequence[Step], first: int, schedule: Schedule, loader: Source[B], loss_of: Callable[[B], torch.Tensor]
+        self,
+        plan: Sequence[Step],
+        first: int,
+        schedule: Schedule,
+        loader: Source[B],
+        loss_of: Callable[[B], torch.Tensor],
     ) -> Generator[int, None, None]:
-        """Take the steps of a plan, whose first step has number `first` in the run, and yield the samples of each; no other sample is decoded."""
+        """Take the steps of a plan, whose first step has number `first` in the run, and yield the
+        samples of each; no other sample is decoded.
+        """
         shown = loader.read([keys for step in plan for keys in step.micro_batches])
         self.network.train()
         for number, step in enumerate(plan, first):
             self.take(step, schedule(number), shown, loss_of)
             yield step.samples
 
-    def take(self, step: Step, rate: float, batches: Iterator[B], loss_of: Callable[[B], torch.Tensor]) -> None:
-        """Take one step at a learning rate; `loss_of` returns the weighted sum over a micro-batch's samples."""
+    def take(
+        self, step: Step, rate: float, batches: Iterator[B], loss_of: Callable[[B], torch.Tensor]
+    ) -> None:
+        """Take one step at a learning rate; `loss_of` returns the weighted sum over a micro-batch's
+        samples.
+        """
         set_rate(self._optimizer, rate)
         self._accumulate(step, batches, loss_of)
         if self._clip_norm is not None:
@@ -54,8 +74,12 @@ class Stepper:
         self._scaler.step(self._optimizer)
         self._scaler.update()
 
-    def _accumulate(self, step: Step, batches: Iterator[B], loss_of: Callable[[B], torch.Tensor]) -> None:
-        """Sum the gradients of a global batch; DDP divides by the number of ranks, so the loss is multiplied by it."""
+    def _accumulate(
+        self, step: Step, batches: Iterator[B], loss_of: Callable[[B], torch.Tensor]
+    ) -> None:
+        """Sum the gradients of a global batch; DDP divides by the number of ranks, so the loss is
+        multiplied by it.
+        """
         self._optimizer.zero_grad()
         self._losses = []
         last = len(step.micro_batches) - 1
@@ -70,19 +94,29 @@ class Stepper:
         return float(torch.stack(self._losses).sum()) if self._losses else float("nan")
 
     def save(self, folder: Path) -> None:
-        """Save the state: rank 0 writes what all ranks share; each rank writes its generators and its own batch-norm statistics.
+        """Save the state: rank 0 writes what all ranks share; each rank writes its generators and
+        its own batch-norm statistics.
 
-        Statistics are not averaged here, so that a saved run and an uninterrupted one stay bit-identical.
+        Statistics are not averaged here, so that a saved run and an uninterrupted one stay
+        bit-identical.
         """
         if self._run.rank == 0:
-            shared = {"model": self.model.state_dict(), "optimizer": self._optimizer.state_dict(), "scaler": self._scaler.state_dict()}
+            shared = {
+                "model": self.model.state_dict(),
+                "optimizer": self._optimizer.state_dict(),
+                "scaler": self._scaler.state_dict(),
+            }
             torch.save(shared, folder / "state.pt")
-        torch.save({"rng": rng.state(), "buffers": dict(self.model.named_buffers())}, self._own(folder))
+        torch.save(
+            {"rng": rng.state(), "buffers": dict(self.model.named_buffers())}, self._own(folder)
+        )
 
     def restore(self, folder: Path) -> None:
         """Restore a saved state; nothing in it is executed."""
         device = self._run.device
-        shared: dict[str, Any] = torch.load(folder / "state.pt", map_location=device, weights_only=True)
+        shared: dict[str, Any] = torch.load(
+            folder / "state.pt", map_location=device, weights_only=True
+        )
         own: dict[str, Any] = torch.load(self._own(folder), map_location=device, weights_only=True)
         self.model.load_state_dict(shared["model"])
         self.model.load_state_dict(own["buffers"], strict=False)

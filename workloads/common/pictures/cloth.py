@@ -1,8 +1,12 @@
-"""Embedded pictures: figures and rags on a ground, all woven from two threads, one dark and one light.
+"""Embedded pictures: figures and rags on a ground, all woven from two threads, one dark and one
+light.
 
-Every figure has parts darker and parts lighter than its background, in tints that carry no information, under uneven light. Rags have the
-same weaves and rotations as figures; the ground has the same threads. No threshold of brightness, hue, saturation, local contrast or edge
-direction therefore separates figures from the rest. tests/workloads/resnet50/test_unlearnt.py measures how far such rules get.
+Every figure has parts darker and parts lighter than its background, in tints that carry no
+information, under uneven light. Rags have the
+same weaves and rotations as figures; the ground has the same threads. No threshold of brightness,
+hue, saturation, local contrast or edge
+direction therefore separates figures from the rest. tests/workloads/resnet50/test_unlearnt.py
+measures how far such rules get.
 """
 
 import math
@@ -21,7 +25,10 @@ TINT: Final = 25.0  # how far a channel is from a thread's level
 SHARPNESS: Final = 2.0  # of the border between two threads
 RAG_CORNERS: Final = (5, 9)
 MOST_TURN_DEG: Final = 20.0  # of figures and rags: bars stay bars, posts stay posts
-SLANT_DEG: Final = (33.0, 57.0)  # of one of the ground's two cloths, which is neither level nor upright
+SLANT_DEG: Final = (
+    33.0,
+    57.0,
+)  # of one of the ground's two cloths, which is neither level nor upright
 LAMP: Final = 0.3  # light falls by this share to one side, and rises to the other
 GRAIN: Final = (3.0, 8.0)
 
@@ -46,8 +53,12 @@ class Cloth:
     thread_2C: Floats
 
     def share(self, size: tuple[int, int]) -> Floats:
-        """Return the second thread's share of each pixel in a window of that height and width, 0-1."""
-        down_H, across_W = (2 * math.pi / self.period_px * np.arange(side, dtype=np.float64) for side in size)
+        """Return the second thread's share of each pixel in a window of that height and width,
+        0-1.
+        """
+        down_H, across_W = (
+            2 * math.pi / self.period_px * np.arange(side, dtype=np.float64) for side in size
+        )
         cosine, sine = math.cos(self.turn), math.sin(self.turn)
         found_HW: Floats = np.zeros(size)
         if self.weave is not Weave.POSTS:
@@ -59,7 +70,9 @@ class Cloth:
         return limited(found_HW, 1)
 
     def colours(self, size: tuple[int, int]) -> Floats:
-        """Return the colours of a window of that height and width, C H W: long rows, which vectorise."""
+        """Return the colours of a window of that height and width, C H W: long rows, which
+        vectorise.
+        """
         dark_C11, light_C11 = self.thread_2C[..., None, None]
         found_CHW: Floats = (light_C11 - dark_C11) * self.share(size)
         found_CHW += dark_C11
@@ -79,12 +92,24 @@ def limited(level: Floats, most: float) -> Floats:
     return np.minimum(level, most, out=level)
 
 
-def woven(weave: Weave, turn: float, periods_px: tuple[float, float], rng: np.random.Generator, strength: float = 1.0) -> Cloth:
+def woven(
+    weave: Weave,
+    turn: float,
+    periods_px: tuple[float, float],
+    rng: np.random.Generator,
+    strength: float = 1.0,
+) -> Cloth:
     """Draw a cloth's colours, period and phases; `strength` is the share of the full contrast."""
     level_2 = np.array([rng.uniform(*DARK), rng.uniform(*LIGHT)])
     level_2 += (1 - strength) * ((level_2[0] + level_2[1]) / 2 - level_2)
     thread_2C = level_2[:, None] + rng.uniform(-TINT, TINT, size=(2, 3))
-    return Cloth(weave=weave, turn=turn, period_px=rng.uniform(*periods_px), phase_2=rng.uniform(0, 2 * math.pi, size=2), thread_2C=thread_2C)
+    return Cloth(
+        weave=weave,
+        turn=turn,
+        period_px=rng.uniform(*periods_px),
+        phase_2=rng.uniform(0, 2 * math.pi, size=2),
+        thread_2C=thread_2C,
+    )
 
 
 def tilt(rng: np.random.Generator) -> float:
@@ -97,16 +122,30 @@ def slant(rng: np.random.Generator) -> float:
     return math.radians(rng.uniform(*SLANT_DEG)) * float(rng.choice((-1, 1)))
 
 
-def ground(size: tuple[int, int], periods_px: tuple[float, float], strength: float, rng: np.random.Generator) -> Floats:
-    """Draw a ground of that height and width: a slanting cloth and, to the right of a random line, one of any rotation.
+def ground(
+    size: tuple[int, int],
+    periods_px: tuple[float, float],
+    strength: float,
+    rng: np.random.Generator,
+) -> Floats:
+    """Draw a ground of that height and width: a slanting cloth and, to the right of a random line,
+    one of any rotation.
 
     `strength` is the share of a figure's contrast.
     """
     height, width = size
     across = rng.uniform(-0.2, 1.2, size=2)
-    beyond_PD = np.array([(across[0] * width, 0), (width, 0), (width, height), (across[1] * width, height)])
-    picture_HWC = woven(Weave.BARS, slant(rng), periods_px, rng, strength).colours(size).transpose(1, 2, 0)
-    lay(picture_HWC, beyond_PD, woven(Weave.BARS, rng.uniform(-math.pi / 2, math.pi / 2), periods_px, rng, strength))
+    beyond_PD = np.array(
+        [(across[0] * width, 0), (width, 0), (width, height), (across[1] * width, height)]
+    )
+    picture_HWC = (
+        woven(Weave.BARS, slant(rng), periods_px, rng, strength).colours(size).transpose(1, 2, 0)
+    )
+    lay(
+        picture_HWC,
+        beyond_PD,
+        woven(Weave.BARS, rng.uniform(-math.pi / 2, math.pi / 2), periods_px, rng, strength),
+    )
     return picture_HWC
 
 
@@ -117,23 +156,43 @@ def lay(picture_HWC: Floats, points_PD: Floats, cloth: Cloth) -> None:
     if not all(size):
         return
     window_CHW = picture_HWC.transpose(2, 0, 1)[:, down, across]
-    change_CHW = cloth.colours(size)  # changed in place: half of the time goes into new arrays otherwise
+    change_CHW = cloth.colours(
+        size
+    )  # changed in place: half of the time goes into new arrays otherwise
     change_CHW -= window_CHW
     change_CHW *= coverage(points_PD - (across.start, down.start), size)
     window_CHW += change_CHW
 
 
-def lay_rag(picture_HWC: Floats, radius_px: tuple[float, float], periods_px: tuple[float, float], rng: np.random.Generator) -> None:
-    """Lay a piece of cloth at a random position: a figure's weave and rotation, in an irregular outline."""
+def lay_rag(
+    picture_HWC: Floats,
+    radius_px: tuple[float, float],
+    periods_px: tuple[float, float],
+    rng: np.random.Generator,
+) -> None:
+    """Lay a piece of cloth at a random position: a figure's weave and rotation, in an irregular
+    outline.
+    """
     height, width, _ = picture_HWC.shape
-    outline_PD = polar(rng.uniform(0.35, 1.0, size=rng.integers(*RAG_CORNERS)).tolist(), rng.uniform(0, 360))
+    outline_PD = polar(
+        rng.uniform(0.35, 1.0, size=rng.integers(*RAG_CORNERS)).tolist(), rng.uniform(0, 360)
+    )
     points_PD = outline_PD * rng.uniform(*radius_px) + rng.uniform((0, 0), (width, height))
-    lay(picture_HWC, points_PD, woven(tuple(Weave)[rng.integers(len(Weave))], tilt(rng), periods_px, rng))
+    lay(
+        picture_HWC,
+        points_PD,
+        woven(tuple(Weave)[rng.integers(len(Weave))], tilt(rng), periods_px, rng),
+    )
 
 
 def photographed(picture_HWC: Floats, rng: np.random.Generator) -> Image.Image:
     """Apply uneven light and grain, and round to 8 bits."""
-    lamp_HW1 = shaded(np.array([1 - LAMP]), np.array([1 + LAMP]), rng.uniform(0, 2 * math.pi), picture_HWC.shape[:2])
+    lamp_HW1 = shaded(
+        np.array([1 - LAMP]),
+        np.array([1 + LAMP]),
+        rng.uniform(0, 2 * math.pi),
+        picture_HWC.shape[:2],
+    )
     lit_HWC = np.ascontiguousarray(picture_HWC) * lamp_HW1  # the order of the grain and the picture
     lit_HWC += rng.standard_normal(picture_HWC.shape, dtype=np.float32) * rng.uniform(*GRAIN)
     return Image.fromarray(limited(lit_HWC, 255).astype(np.uint8))

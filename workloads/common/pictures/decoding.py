@@ -9,8 +9,13 @@ import numpy.typing as npt
 import torch
 from PIL import Image
 
-# Legend: N pictures of a batch, H height, W width, C 3 colour channels, R a row: W times C, long enough to vectorise.
-MEAN_C: Final = (0.485, 0.456, 0.406)  # ImageNet's channel means and deviations, as in torchvision and MLPerf's PyTorch code
+# Legend: N pictures of a batch, H height, W width, C 3 colour channels, R a row: W times C, long
+# enough to vectorise.
+MEAN_C: Final = (
+    0.485,
+    0.456,
+    0.406,
+)  # ImageNet's channel means and deviations, as in torchvision and MLPerf's PyTorch code
 STD_C: Final = (0.229, 0.224, 0.225)
 
 NAMED: Final = 5  # names listed in a message; the rest are counted
@@ -46,7 +51,12 @@ def normalise(picture_NHWC: torch.Tensor) -> torch.Tensor:
     mean_C = torch.tensor(MEAN_C, device=picture_NHWC.device) * 255
     scale_C = 1 / (torch.tensor(STD_C, device=picture_NHWC.device) * 255)
     row_NHR = picture_NHWC.flatten(2).to(torch.float32)  # copies, since the input is bytes
-    return row_NHR.sub_(mean_C.repeat(width)).mul_(scale_C.repeat(width)).view(picture_NHWC.shape).permute(0, 3, 1, 2)
+    return (
+        row_NHR.sub_(mean_C.repeat(width))
+        .mul_(scale_C.repeat(width))
+        .view(picture_NHWC.shape)
+        .permute(0, 3, 1, 2)
+    )
 
 
 def listed(names: Iterable[str]) -> str:

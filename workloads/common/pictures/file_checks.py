@@ -25,7 +25,9 @@ TAIL_BYTES: Final = 4096  # some of ImageNet's files have a few bytes after the 
 MISSING: Final = "missing"
 """Key of the reason why a split is missing, in place of its survey."""
 NO_HASH: Final = bytes(32)  # placeholder for a file that cannot be read
-DEEP_LIMIT: Final = 20_000  # up to this many pictures are fully decoded; ImageNet would take most of an hour
+DEEP_LIMIT: Final = (
+    20_000  # up to this many pictures are fully decoded; ImageNet would take most of an hour
+)
 
 P = TypeVar("P", bound=PictureSet)
 
@@ -51,14 +53,21 @@ class Looked:
         if self.broken and not skip:
             more = f" and {len(self.broken) - NAMED} more" if len(self.broken) > NAMED else ""
             named = f"{', '.join(self.named)}{more}"
-            raise RequestError(f"{len(self.broken)} of {self.count} images are unreadable: {named}; --set data.skip_broken=true skips them")
+            raise RequestError(
+                f"{len(self.broken)} of {self.count} images are unreadable: {named}; --set"
+                " data.skip_broken=true skips them"
+            )
         if not self.usable:
             raise RequestError(f"{folder}: none of {self.count} images is readable")
 
     def whole(self, pictures: P) -> P:
-        """Drop unreadable pictures from a split; RequestError if the split has changed since the survey."""
+        """Drop unreadable pictures from a split; RequestError if the split has changed since the
+        survey.
+        """
         if len(pictures) != self.count:
-            raise RequestError(f"{pictures.folder}: {len(pictures)} images, but the survey found {self.count}")
+            raise RequestError(
+                f"{pictures.folder}: {len(pictures)} images, but the survey found {self.count}"
+            )
         wanted = np.ones(self.count, dtype=np.bool_)
         wanted[list(self.broken)] = False
         return pictures.keep(wanted) if self.broken else pictures
@@ -80,7 +89,10 @@ def examined(pictures: PictureSet) -> Iterator[tuple[bool, bytes]]:
     deep = len(pictures) <= DEEP_LIMIT
 
     def several(start: int) -> list[tuple[bool, bytes]]:
-        return [examine(pictures.path(index), deep=deep) for index in range(start, min(start + AT_ONCE, len(pictures)))]
+        return [
+            examine(pictures.path(index), deep=deep)
+            for index in range(start, min(start + AT_ONCE, len(pictures)))
+        ]
 
     with ThreadPoolExecutor(THREADS) as pool:  # Pillow and SHA-256 release the GIL
         yield from chain.from_iterable(pool.map(several, range(0, len(pictures), AT_ONCE)))
@@ -102,8 +114,15 @@ def readable(content: bytes, *, deep: bool) -> bool:
         with Image.open(BytesIO(content)) as picture:
             if deep:
                 picture.load()
-            return picture.format != "JPEG" or JPEG_END in content[-TAIL_BYTES:]  # one of ImageNet's .JPEG files is a PNG
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):  # raised by Pillow for damaged files
+            return (
+                picture.format != "JPEG" or JPEG_END in content[-TAIL_BYTES:]
+            )  # one of ImageNet's .JPEG files is a PNG
+    except (
+        OSError,
+        SyntaxError,
+        ValueError,
+        Image.DecompressionBombError,
+    ):  # raised by Pillow for damaged files
         return False
 
 
@@ -115,16 +134,33 @@ def of(found: Mapping[str, Any], split: str) -> Looked:
 
 
 def check(found: Mapping[str, Any], folders: Mapping[str, Path], *, skip: bool) -> None:
-    """Reject a data set if one of its existing splits is unusable for a run; `folders`: split -> its folder."""
+    """Reject a data set if one of its existing splits is unusable for a run; `folders`: split ->
+    its folder.
+    """
     for split, folder in folders.items():
         if MISSING not in found[split]:
             of(found, split).check(folder, skip=skip)
 
 
-def survey(splits: Mapping[str, PictureSet | RequestError], folders: Mapping[str, str], sha256: Mapping[str, str], **more: Any) -> Survey:
-    """Survey each split; a missing one is recorded with its reason. `folders`: split -> its part of the data set."""
-    looks = {split: look(pictures) for split, pictures in splits.items() if not isinstance(pictures, RequestError)}
-    told = {split: {MISSING: str(error)} for split, error in splits.items() if isinstance(error, RequestError)}
+def survey(
+    splits: Mapping[str, PictureSet | RequestError],
+    folders: Mapping[str, str],
+    sha256: Mapping[str, str],
+    **more: Any,
+) -> Survey:
+    """Survey each split; a missing one is recorded with its reason. `folders`: split -> its part of
+    the data set.
+    """
+    looks = {
+        split: look(pictures)
+        for split, pictures in splits.items()
+        if not isinstance(pictures, RequestError)
+    }
+    told = {
+        split: {MISSING: str(error)}
+        for split, error in splits.items()
+        if isinstance(error, RequestError)
+    }
     return Survey(
         samples={split: looked.usable for split, (looked, _) in looks.items()},
         sha256={**sha256, **{folders[split]: digest for split, (_, digest) in looks.items()}},

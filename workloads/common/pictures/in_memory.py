@@ -1,6 +1,7 @@
 """Samples in memory: the contents of LoadGen's sample library for image workloads.
 
-They are in host memory, since the copy to the device is part of the timed run (inference_rules.adoc, Load Generator: samples start in host
+They are in host memory, since the copy to the device is part of the timed run
+(inference_rules.adoc, Load Generator: samples start in host
 DRAM, unless a system takes its input directly from a device).
 """
 

@@ -1,7 +1,10 @@
-"""Decides whether two translations can come from one model; imports no framework, since the judge runs it.
+"""Decides whether two translations can come from one model; imports no framework, since the judge
+runs it.
 
-Floating-point sums depend on the batch size, and where two words are nearly equally likely, so does the choice between them; what follows
-may then differ too. A translation by another model, or of another source, shares few tokens with the first in the same order.
+Floating-point sums depend on the batch size, and where two words are nearly equally likely, so does
+the choice between them; what follows
+may then differ too. A translation by another model, or of another source, shares few tokens with
+the first in the same order.
 """
 
 from difflib import SequenceMatcher
@@ -17,5 +20,8 @@ def agree(first: bytes, second: bytes) -> bool:
     one, other = unpacked(first), unpacked(second)
     if not one or not other:
         return first == second
-    shared = sum(block.size for block in SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks())
+    shared = sum(
+        block.size
+        for block in SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
+    )
     return shared >= LIKE_SHARE * max(len(one), len(other))

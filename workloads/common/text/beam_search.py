@@ -1,11 +1,15 @@
 """Beam search over a batch of sentences at once; Wu et al. 2016, arXiv:1609.08144, section 7.
 
-A hypothesis of T tokens (including its end mark) with log-probability p and attention a_ts is ranked by
+A hypothesis of T tokens (including its end mark) with log-probability p and attention a_ts is
+ranked by
 
-    p / ((5 + T) / 6)^length_penalty + coverage_penalty * sum over s of log(min(sum over t of a_ts, 1))
+    p / ((5 + T) / 6)^length_penalty + coverage_penalty * sum over s of log(min(sum over t of a_ts,
+    1))
 
-A finished hypothesis keeps its rank and its place in the beam until better ones displace it. A sentence is done when no open
-hypothesis could still beat the best finished one, so the answer equals that of an exhaustive search.
+A finished hypothesis keeps its rank and its place in the beam until better ones displace it. A
+sentence is done when no open
+hypothesis could still beat the best finished one, so the answer equals that of an exhaustive
+search.
 """
 
 from collections.abc import Sequence
@@ -14,7 +18,8 @@ from typing import Final, Protocol, TypeAlias
 
 import torch
 
-# Legend: N sentences of a batch, K beams, V vocabulary, S source positions, T target positions, B = N K.
+# Legend: N sentences of a batch, K beams, V vocabulary, S source positions, T target positions, B =
+# N K.
 State: TypeAlias = tuple[torch.Tensor, ...]
 """The state a decoder carries between steps: tensors whose first axis is B."""
 
@@ -26,8 +31,12 @@ NEVER: Final = float("-inf")
 class Decoder(Protocol):
     """One step of a decoder."""
 
-    def __call__(self, token_NK: torch.Tensor, state: State, /) -> tuple[torch.Tensor, torch.Tensor | None, State]:
-        """Return the logits N K V of the next token, the attention N K S (or None) and the next state."""
+    def __call__(
+        self, token_NK: torch.Tensor, state: State, /
+    ) -> tuple[torch.Tensor, torch.Tensor | None, State]:
+        """Return the logits N K V of the next token, the attention N K S (or None) and the next
+        state.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,34 +66,51 @@ class Hypotheses:
         self.rank_NK = self.logp_NK.clone()
         self.done_NK = torch.zeros(count, beam.size, dtype=torch.bool, device=device)
         self.seen_NKS = torch.zeros(count, beam.size, known_NS.shape[1], device=device)
-        self.token_NKT = torch.full((count, beam.size, beam.max_length), beam.filler, dtype=torch.int64, device=device)
+        self.token_NKT = torch.full(
+            (count, beam.size, beam.max_length), beam.filler, dtype=torch.int64, device=device
+        )
         self.stay_K = torch.where(torch.arange(beam.size, device=device) == 0, 0.0, NEVER)
         self.word_NK = torch.full((count, beam.size), beam.start, device=device)
 
-    def extend(self, length: int, logit_NKV: torch.Tensor, attention_NKS: torch.Tensor | None) -> torch.Tensor:
-        """Extend to the best continuations of `length` tokens; return the rows B that they continue."""
+    def extend(
+        self, length: int, logit_NKV: torch.Tensor, attention_NKS: torch.Tensor | None
+    ) -> torch.Tensor:
+        """Extend to the best continuations of `length` tokens; return the rows B that they
+        continue.
+        """
         beam = self.beam
         more_NKK, word_NKK = self.continuations(logit_NKV.float())
         logp_NKK = self.logp_NK[..., None] + more_NKK
-        rank_NKK = logp_NKK / normaliser(length, beam.length_penalty) + self.coverage(attention_NKS)[..., None]
-        rank_NKK = torch.where(self.done_NK[..., None], self.rank_NK[..., None] + more_NKK, rank_NKK)
+        rank_NKK = (
+            logp_NKK / normaliser(length, beam.length_penalty)
+            + self.coverage(attention_NKS)[..., None]
+        )
+        rank_NKK = torch.where(
+            self.done_NK[..., None], self.rank_NK[..., None] + more_NKK, rank_NKK
+        )
         self.rank_NK, place_NK = rank_NKK.flatten(1).topk(beam.size)
         self.logp_NK = logp_NKK.flatten(1).gather(1, place_NK)
         self.word_NK = word_NKK.flatten(1).gather(1, place_NK)
         parent_NK = place_NK // beam.size
         row_B = (self.rows_N1 + parent_NK).flatten()
         self.done_NK = self.done_NK.gather(1, parent_NK)
-        self.token_NKT, self.seen_NKS = (taken(table, row_B) for table in (self.token_NKT, self.seen_NKS))
+        self.token_NKT, self.seen_NKS = (
+            taken(table, row_B) for table in (self.token_NKT, self.seen_NKS)
+        )
         self.token_NKT[..., length - 1] = torch.where(self.done_NK, beam.filler, self.word_NK)
         self.done_NK = self.done_NK | (self.word_NK == beam.end)
         return row_B
 
     def continuations(self, logit_NKV: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the best K words after each hypothesis and their log-probabilities; a finished one stays unchanged."""
+        """Return the best K words after each hypothesis and their log-probabilities; a finished one
+        stays unchanged.
+        """
         top_NKK, word_NKK = logit_NKV.topk(self.beam.size)
         more_NKK = top_NKK - logit_NKV.logsumexp(-1, keepdim=True)
         done_NK1 = self.done_NK[..., None]
-        return torch.where(done_NK1, self.stay_K, more_NKK), torch.where(done_NK1, self.beam.end, word_NKK)
+        return torch.where(done_NK1, self.stay_K, more_NKK), torch.where(
+            done_NK1, self.beam.end, word_NKK
+        )
 
     def coverage(self, attention_NKS: torch.Tensor | None) -> torch.Tensor:
         """Accumulate the attention of open hypotheses, and return the coverage penalty N K."""
@@ -95,7 +121,9 @@ class Hypotheses:
         return self.beam.coverage_penalty * share_NKS.log().sum(-1)
 
     def settled(self) -> bool:
-        """Return whether no open hypothesis of any sentence can still beat its best finished one, whatever its length."""
+        """Return whether no open hypothesis of any sentence can still beat its best finished one,
+        whatever its length.
+        """
         best_N = self.rank_NK.masked_fill(~self.done_NK, NEVER).amax(1)
         hope_NK = self.logp_NK / normaliser(self.beam.max_length, self.beam.length_penalty)
         hope_N = hope_NK.masked_fill(self.done_NK, NEVER).amax(1)
@@ -115,7 +143,8 @@ def taken(table: torch.Tensor, row_B: torch.Tensor) -> torch.Tensor:
 def search(decode: Decoder, state: State, known_NS: torch.Tensor, beam: Beam) -> torch.Tensor:
     """Return the best answer to each sentence, N T, padded after its end.
 
-    `state`: the decoder's initial state, with first axis N; `known_NS`: true where the source has a token.
+    `state`: the decoder's initial state, with first axis N; `known_NS`: true where the source has a
+    token.
     """
     found = Hypotheses(beam, known_NS)
     state = tuple(part.repeat_interleave(beam.size, 0) for part in state)

@@ -1,4 +1,5 @@
-"""BLEU on the 0-1 scale, by sacrebleu, in the three forms of MLPerf's translation benchmarks; imports no deep-learning framework.
+"""BLEU on the 0-1 scale, by sacrebleu, in the three forms of MLPerf's translation benchmarks;
+imports no deep-learning framework.
 
 Papineni et al. 2002. A score's signature states its form and is in every log.
 """
@@ -11,27 +12,41 @@ if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU
 
 PERCENT: Final = 100.0  # sacrebleu's scale
-T2T_CUTS: Final = ((r"([^\d])(\p{P})", r"\1 \2 "), (r"(\p{P})([^\d])", r" \1 \2"), (r"(\p{S})", r" \1 "))  # compute_bleu.py, UnicodeRegex
+T2T_CUTS: Final = (
+    (r"([^\d])(\p{P})", r"\1 \2 "),
+    (r"(\p{P})([^\d])", r" \1 \2"),
+    (r"(\p{S})", r" \1 "),
+)  # compute_bleu.py, UnicodeRegex
 
 
 class Form(StrEnum):
     """How a text is tokenised, and whether case counts."""
 
     SACREBLEU = "sacrebleu"
-    """GNMT training: `sacrebleu -lc --tokenize intl` (mlcommons/training, rnn_translator, README)."""
+    """GNMT training: `sacrebleu -lc --tokenize intl` (mlcommons/training, rnn_translator,
+    README).
+    """
     T2T = "t2t"
-    """Transformer training: tensor2tensor's uncased BLEU (compute_bleu.py): smoothed and tokenised as above, except next to a numeral that is not a
+    """Transformer training: tensor2tensor's uncased BLEU (compute_bleu.py): smoothed and tokenised
+    as above, except next to a numeral that is not a
     decimal digit: `m².` at the end of a line is one token to `intl` and two to tensor2tensor.
     """
     TOKENS = "tokens"
-    """GNMT inference v0.5: already tokenised texts, no smoothing (process_accuracy.py, RunningBLEUScorer)."""
+    """GNMT inference v0.5: already tokenised texts, no smoothing (process_accuracy.py,
+    RunningBLEUScorer).
+    """
 
 
 def bleu(form: Form, answers: Sequence[str], references: Sequence[str]) -> float:
-    """Score answers against one reference each, 0-1; ValueError if their numbers differ, or there are none."""
+    """Score answers against one reference each, 0-1; ValueError if their numbers differ, or there
+    are none.
+    """
     if len(answers) != len(references) or not answers:
         raise ValueError(f"{len(answers)} answers for {len(references)} references")
-    sides = [[t2t_words(text) for text in side] if form is Form.T2T else list(side) for side in (answers, references)]
+    sides = [
+        [t2t_words(text) for text in side] if form is Form.T2T else list(side)
+        for side in (answers, references)
+    ]
     return float(_metric(form).corpus_score(sides[0], sides[1:]).score) / PERCENT
 
 
@@ -43,20 +58,26 @@ def signature(form: Form) -> str:
 
 
 def _metric(form: Form) -> "BLEU":
-    """Create the metric; imported on use, since this import would double the judge's start-up time."""
+    """Create the metric; imported on use, since this import would double the judge's start-up
+    time.
+    """
     from sacrebleu.metrics.bleu import BLEU
 
     if form is Form.TOKENS:
         return BLEU(tokenize="none", smooth_method="none", force=True)
     if form is Form.SACREBLEU:
-        return BLEU(lowercase=True, tokenize="intl", smooth_method="exp", force=True)  # force: no warning about tokenised periods
+        return BLEU(
+            lowercase=True, tokenize="intl", smooth_method="exp", force=True
+        )  # force: no warning about tokenised periods
     metric = BLEU(lowercase=True, tokenize="none", smooth_method="exp", force=True)
     metric.tokenizer_signature = "t2t"  # `t2t_words` has tokenised the texts
     return metric
 
 
 def t2t_words(text: str) -> str:
-    """Put spaces around symbols, and around punctuation without a decimal digit on one side; compute_bleu.py, bleu_tokenize."""
+    """Put spaces around symbols, and around punctuation without a decimal digit on one side;
+    compute_bleu.py, bleu_tokenize.
+    """
     import regex  # type: ignore[import-untyped]  # its types are in a separate package
 
     text = text.lower()

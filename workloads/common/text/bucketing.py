@@ -1,4 +1,6 @@
-"""Batches of sentences of similar length; their order is a function of (seed, epoch) and the same on every rank."""
+"""Batches of sentences of similar length; their order is a function of (seed, epoch) and the same
+on every rank.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
@@ -9,34 +11,51 @@ import numpy.typing as npt
 from workloads.common.inputs.batches import cut, order
 
 Indices: TypeAlias = npt.NDArray[np.int64]
-MIXED: Final = 3  # kind of random draws, distinct from those of batches.py: the order of the batches
+MIXED: Final = (
+    3  # kind of random draws, distinct from those of batches.py: the order of the batches
+)
 
 
 def even_bounds(longest: int, buckets: int) -> tuple[int, ...]:
-    """Divide lengths up to `longest` into buckets of equal width; mlcommons/training, rnn_translator, sampler.py."""
+    """Divide lengths up to `longest` into buckets of equal width; mlcommons/training,
+    rnn_translator, sampler.py.
+    """
     width = -(-longest // buckets)
     return tuple(min(width * number, longest) for number in range(1, buckets + 1))
 
 
 def growing_bounds(longest: int, shortest: int, growth: float) -> tuple[int, ...]:
-    """Grow buckets by a factor, at least by 1; mlcommons/training, transformer, dataset.py: from 8, times 1.1."""
+    """Grow buckets by a factor, at least by 1; mlcommons/training, transformer, dataset.py: from 8,
+    times 1.1.
+    """
     bounds = [shortest]
     while bounds[-1] < longest:
         bounds.append(max(bounds[-1] + 1, int(bounds[-1] * growth)))
     return (*bounds[:-1], longest) if bounds[-1] > longest else tuple(bounds)
 
 
-def plan(lengths: Indices, bounds: Sequence[int], size: Callable[[int], int], seed: int, epoch: int) -> list[Indices]:
-    """Plan an epoch's global batches: every sentence once, each batch from one bucket, in random order; `batches.shared` distributes them.
+def plan(
+    lengths: Indices, bounds: Sequence[int], size: Callable[[int], int], seed: int, epoch: int
+) -> list[Indices]:
+    """Plan an epoch's global batches: every sentence once, each batch from one bucket, in random
+    order; `batches.shared` distributes them.
 
-    `lengths`: tokens of each sentence, at most the last bound. `size`: bound -> sentences of a global batch, at least 1.
+    `lengths`: tokens of each sentence, at most the last bound. `size`: bound -> sentences of a
+    global batch, at least 1.
     ValueError for a sentence that fits no bucket.
     """
     if len(lengths) and int(lengths.max()) > bounds[-1]:
-        raise ValueError(f"a sentence of {int(lengths.max())} tokens is longer than the last bucket, {bounds[-1]}")
+        raise ValueError(
+            f"a sentence of {int(lengths.max())} tokens is longer than the last bucket,"
+            f" {bounds[-1]}"
+        )
     shuffled = order(len(lengths), seed, epoch)
     bucket = np.searchsorted(np.asarray(bounds), lengths[shuffled])
-    found = [batch for number, bound in enumerate(bounds) for batch in cut(shuffled[bucket == number], size(bound))]
+    found = [
+        batch
+        for number, bound in enumerate(bounds)
+        for batch in cut(shuffled[bucket == number], size(bound))
+    ]
     mixed = np.random.default_rng([seed, epoch, MIXED]).permutation(len(found))
     return [found[place] for place in mixed]
 

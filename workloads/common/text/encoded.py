@@ -33,7 +33,10 @@ class Encoded:
     def views(self) -> list[Tokens]:
         """Return the sentences as views, without copying."""
         tokens: Tokens = np.asarray(self.tokens)
-        return [tokens[start:stop] for start, stop in zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True)]
+        return [
+            tokens[start:stop]
+            for start, stop in zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True)
+        ]
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
@@ -54,7 +57,10 @@ class Encoded:
     @classmethod
     def load(cls, path: Path) -> "Encoded":
         """Load both arrays, memory-mapped."""
-        tokens, starts = (np.load(path.with_suffix(f"{path.suffix}.{part}.npy"), mmap_mode="r") for part in ("tokens", "starts"))
+        tokens, starts = (
+            np.load(path.with_suffix(f"{path.suffix}.{part}.npy"), mmap_mode="r")
+            for part in ("tokens", "starts")
+        )
         return cls(tokens=tokens, starts=starts)
 
 
@@ -64,7 +70,9 @@ def prepared(run: Run, found: Mapping[str, Any]) -> Path:
 
 
 def check_prepared(run: Run, found: Mapping[str, Any]) -> None:
-    """Reject a run whose encoded text is gone from the cache; StaleError, so that the survey runs again."""
+    """Reject a run whose encoded text is gone from the cache; StaleError, so that the survey runs
+    again.
+    """
     folder = prepared(run, found)
     if not folder.is_dir():
         raise StaleError(f"{folder}: the encoded text is missing")

@@ -1,4 +1,6 @@
-"""Examples of translations for reports: the sentence, its reference and its translation side by side."""
+"""Examples of translations for reports: the sentence, its reference and its translation side by
+side.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from difflib import SequenceMatcher
@@ -11,16 +13,32 @@ class TextExamples:
 
     kind = ExampleKind.TEXT
 
-    def __init__(self, answers: Mapping[int, bytes], references: Sequence[str], text_of: Callable[[bytes], str], sources: Sequence[str]) -> None:
-        self._answers, self._references, self._text_of, self._sources = answers, references, text_of, sources
+    def __init__(
+        self,
+        answers: Mapping[int, bytes],
+        references: Sequence[str],
+        text_of: Callable[[bytes], str],
+        sources: Sequence[str],
+    ) -> None:
+        self._answers, self._references, self._text_of, self._sources = (
+            answers,
+            references,
+            text_of,
+            sources,
+        )
 
     def __len__(self) -> int:
         """Return the number of sentences in the accuracy set."""
         return len(self._references)
 
     def quality(self, sample: int) -> float:
-        """Return the fraction of words in common, in the same order; not BLEU, which means little for one sentence."""
-        answered, expected = self._text_of(self._answers.get(sample, b"")).split(), self._references[sample].split()
+        """Return the fraction of words in common, in the same order; not BLEU, which means little
+        for one sentence.
+        """
+        answered, expected = (
+            self._text_of(self._answers.get(sample, b"")).split(),
+            self._references[sample].split(),
+        )
         return SequenceMatcher(None, expected, answered, autojunk=False).ratio()
 
     def example(self, sample: int) -> Example:
@@ -28,12 +46,19 @@ class TextExamples:
         answered, expected = self._text_of(self._answers.get(sample, b"")), self._references[sample]
         source = self._sources[sample] if sample < len(self._sources) else ""
         return Example(
-            sample=sample, right=answered.split() == expected.split(), expected=expected, answered=answered, source=source, quality=self.quality(sample)
+            sample=sample,
+            right=answered.split() == expected.split(),
+            expected=expected,
+            answered=answered,
+            source=source,
+            quality=self.quality(sample),
         )
 
 
 def embedded_sources(folder: Callable[[], Sequence[str]], count: int) -> Sequence[str]:
-    """Return the embedded sentences; none if their number differs from the references', or if they cannot be written to the cache."""
+    """Return the embedded sentences; none if their number differs from the references', or if they
+    cannot be written to the cache.
+    """
     try:
         found = folder()
     except OSError:

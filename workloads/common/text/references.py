@@ -1,4 +1,6 @@
-"""The reference translations that the judge reads: one sentence per line, in sample order; imports no framework."""
+"""The reference translations that the judge reads: one sentence per line, in sample order; imports
+no framework.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +12,9 @@ REFERENCES: Final = "references.txt"
 def read(truth: Path) -> list[str]:
     """Read one reference per line; ValueError if there is none."""
     path = truth / REFERENCES
-    lines = path.read_bytes().decode("utf-8").removesuffix("\n").split("\n")  # Unicode's other line ends occur within sentences of WMT
+    lines = (
+        path.read_bytes().decode("utf-8").removesuffix("\n").split("\n")
+    )  # Unicode's other line ends occur within sentences of WMT
     if lines == [""]:
         raise ValueError(f"{path}: no references")
     return lines

@@ -1,9 +1,13 @@
 """The embedded language pair: sentences from a small grammar, with their translations.
 
-A lexicon of pseudo-words, an unlimited supply of names, and rules by which the second language differs from the first: adjectives and
-determiners follow their noun and agree with it, prepositions follow their phrase, adverbs and the future marker follow the
-verb, and the verb agrees with its subject. In the harder form the verb comes at the end of its clause, after all embedded clauses,
-and relative clauses precede their noun. Each word has one meaning; order and forms are what must be learnt.
+A lexicon of pseudo-words, an unlimited supply of names, and rules by which the second language
+differs from the first: adjectives and
+determiners follow their noun and agree with it, prepositions follow their phrase, adverbs and the
+future marker follow the
+verb, and the verb agrees with its subject. In the harder form the verb comes at the end of its
+clause, after all embedded clauses,
+and relative clauses precede their noun. Each word has one meaning; order and forms are what must be
+learnt.
 """
 
 from collections.abc import Iterator
@@ -26,16 +30,31 @@ Entry: TypeAlias = tuple[str, str]
 
 GENDERS: Final = ("ae", "oo", "uu")
 SOURCE_SOUNDS: Final = (tuple("bdfgklmnprst"), tuple("aeiou"))
-TARGET_SOUNDS: Final = (("ch", "h", "j", "q", "sh", "v", "w", "x", "z", "zh"), ("ae", "ie", "oo", "uu", "y"))
-NOUNS, VERBS, ADJECTIVES, ADVERBS, PREPOSITIONS, DETERMINERS, CONJUNCTIONS = 150, 70, 66, 20, 12, 8, 4  # 330 words
+TARGET_SOUNDS: Final = (
+    ("ch", "h", "j", "q", "sh", "v", "w", "x", "z", "zh"),
+    ("ae", "ie", "oo", "uu", "y"),
+)
+NOUNS, VERBS, ADJECTIVES, ADVERBS, PREPOSITIONS, DETERMINERS, CONJUNCTIONS = (
+    150,
+    70,
+    66,
+    20,
+    12,
+    8,
+    4,
+)  # 330 words
 NAME_SYLLABLES: Final = 20
 TENSES: Final = (("s", "", "ish"), ("d", "d", "osh"), ("", "", "ash"))
-"""Endings of the source's verb in singular and plural, and of the target's: present, past, future."""
+"""Endings of the source's verb in singular and plural, and of the target's: present, past,
+future.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grammar:
-    """Difficulty of the language pair; the shares are the probabilities that a phrase or clause has something."""
+    """Difficulty of the language pair; the shares are the probabilities that a phrase or clause has
+    something.
+    """
 
     name: str
     far: bool
@@ -48,20 +67,44 @@ class Grammar:
     sub_clause: float
     relative: float
     skew: float
-    """1: all words are equally frequent; the higher, the more frequent are the first words of each kind."""
+    """1: all words are equally frequent; the higher, the more frequent are the first words of each
+    kind.
+    """
     tenses: tuple[int, ...]
     train: int
     test: int
 
 
 NEAR: Final = Grammar(
-    name="near", far=False, adjective=0.5, proper_name=0.08, preposition=0.5, adverb=0.3, second_clause=0.05, sub_clause=0.0, relative=0.0,
-    skew=2.0, tenses=(0, 2), train=10_000, test=512,
-)  # fmt: skip
+    name="near",
+    far=False,
+    adjective=0.5,
+    proper_name=0.08,
+    preposition=0.5,
+    adverb=0.3,
+    second_clause=0.05,
+    sub_clause=0.0,
+    relative=0.0,
+    skew=2.0,
+    tenses=(0, 2),
+    train=10_000,
+    test=512,
+)
 FAR: Final = Grammar(
-    name="far", far=True, adjective=0.4, proper_name=0.12, preposition=0.5, adverb=0.3, second_clause=0.4, sub_clause=0.4, relative=0.25,
-    skew=1.0, tenses=(0, 1, 2), train=20_000, test=512,
-)  # fmt: skip
+    name="far",
+    far=True,
+    adjective=0.4,
+    proper_name=0.12,
+    preposition=0.5,
+    adverb=0.3,
+    second_clause=0.4,
+    sub_clause=0.4,
+    relative=0.25,
+    skew=1.0,
+    tenses=(0, 1, 2),
+    train=20_000,
+    test=512,
+)
 
 
 class Lexicon:
@@ -70,15 +113,32 @@ class Lexicon:
     def __init__(self) -> None:
         rng = np.random.default_rng([VERSION, 0])
         words = zip(stems(SOURCE_SOUNDS, 2, rng), stems(TARGET_SOUNDS, 2, rng), strict=False)
-        self.nouns = [(*word, GENDERS[number % len(GENDERS)]) for number, word in enumerate(islice(words, NOUNS))]
+        self.nouns = [
+            (*word, GENDERS[number % len(GENDERS)])
+            for number, word in enumerate(islice(words, NOUNS))
+        ]
         counts = (VERBS, ADJECTIVES, ADVERBS, PREPOSITIONS, DETERMINERS, CONJUNCTIONS)
         kinds = [list(islice(words, count)) for count in counts]
-        self.verbs, self.adjectives, self.adverbs, self.prepositions, self.determiners, self.conjunctions = kinds
+        (
+            self.verbs,
+            self.adjectives,
+            self.adverbs,
+            self.prepositions,
+            self.determiners,
+            self.conjunctions,
+        ) = kinds
         self.future, self.that, self.which = islice(words, 3)
-        self.syllables = list(islice(zip(stems(SOURCE_SOUNDS, 1, rng), stems(TARGET_SOUNDS, 1, rng), strict=False), NAME_SYLLABLES))
+        self.syllables = list(
+            islice(
+                zip(stems(SOURCE_SOUNDS, 1, rng), stems(TARGET_SOUNDS, 1, rng), strict=False),
+                NAME_SYLLABLES,
+            )
+        )
 
 
-def stems(sounds: tuple[tuple[str, ...], ...], syllables: int, rng: np.random.Generator) -> Iterator[str]:
+def stems(
+    sounds: tuple[tuple[str, ...], ...], syllables: int, rng: np.random.Generator
+) -> Iterator[str]:
     """Yield all words with this many syllables, in random order."""
     found = ["".join(word) for word in product(*sounds * syllables)]
     return (found[place] for place in rng.permutation(len(found)))
@@ -162,7 +222,13 @@ class Speaker:
         if self.chance(self.grammar.adjective):
             adjective = self.pick(self.lexicon.adjectives)
             before, after = [*before, adjective[0]], [*after, adjective[1] + gender]
-        source, target = [*before, noun + ("s" if many else "")], [*after, determiner_there + ("en" if many else gender)]
+        source, target = (
+            [*before, noun + ("s" if many else "")],
+            [
+                *after,
+                determiner_there + ("en" if many else gender),
+            ],
+        )
         if depth < 2 and self.chance(self.grammar.relative):
             return self.related(source, target, many, depth), many
         return (source, target), many
@@ -180,20 +246,26 @@ class Speaker:
 
 
 def written(words: list[str]) -> str:
-    """Join words with normal punctuation: a capital at the start, a full stop at the end, no space before a comma."""
+    """Join words with normal punctuation: a capital at the start, a full stop at the end, no space
+    before a comma.
+    """
     text = " ".join(words).replace(" ,", ",")
     return f"{text[0].upper()}{text[1:]}."
 
 
 def corpora(grammar: Grammar) -> tuple[Corpus, Corpus]:
-    """Generate both splits, train and test; no sentence occurs twice, within a split or across both."""
+    """Generate both splits, train and test; no sentence occurs twice, within a split or across
+    both.
+    """
     speaker = Speaker(grammar, Lexicon(), np.random.default_rng([VERSION, 1, int(grammar.far)]))
     pairs: dict[str, str] = {}
     while len(pairs) < grammar.train + grammar.test:
         source, target = speaker.sentence()
         pairs.setdefault(source, target)
     sources, targets, cut = tuple(pairs), tuple(pairs.values()), grammar.train
-    return Corpus(split="train", sources=sources[:cut], targets=targets[:cut]), Corpus(split="test", sources=sources[cut:], targets=targets[cut:])
+    return Corpus(split="train", sources=sources[:cut], targets=targets[:cut]), Corpus(
+        split="test", sources=sources[cut:], targets=targets[cut:]
+    )
 
 
 def write(grammar: Grammar, folder: Path) -> None:

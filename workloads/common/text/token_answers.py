@@ -1,4 +1,6 @@
-"""Answers of translation workloads: token ids as little-endian int32, as in LoadGen's accuracy log on all machines MLPerf supports."""
+"""Answers of translation workloads: token ids as little-endian int32, as in LoadGen's accuracy log
+on all machines MLPerf supports.
+"""
 
 import struct
 from collections.abc import Sequence

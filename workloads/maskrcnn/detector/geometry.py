@@ -1,9 +1,13 @@
 """Boxes, anchors and pooling as in MLPerf's reference, expressed through torchvision's arithmetic.
 
-The reference counts a box's last pixel as inside (`TO_REMOVE = 1`): its numbers (x1, y1, x2, y2) are the first and the last pixel, and a
-width is x2 - x1 + 1. Boxes here extend to the far edge of that pixel, (x1, y1, x2 + 1, y2 + 1). So widths, areas, overlaps, suppression,
-encoding, decoding and mirroring by torchvision match the reference. Where the reference uses the numbers themselves, for pooling, resizing
-and pasting, `numbers` provides them. T: mlcommons/training, object_detection, pytorch/maskrcnn_benchmark.
+The reference counts a box's last pixel as inside (`TO_REMOVE = 1`): its numbers (x1, y1, x2, y2)
+are the first and the last pixel, and a
+width is x2 - x1 + 1. Boxes here extend to the far edge of that pixel, (x1, y1, x2 + 1, y2 + 1). So
+widths, areas, overlaps, suppression,
+encoding, decoding and mirroring by torchvision match the reference. Where the reference uses the
+numbers themselves, for pooling, resizing
+and pasting, `numbers` provides them. T: mlcommons/training, object_detection,
+pytorch/maskrcnn_benchmark.
 """
 
 import math
@@ -15,7 +19,8 @@ from torch import nn
 
 from workloads.common.detection.ops import torchvision
 
-# Legend: A anchors of a picture, K regions, N pictures, H height, W width, 4 left, top, right, bottom.
+# Legend: A anchors of a picture, K regions, N pictures, H height, W width, 4 left, top, right,
+# bottom.
 Tensor = torch.Tensor
 Box = tuple[float, float, float, float]
 detection: Any = torchvision.models.detection
@@ -25,7 +30,10 @@ Coding: Any = detection._utils.BoxCoder
 LAST_PX: Final = 1.0  # T, TO_REMOVE: from the last pixel's index to its far edge
 STRIDES: Final = (4, 8, 16, 32, 64)  # T, e2e_mask_rcnn_R_50_FPN_1x.yaml: RPN.ANCHOR_STRIDE
 POOLED_STRIDES: Final = STRIDES[:4]  # POOLER_SCALES of ROI_BOX_HEAD and ROI_MASK_HEAD
-USUAL_SIDE, USUAL_LEVEL = 224, 4  # modeling/poolers.py, LevelMapper: canonical_scale, canonical_level
+USUAL_SIDE, USUAL_LEVEL = (
+    224,
+    4,
+)  # modeling/poolers.py, LevelMapper: canonical_scale, canonical_level
 LEVEL_ROUNDING: Final = 1e-6  # as above: eps
 
 
@@ -40,46 +48,78 @@ def reaching(number_K4: Tensor) -> Tensor:
 
 
 def resized(box_K4: Tensor, scale_4: Tensor) -> Tensor:
-    """Resize boxes with their picture, by scaling their numbers (T, structures/bounding_box.py, resize)."""
+    """Resize boxes with their picture, by scaling their numbers (T, structures/bounding_box.py,
+    resize).
+    """
     return reaching(numbers(box_K4) * scale_4)
 
 
 def clipped(box_K4: Tensor, height: int, width: int) -> Tensor:
-    """Clip boxes to a picture; each keeps at least a pixel of it (T, structures/bounding_box.py, clip_to_image)."""
+    """Clip boxes to a picture; each keeps at least a pixel of it (T, structures/bounding_box.py,
+    clip_to_image).
+    """
     sides = (width, height, width, height)
-    ends = [(0.0, side - LAST_PX) if place < len(sides) // 2 else (LAST_PX, float(side)) for place, side in enumerate(sides)]
-    return torch.stack([value.clamp(*end) for value, end in zip(box_K4.unbind(dim=-1), ends, strict=True)], dim=-1)
+    ends = [
+        (0.0, side - LAST_PX) if place < len(sides) // 2 else (LAST_PX, float(side))
+        for place, side in enumerate(sides)
+    ]
+    return torch.stack(
+        [value.clamp(*end) for value, end in zip(box_K4.unbind(dim=-1), ends, strict=True)], dim=-1
+    )
 
 
 def inside(anchor_A4: Tensor, size: Tensor) -> Tensor:
-    """Return which anchors lie inside a picture of that height and width (T, rpn/anchor_generator.py, add_visibility_to)."""
+    """Return which anchors lie inside a picture of that height and width (T,
+    rpn/anchor_generator.py, add_visibility_to).
+    """
     number_A4 = numbers(anchor_A4)
     return (number_A4[:, :2] >= 0).all(dim=1) & (number_A4[:, 2:] < size.flip(0)).all(dim=1)
 
 
 def cell(stride: int, size: float, aspects: Sequence[float]) -> list[Box]:
-    """Return the anchors around a cell's centre: sides are rounded at the stride's size, then scaled (rpn/anchor_generator.py)."""
-    shapes = [(width, round(width * aspect)) for aspect in aspects for width in [round(math.sqrt(stride**2 / aspect))]]
+    """Return the anchors around a cell's centre: sides are rounded at the stride's size, then
+    scaled (rpn/anchor_generator.py).
+    """
+    shapes = [
+        (width, round(width * aspect))
+        for aspect in aspects
+        for width in [round(math.sqrt(stride**2 / aspect))]
+    ]
     halves = [(width * size / stride / 2, height * size / stride / 2) for width, height in shapes]
-    return [(stride / 2 - across, stride / 2 - down, stride / 2 + across, stride / 2 + down) for across, down in halves]
+    return [
+        (stride / 2 - across, stride / 2 - down, stride / 2 + across, stride / 2 + down)
+        for across, down in halves
+    ]
 
 
 class Anchors(nn.Module):
-    """The reference's anchors on five levels, always in fp32: half precision would shift them by whole pixels."""
+    """The reference's anchors on five levels, always in fp32: half precision would shift them by
+    whole pixels.
+    """
 
     def __init__(self, sizes: Sequence[int], aspects: Sequence[float]) -> None:
         super().__init__()
-        self.cells = [cell(stride, size, aspects) for stride, size in zip(STRIDES, sizes, strict=True)]
+        self.cells = [
+            cell(stride, size, aspects) for stride, size in zip(STRIDES, sizes, strict=True)
+        ]
 
     def forward(self, images: Any, maps: Sequence[Tensor]) -> list[Tensor]:
-        """Return the anchors of each picture: level by level, within a level row by row, within a cell aspect by aspect."""
-        levels = [laid(level, stride, each) for level, stride, each in zip(self.cells, STRIDES, maps, strict=True)]
+        """Return the anchors of each picture: level by level, within a level row by row, within a
+        cell aspect by aspect.
+        """
+        levels = [
+            laid(level, stride, each)
+            for level, stride, each in zip(self.cells, STRIDES, maps, strict=True)
+        ]
         return [torch.cat(levels)] * len(images.image_sizes)
 
 
 def laid(anchors: list[Box], stride: int, map_NCHW: Tensor) -> Tensor:
     """Repeat a cell's anchors over a map."""
-    rows, columns = (torch.arange(count, device=map_NCHW.device, dtype=torch.float32) * stride for count in map_NCHW.shape[-2:])
+    rows, columns = (
+        torch.arange(count, device=map_NCHW.device, dtype=torch.float32) * stride
+        for count in map_NCHW.shape[-2:]
+    )
     down, across = torch.meshgrid(rows, columns, indexing="ij")
     shift_HW14 = torch.stack([across, down, across, down], dim=-1)[:, :, None]
     return (shift_HW14 + torch.tensor(anchors, device=map_NCHW.device)).reshape(-1, 4)
@@ -101,7 +141,9 @@ class Pool(Align):  # type: ignore[misc]  # torchvision has no types
         super().__init__(names, bins, points)
         self.scales, self.map_levels = [1 / stride for stride in POOLED_STRIDES], levels
 
-    def forward(self, x: dict[str, Tensor], boxes: list[Tensor], image_shapes: Sequence[tuple[int, int]]) -> Tensor:
+    def forward(
+        self, x: dict[str, Tensor], boxes: list[Tensor], image_shapes: Sequence[tuple[int, int]]
+    ) -> Tensor:
         """Return [K, C, bins, bins]."""
         found: Tensor = super().forward(x, [numbers(box_K4) for box_K4 in boxes], image_shapes)
         return found

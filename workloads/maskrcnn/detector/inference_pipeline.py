@@ -1,6 +1,8 @@
-"""From images to answers: three networks, with proposals, suppression, pooling and mask pasting between them.
+"""From images to answers: three networks, with proposals, suppression, pooling and mask pasting
+between them.
 
-An engine runs the networks (training's evaluation runs the modules themselves); everything else is here, shared by both.
+An engine runs the networks (training's evaluation runs the modules themselves); everything else is
+here, shared by both.
 """
 
 from collections import OrderedDict
@@ -18,14 +20,19 @@ from workloads.maskrcnn.detector.geometry import numbers, reaching
 from workloads.maskrcnn.model import MaskRCNN, Sizes, classified, masked
 from workloads.maskrcnn.scoring import Found
 
-# Legend: N pictures, C channels, H height, W width, D detections of a picture, K regions, L classes including the background,
+# Legend: N pictures, C channels, H height, W width, D detections of a picture, K regions, L classes
+# including the background,
 # M side of a mask, 4 left, top, right, bottom.
 Tensor = torch.Tensor
 Call: TypeAlias = Callable[..., tuple[Tensor, ...]]
 LEVELS: Final = ("0", "1", "2", "3", "pool")  # torchvision's names, strides 4 to 64
 MASK_LEVEL: Final = 0.5  # T:maskrcnn, config/defaults.py: ROI_MASK_HEAD.POSTPROCESS_MASKS_THRESHOLD
-MOST_PIXELS: Final = 1 << 26  # of pasted masks in memory at once: a hundred of COCO's largest pictures, 256 MiB of floats
-PADDING_PX: Final = 1  # around a mask before it is pasted, so that edges fade out; roi_heads/mask_head/inference.py, Masker
+MOST_PIXELS: Final = (
+    1 << 26
+)  # of pasted masks in memory at once: a hundred of COCO's largest pictures, 256 MiB of floats
+# around a mask before it is pasted, so that edges fade out; roi_heads/mask_head/inference.py,
+# Masker
+PADDING_PX: Final = 1
 
 
 class Trunk(nn.Module):
@@ -59,7 +66,10 @@ class MaskHead(nn.Module):
 
     def __init__(self, model: MaskRCNN) -> None:
         super().__init__()
-        self.mask_head, self.mask_predictor = model.roi_heads.mask_head, model.roi_heads.mask_predictor
+        self.mask_head, self.mask_predictor = (
+            model.roi_heads.mask_head,
+            model.roi_heads.mask_predictor,
+        )
 
     def forward(self, pooled_KCHW: Tensor) -> Tensor:
         """Run the head."""
@@ -91,30 +101,48 @@ class Detector:
         features = OrderedDict(zip(LEVELS, outputs, strict=False))
         proposals = self._proposals(picture_NCHW, sizes, outputs)
         logit_KL, delta_K4L = self._box(self._heads.box_roi_pool(features, proposals, sizes))
-        boxes, scores, labels = self._heads.postprocess_detections(logit_KL.float(), delta_K4L.float(), proposals, sizes)
+        boxes, scores, labels = self._heads.postprocess_detections(
+            logit_KL.float(), delta_K4L.float(), proposals, sizes
+        )
         return self._with_masks(features, sizes, boxes, labels, scores)
 
     def _proposals(self, picture_NCHW: Tensor, sizes: Sizes, outputs: list[Tensor]) -> list[Tensor]:
-        features, objectness, deltas = (outputs[start : start + len(LEVELS)] for start in range(0, 3 * len(LEVELS), len(LEVELS)))
+        features, objectness, deltas = (
+            outputs[start : start + len(LEVELS)] for start in range(0, 3 * len(LEVELS), len(LEVELS))
+        )
         detection = torchvision.models.detection
-        anchors = self._rpn.anchor_generator(detection.image_list.ImageList(picture_NCHW, list(sizes)), features)
+        anchors = self._rpn.anchor_generator(
+            detection.image_list.ImageList(picture_NCHW, list(sizes)), features
+        )
         counts = [scores.shape[1] * scores.shape[2] * scores.shape[3] for scores in objectness]
         score_A, delta_A4 = detection.rpn.concat_box_prediction_layers(objectness, deltas)
         proposals = self._rpn.box_coder.decode(delta_A4, anchors).view(len(sizes), -1, 4)
         boxes: list[Tensor] = self._rpn.filter_proposals(proposals, score_A, list(sizes), counts)[0]
         return boxes
 
-    def _with_masks(self, features: Any, sizes: Sizes, boxes: list[Tensor], labels: list[Tensor], scores: list[Tensor]) -> list[Raw]:
+    def _with_masks(
+        self,
+        features: Any,
+        sizes: Sizes,
+        boxes: list[Tensor],
+        labels: list[Tensor],
+        scores: list[Tensor],
+    ) -> list[Raw]:
         pooled_KCHW = self._heads.mask_roi_pool(features, boxes, sizes)
         label_K = torch.cat(labels)
         if len(label_K):
             (mask_KLMM,) = self._mask(pooled_KCHW)
-            mask_KMM = mask_KLMM.float()[torch.arange(len(label_K), device=label_K.device), label_K].sigmoid()
+            mask_KMM = mask_KLMM.float()[
+                torch.arange(len(label_K), device=label_K.device), label_K
+            ].sigmoid()
         else:
             mask_KMM = pooled_KCHW.new_zeros(0, 2 * pooled_KCHW.shape[2], 2 * pooled_KCHW.shape[3])
         masks = torch.split(mask_KMM, [len(each) for each in labels])
         each = zip(boxes, labels, scores, masks, strict=True)
-        return [Raw(box_D4=box, label_D=label, score_D=score, mask_DMM=mask) for box, label, score, mask in each]
+        return [
+            Raw(box_D4=box, label_D=label, score_D=score, mask_DMM=mask)
+            for box, label, score, mask in each
+        ]
 
 
 def eager(model: MaskRCNN) -> Detector:
@@ -124,9 +152,11 @@ def eager(model: MaskRCNN) -> Detector:
 
 
 def finished(raw: Raw, network_size: tuple[int, int], size: tuple[int, int]) -> Found:
-    """Convert detections to the picture's own height and width: boxes as fractions of it, masks pasted and encoded as run lengths.
+    """Convert detections to the picture's own height and width: boxes as fractions of it, masks
+    pasted and encoded as run lengths.
 
-    As in the reference (data/datasets/evaluation/coco/coco_eval.py), numbers are resized, and widths computed afterwards.
+    As in the reference (data/datasets/evaluation/coco/coco_eval.py), numbers are resized, and
+    widths computed afterwards.
     """
     height, width = size
     scale = raw.box_D4.new_tensor([width / network_size[1], height / network_size[0]] * 2)
@@ -138,7 +168,11 @@ def finished(raw: Raw, network_size: tuple[int, int], size: tuple[int, int]) -> 
         box_D4=(box_D4 / box_D4.new_tensor([width, height] * 2)).cpu().numpy().astype(np.float32),
         score_D=raw.score_D.cpu().numpy().astype(np.float32),
         label_D=raw.label_D.cpu().numpy(),
-        mask_D=[mask for masks, places in parts for mask in written(pasted(masks, places, height, width))],
+        mask_D=[
+            mask
+            for masks, places in parts
+            for mask in written(pasted(masks, places, height, width))
+        ],
     )
 
 
@@ -150,8 +184,10 @@ def written(mask_DHW: Tensor) -> list[bytes]:
 def pasted(mask_DMM: Tensor, number_D4: Tensor, height: int, width: int) -> Tensor:
     """Paste each mask into its box, given by its numbers, on an empty picture; [D, H, W].
 
-    As in the reference (Masker): a margin of one pixel, the box enlarged accordingly and truncated to whole pixels, bilinear. The
-    interpolation is separable: rows and columns are two matrix products, for all detections at once.
+    As in the reference (Masker): a margin of one pixel, the box enlarged accordingly and truncated
+    to whole pixels, bilinear. The
+    interpolation is separable: rows and columns are two matrix products, for all detections at
+    once.
     """
     side = mask_DMM.shape[-1]
     framed = nn.functional.pad(mask_DMM, (PADDING_PX,) * 4)
@@ -164,12 +200,14 @@ def pasted(mask_DMM: Tensor, number_D4: Tensor, height: int, width: int) -> Tens
 
 
 def spread(low_D: Tensor, high_D: Tensor, pixels: int, side: int) -> Tensor:
-    """Return the matrices that stretch `side` values over the pixels from `low` to `high`, inclusive; [D, pixels, side]."""
+    """Return the matrices that stretch `side` values over the pixels from `low` to `high`,
+    inclusive; [D, pixels, side].
+    """
     pixel_P = torch.arange(pixels, device=low_D.device)
     length_D1 = (high_D - low_D + 1).clamp(min=1)[:, None]
     from_low_DP = pixel_P - low_D[:, None]
     at_DP = ((from_low_DP + 0.5) * (side / length_D1) - 0.5).clamp(min=0)
-    matrix_DPM = (1 - (at_DP.clamp(max=side - 1)[:, :, None] - torch.arange(side, device=low_D.device)).abs()).clamp(min=0)
+    matrix_DPM = (
+        1 - (at_DP.clamp(max=side - 1)[:, :, None] - torch.arange(side, device=low_D.device)).abs()
+    ).clamp(min=0)
     return matrix_DPM * ((from_low_DP >= 0) & (from_low_DP < length_D1))[:, :, None]
-
-

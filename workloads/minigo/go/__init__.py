@@ -1,1 +1,3 @@
-"""Go in numpy, many games at once: rules, what a network sees, the search, and whole games. No framework."""
+"""Go in numpy, many games at once: rules, what a network sees, the search, and whole games. No
+framework.
+"""

@@ -1,4 +1,5 @@
-"""An opponent without a network: priors are equal, and the value of a position is how many points lie nearer to whose stones.
+"""An opponent without a network: priors are equal, and the value of a position is how many points
+lie nearer to whose stones.
 
 The same on every machine, with no file to ship: the fixed opponent of `smoke` and `quick`.
 """
@@ -24,7 +25,9 @@ class Area:
     def __init__(self, shape: Geometry, komi: float) -> None:
         self._shape, self._komi = shape, komi
 
-    def __call__(self, boards: Boards, past_NTP: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    def __call__(
+        self, boards: Boards, past_NTP: Array, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
         """Judge positions; nothing is drawn."""
         shape = self._shape
         stones_NP = boards.stones_NC[:, shape.cell_P]
@@ -36,19 +39,26 @@ class Area:
 
 
 class PassLast:
-    """Implements Evaluator: another one's values and priors, but for simple eyes, which are not filled, and the pass, which comes last.
+    """Implements Evaluator: another one's values and priors, but for simple eyes, which are not
+    filled, and the pass, which comes last.
 
-    Without it, small boards teach a network that trails to pass: two passes end a game at once, it learns nothing more, and play collapses.
+    Without it, small boards teach a network that trails to pass: two passes end a game at once, it
+    learns nothing more, and play collapses.
     """
 
     def __init__(self, shape: Geometry, evaluate: Evaluator) -> None:
         self._shape, self._evaluate = shape, evaluate
 
-    def __call__(self, boards: Boards, past_NTP: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    def __call__(
+        self, boards: Boards, past_NTP: Array, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
         """Evaluate positions."""
         prior_NA, value_N = self._evaluate(boards, past_NTP, rng)
         points_NP = prior_NA[:, :-1] * ~eyes(self._shape, boards)
-        return np.concatenate([points_NP, np.maximum(prior_NA[:, -1:] * PASS_LAST, LEAST)], axis=1), value_N
+        return (
+            np.concatenate([points_NP, np.maximum(prior_NA[:, -1:] * PASS_LAST, LEAST)], axis=1),
+            value_N,
+        )
 
 
 def nearest(shape: Geometry, stones_NP: Array) -> Array:
@@ -58,7 +68,11 @@ def nearest(shape: Geometry, stones_NP: Array) -> Array:
 
 
 def eyes(shape: Geometry, boards: Boards) -> Array:
-    """Tell which points have stones of who moves, or the border, on all sides: simple eyes, which are not filled."""
-    near_NPK = boards.stones_NC[:, shape.cell_P[:, None] + shape.near_K] * boards.mover_N[:, None, None]
+    """Tell which points have stones of who moves, or the border, on all sides: simple eyes, which
+    are not filled.
+    """
+    near_NPK = (
+        boards.stones_NC[:, shape.cell_P[:, None] + shape.near_K] * boards.mover_N[:, None, None]
+    )
     found: Array = ((near_NPK == 1) | (abs(near_NPK) > 1)).all(axis=2)
     return found

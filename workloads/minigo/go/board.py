@@ -1,7 +1,10 @@
-"""The rules of Go for many positions at once: area scoring, no suicide, positional superko, two passes or a limit of moves end a game.
+"""The rules of Go for many positions at once: area scoring, no suicide, positional superko, two
+passes or a limit of moves end a game.
 
-Tromp and Taylor's rules (tromp.github.io/go.html) without suicide, as mlcommons/training, reinforcement/tensorflow/minigo, plays them: all
-stones on the board at the end count. Superko is looked up by the Zobrist hash of all earlier positions of a game.
+Tromp and Taylor's rules (tromp.github.io/go.html) without suicide, as mlcommons/training,
+reinforcement/tensorflow/minigo, plays them: all
+stones on the board at the end count. Superko is looked up by the Zobrist hash of all earlier
+positions of a game.
 """
 
 from dataclasses import dataclass, fields
@@ -11,7 +14,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-# Legend: N positions, C cells of a board with its border, P points, A = P + 1 actions (the last is the pass), K 4 neighbours, S 8 symmetries.
+# Legend: N positions, C cells of a board with its border, P points, A = P + 1 actions (the last is
+# the pass), K 4 neighbours, S 8 symmetries.
 Array: TypeAlias = npt.NDArray[Any]
 BLACK: Final = 1
 WHITE: Final = -1
@@ -23,7 +27,9 @@ MOST_SIDE: Final = 19
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Geometry:
-    """What follows from a board's side: cells in rows that share one border column, with a border row above and below."""
+    """What follows from a board's side: cells in rows that share one border column, with a border
+    row above and below.
+    """
 
     size: int
     points: int
@@ -65,7 +71,9 @@ def geometry(size: int) -> Geometry:
         cell_P=(row + 1) * stride + column,
         near_K=np.array([-stride, -1, 1, stride]),
         symmetry_SP=np.stack([side.reshape(-1) for side in turned]),
-        zobrist_2C=np.random.default_rng(ZOBRIST_SEED).integers(1, 2**63, size=(2, cells), dtype=np.uint64),
+        zobrist_2C=np.random.default_rng(ZOBRIST_SEED).integers(
+            1, 2**63, size=(2, cells), dtype=np.uint64
+        ),
         distance_PP=(np.abs(row[:, None] - row) + np.abs(column[:, None] - column)).astype(np.int8),
     )
 
@@ -77,7 +85,9 @@ class Boards:
     stones_NC: Array
     """1 black, -1 white, 0 empty, 2 border; int8."""
     group_NC: Array
-    """A cell of the stone's group, the same for all of its stones; 0, which is border, where there is no stone."""
+    """A cell of the stone's group, the same for all of its stones; 0, which is border, where there
+    is no stone.
+    """
     liberties_NC: Array
     """Liberties of the stone's group; 0 where there is no stone."""
     hash_N: Array
@@ -128,11 +138,15 @@ NAMES: Final = tuple(field.name for field in fields(Boards))
 
 def joined(many: list[Boards]) -> Boards:
     """Put positions behind one another."""
-    return Boards(**{name: np.concatenate([getattr(boards, name) for boards in many]) for name in NAMES})
+    return Boards(
+        **{name: np.concatenate([getattr(boards, name) for boards in many]) for name in NAMES}
+    )
 
 
 def play(shape: Geometry, boards: Boards, action_N: Array) -> Boards:
-    """Play one action in each position; they have to be legal but for superko, which knows of earlier positions."""
+    """Play one action in each position; they have to be legal but for superko, which knows of
+    earlier positions.
+    """
     found = boards[np.arange(len(boards))]
     rows = np.flatnonzero(action_N < shape.points)
     found.mover_N = -boards.mover_N
@@ -145,7 +159,12 @@ def play(shape: Geometry, boards: Boards, action_N: Array) -> Boards:
 
 def _place(shape: Geometry, boards: Boards, rows: Array, cell_N: Array, colour_N: Array) -> None:
     """Put a stone on a cell, take what has no liberty left, and count liberties anew."""
-    stones_NC, group_NC, liberties_NC, hash_N = boards.stones_NC[rows], boards.group_NC[rows], boards.liberties_NC[rows], boards.hash_N[rows]
+    stones_NC, group_NC, liberties_NC, hash_N = (
+        boards.stones_NC[rows],
+        boards.group_NC[rows],
+        boards.liberties_NC[rows],
+        boards.hash_N[rows],
+    )
     each = np.arange(len(rows))
     near_NK = cell_N[:, None] + shape.near_K
     side_NK, label_NK = (array[each[:, None], near_NK] for array in (stones_NC, group_NC))
@@ -158,8 +177,13 @@ def _place(shape: Geometry, boards: Boards, rows: Array, cell_N: Array, colour_N
     hash_N ^= shape.zobrist_2C[(colour_N < 0).astype(np.intp), cell_N]
     some = np.flatnonzero(taken_NK.any(axis=1))
     if len(some):
-        lost_NC = (group_NC[some][:, None, :] == np.where(taken_NK, label_NK, -1)[some][:, :, None]).any(axis=1)
-        hash_N[some] ^= np.bitwise_xor.reduce(np.where(lost_NC, shape.zobrist_2C[(colour_N[some] > 0).astype(np.intp)], np.uint64(0)), axis=1)
+        lost_NC = (
+            group_NC[some][:, None, :] == np.where(taken_NK, label_NK, -1)[some][:, :, None]
+        ).any(axis=1)
+        hash_N[some] ^= np.bitwise_xor.reduce(
+            np.where(lost_NC, shape.zobrist_2C[(colour_N[some] > 0).astype(np.intp)], np.uint64(0)),
+            axis=1,
+        )
         stones_NC[some] = np.where(lost_NC, 0, stones_NC[some])
         group_NC[some] = np.where(lost_NC, 0, group_NC[some])
     boards.stones_NC[rows], boards.group_NC[rows], boards.hash_N[rows] = stones_NC, group_NC, hash_N
@@ -169,11 +193,18 @@ def _place(shape: Geometry, boards: Boards, rows: Array, cell_N: Array, colour_N
 def _around(array_NC: Array, stride: int) -> tuple[Array, Array, Array, Array]:
     """Give the four neighbours of all cells but those of the first and the last row."""
     last = array_NC.shape[1]
-    return array_NC[:, : last - 2 * stride], array_NC[:, stride - 1 : last - stride - 1], array_NC[:, stride + 1 : last - stride + 1], array_NC[:, 2 * stride :]
+    return (
+        array_NC[:, : last - 2 * stride],
+        array_NC[:, stride - 1 : last - stride - 1],
+        array_NC[:, stride + 1 : last - stride + 1],
+        array_NC[:, 2 * stride :],
+    )
 
 
 def _liberties(shape: Geometry, stones_NC: Array, group_NC: Array) -> Array:
-    """Count each group's empty neighbours, each once however many of its stones touch it; one bincount for all positions."""
+    """Count each group's empty neighbours, each once however many of its stones touch it; one
+    bincount for all positions.
+    """
     count, cells = group_NC.shape
     empty = stones_NC[:, shape.stride : cells - shape.stride] == 0
     up, left, right, down = _around(group_NC, shape.stride)
@@ -195,9 +226,15 @@ def _touching(shape: Geometry, cells_NC: Array) -> Array:
 
 
 def legal(shape: Geometry, boards: Boards) -> Array:
-    """Tell which actions are legal but for superko, legal_NA: empty points where the stone or a stone beside it keeps a liberty, and the pass."""
+    """Tell which actions are legal but for superko, legal_NA: empty points where the stone or a
+    stone beside it keeps a liberty, and the pass.
+    """
     own_NC = boards.stones_NC * boards.mover_N[:, None]
-    safe_NC = (own_NC == 0) | ((own_NC == 1) & (boards.liberties_NC > 1)) | ((own_NC == -1) & (boards.liberties_NC == 1))
+    safe_NC = (
+        (own_NC == 0)
+        | ((own_NC == 1) & (boards.liberties_NC > 1))
+        | ((own_NC == -1) & (boards.liberties_NC == 1))
+    )
     legal_NA = np.ones((len(boards), shape.actions), bool)
     legal_NA[:, :-1] = (own_NC[:, shape.cell_P] == 0) & _touching(shape, safe_NC)
     return legal_NA
@@ -211,15 +248,22 @@ def capturing(shape: Geometry, boards: Boards) -> Array:
 
 
 def repeated(boards: Boards, seen_NT: Array) -> Array:
-    """Tell which positions stood before, by the hashes of all earlier ones of their games; a pass repeats nothing."""
+    """Tell which positions stood before, by the hashes of all earlier ones of their games; a pass
+    repeats nothing.
+    """
     found: Array = (seen_NT == boards.hash_N[:, None]).any(axis=1) & (boards.passes_N == 0)
     return found
 
 
 def legal_with_superko(shape: Geometry, boards: Boards, seen_NT: Array) -> Array:
-    """Tell which actions are legal: those that capture are played, the others add a stone to the hash. The search looks when it gets there."""
+    """Tell which actions are legal: those that capture are played, the others add a stone to the
+    hash. The search looks when it gets there.
+    """
     legal_NA = legal(shape, boards)
-    hash_NP = boards.hash_N[:, None] ^ shape.zobrist_2C[(boards.mover_N < 0).astype(np.intp)][:, shape.cell_P]
+    hash_NP = (
+        boards.hash_N[:, None]
+        ^ shape.zobrist_2C[(boards.mover_N < 0).astype(np.intp)][:, shape.cell_P]
+    )
     rows, points = np.nonzero(legal_NA[:, :-1] & capturing(shape, boards))
     hash_NP[rows, points] = play(shape, boards[rows], points).hash_N
     legal_NA[:, :-1] &= ~(hash_NP[:, :, None] == seen_NT[:, None, :]).any(axis=2)
@@ -227,9 +271,13 @@ def legal_with_superko(shape: Geometry, boards: Boards, seen_NT: Array) -> Array
 
 
 def area(shape: Geometry, boards: Boards) -> Array:
-    """Count black's points less white's, without komi: stones, and empty regions that one colour alone reaches."""
+    """Count black's points less white's, without komi: stones, and empty regions that one colour
+    alone reaches.
+    """
     empty_NC = boards.stones_NC == 0
-    reach = [_flooded(boards.stones_NC == colour, empty_NC, shape.stride) for colour in (BLACK, WHITE)]
+    reach = [
+        _flooded(boards.stones_NC == colour, empty_NC, shape.stride) for colour in (BLACK, WHITE)
+    ]
     black_NC, white_NC = reach[0] & ~reach[1], reach[1] & ~reach[0]
     found: Array = black_NC.sum(axis=1, dtype=np.int64) - white_NC.sum(axis=1, dtype=np.int64)
     return found

@@ -1,7 +1,9 @@
 """What the network sees of a position: bytes 0 or 1, from the view of who moves.
 
-mlcommons/training, reinforcement/tensorflow/minigo, features.py: 17 planes (own and the opponent's stones of eight positions, colour) up to
-v0.6, 13 (four positions, colour, groups of one, two and three liberties, points that capture) in v0.7.
+mlcommons/training, reinforcement/tensorflow/minigo, features.py: 17 planes (own and the opponent's
+stones of eight positions, colour) up to
+v0.6, 13 (four positions, colour, groups of one, two and three liberties, points that capture) in
+v0.7.
 """
 
 from typing import Final
@@ -17,7 +19,9 @@ LIBERTY_PLANES: Final = (1, 2, 3)
 
 
 def planes(shape: Geometry, boards: Boards, past_NTP: Array, count: int) -> Array:
-    """Make plane_NFP (uint8) of positions and of the stones (1, -1, 0) that they and those before them have."""
+    """Make plane_NFP (uint8) of positions and of the stones (1, -1, 0) that they and those before
+    them have.
+    """
     mover_N11 = boards.mover_N[:, None, None]
     plane_NFP = np.zeros((len(boards), count, shape.points), np.uint8)
     stones = 2 * SEEN[count]
@@ -33,7 +37,9 @@ def planes(shape: Geometry, boards: Boards, past_NTP: Array, count: int) -> Arra
 
 
 def newest(shape: Geometry, boards: Boards, past_NTP: Array) -> Array:
-    """Put the stones of positions before those of the positions that they follow; the oldest is forgotten."""
+    """Put the stones of positions before those of the positions that they follow; the oldest is
+    forgotten.
+    """
     now_N1P = boards.stones_NC[:, None, shape.cell_P]
     return np.concatenate([now_N1P, past_NTP[:, :-1]], axis=1)
 

@@ -1,4 +1,6 @@
-"""Whole games: a network against itself, which it learns from, and two players against one another."""
+"""Whole games: a network against itself, which it learns from, and two players against one
+another.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +13,8 @@ from workloads.minigo.go.ending import Rules, outcome, over
 from workloads.minigo.go.features import SEEN, newest, planes
 from workloads.minigo.go.search import Evaluator, Forest
 
-# Legend: E examples, F planes, P points, A actions, N games, T positions seen, H positions of a game.
+# Legend: E examples, F planes, P points, A actions, N games, T positions seen, H positions of a
+# game.
 SOFTNESS: Final = 0.98  # mlcommons/training v0.6, minigo, cc/mcts_tree.cc: visits ** 0.98
 ROOM: Final = 6
 """Nodes of a tree, in searches: what is kept of a tree is mostly less than one."""
@@ -54,13 +57,22 @@ class Examples:
     @classmethod
     def joined(cls, parts: "Sequence[Examples]") -> "Examples":
         """Put examples behind one another."""
-        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in ("plane_EFP", "policy_EA", "result_E")})
+        return cls(
+            **{
+                name: np.concatenate([getattr(part, name) for part in parts])
+                for name in ("plane_EFP", "policy_EA", "result_E")
+            }
+        )
 
 
 def start(shape: Geometry, count: int, plane_count: int) -> tuple[Boards, Array, Array]:
     """Set up games: boards, what is seen, hashes of earlier positions."""
     boards = Boards.empty(shape.size, count)
-    return boards, np.zeros((count, SEEN[plane_count], shape.points), np.int8), np.zeros((count, 0), np.uint64)
+    return (
+        boards,
+        np.zeros((count, SEEN[plane_count], shape.points), np.int8),
+        np.zeros((count, 0), np.uint64),
+    )
 
 
 def chosen(visits_NA: Array, soft_N: Array, rng: np.random.Generator) -> Array:
@@ -75,8 +87,24 @@ def chosen(visits_NA: Array, soft_N: Array, rng: np.random.Generator) -> Array:
 class SelfPlay:
     """A group of games of a network against itself, side by side."""
 
-    def __init__(self, shape: Geometry, rules: Rules, evaluate: Evaluator, habits: Habits, plane_count: int, rng: np.random.Generator, count: int) -> None:
-        self._shape, self._rules, self._habits, self._planes, self._rng, self._count = shape, rules, habits, plane_count, rng, count
+    def __init__(
+        self,
+        shape: Geometry,
+        rules: Rules,
+        evaluate: Evaluator,
+        habits: Habits,
+        plane_count: int,
+        rng: np.random.Generator,
+        count: int,
+    ) -> None:
+        self._shape, self._rules, self._habits, self._planes, self._rng, self._count = (
+            shape,
+            rules,
+            habits,
+            plane_count,
+            rng,
+            count,
+        )
         room = ROOM * habits.readouts + habits.at_once + 1
         self._forest = Forest(shape, rules, evaluate, rng, room, SEEN[plane_count], habits.penalty)
         self._winner_N = np.zeros(count, np.float32)
@@ -89,10 +117,14 @@ class SelfPlay:
         self._game_N = np.arange(self._count)
         while len(self._game_N):
             self._move()
-        game_E, mover_E, plane_EFP, policy_EA = (np.concatenate(column) for column in zip(*self._noted, strict=True))
+        game_E, mover_E, plane_EFP, policy_EA = (
+            np.concatenate(column) for column in zip(*self._noted, strict=True)
+        )
         order = np.argsort(game_E, kind="stable")
         result_E = (self._winner_N[game_E] * mover_E).astype(np.float32)
-        return Examples(plane_EFP=plane_EFP[order], policy_EA=policy_EA[order], result_E=result_E[order])
+        return Examples(
+            plane_EFP=plane_EFP[order], policy_EA=policy_EA[order], result_E=result_E[order]
+        )
 
     def _move(self) -> None:
         forest, habits = self._forest, self._habits
@@ -114,8 +146,17 @@ class SelfPlay:
 
     def _note(self, boards: Boards, visits_NA: Array) -> None:
         past_NTP = self._forest.past(self._forest.first_N)
-        policy_NA = (visits_NA / np.maximum(visits_NA.sum(axis=1, keepdims=True), 1)).astype(np.float32)
-        self._noted.append((self._game_N, boards.mover_N, planes(self._shape, boards, past_NTP, self._planes), policy_NA))
+        policy_NA = (visits_NA / np.maximum(visits_NA.sum(axis=1, keepdims=True), 1)).astype(
+            np.float32
+        )
+        self._noted.append(
+            (
+                self._game_N,
+                boards.mover_N,
+                planes(self._shape, boards, past_NTP, self._planes),
+                policy_NA,
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,22 +176,38 @@ class Match:
     moves: list[list[int]]
     """Of each game."""
     value_of_first: list[list[float]]
-    """What the first player's search thought, at each of its own moves, of its own chances: -1 to 1."""
+    """What the first player's search thought, at each of its own moves, of its own chances: -1 to
+    1.
+    """
 
 
-def match(shape: Geometry, rules: Rules, first: Player, second: Player, plane_count: int, rng: np.random.Generator, count: int) -> Match:
+def match(
+    shape: Geometry,
+    rules: Rules,
+    first: Player,
+    second: Player,
+    plane_count: int,
+    rng: np.random.Generator,
+    count: int,
+) -> Match:
     """Play games, colours alternating; each move is searched anew."""
     boards, past_NTP, history_NH = start(shape, count, plane_count)
     colour_N = np.where(np.arange(count) % 2, -1, 1)
     game_N, points_N = np.arange(count), np.zeros(count)
-    found = Match(points_N=points_N, moves=[[] for _ in range(count)], value_of_first=[[] for _ in range(count)])
+    found = Match(
+        points_N=points_N,
+        moves=[[] for _ in range(count)],
+        value_of_first=[[] for _ in range(count)],
+    )
     while len(game_N):
         action_N = np.zeros(len(game_N), np.int64)
         for player, turn in ((first, 1), (second, -1)):
             rows = np.flatnonzero(boards.mover_N * colour_N[game_N] == turn)
             if not len(rows):
                 continue
-            action_N[rows], value_N = answers(shape, rules, player, boards[rows], past_NTP[rows], history_NH[rows], rng)
+            action_N[rows], value_N = answers(
+                shape, rules, player, boards[rows], past_NTP[rows], history_NH[rows], rng
+            )
             for game, value in zip(game_N[rows], value_N, strict=True) if turn == 1 else ():
                 found.value_of_first[game].append(float(value))
         for game, action in zip(game_N, action_N, strict=True):
@@ -159,18 +216,41 @@ def match(shape: Geometry, rules: Rules, first: Player, second: Player, plane_co
         boards = play(shape, boards, action_N)
         past_NTP = newest(shape, boards, past_NTP)
         ended = over(rules, boards)
-        points_N[game_N[ended]] = (outcome(shape, rules, boards[ended]) * colour_N[game_N[ended]] + 1) / 2
+        points_N[game_N[ended]] = (
+            outcome(shape, rules, boards[ended]) * colour_N[game_N[ended]] + 1
+        ) / 2
         going = np.flatnonzero(~ended)
-        boards, past_NTP, history_NH, game_N = boards[going], past_NTP[going], history_NH[going], game_N[going]
+        boards, past_NTP, history_NH, game_N = (
+            boards[going],
+            past_NTP[going],
+            history_NH[going],
+            game_N[going],
+        )
     return found
 
 
 def answers(
-    shape: Geometry, rules: Rules, player: Player, boards: Boards, past_NTP: Array, history_NH: Array, rng: np.random.Generator
+    shape: Geometry,
+    rules: Rules,
+    player: Player,
+    boards: Boards,
+    past_NTP: Array,
+    history_NH: Array,
+    rng: np.random.Generator,
 ) -> tuple[Array, Array]:
-    """Search positions anew, with the hashes of all positions of their games: the player's actions, and what it thinks of its chances, -1 to 1."""
+    """Search positions anew, with the hashes of all positions of their games: the player's actions,
+    and what it thinks of its chances, -1 to 1.
+    """
     habits = player.habits
-    forest = Forest(shape, rules, player.evaluate, rng, habits.readouts + habits.at_once + 1, past_NTP.shape[1], habits.penalty)
+    forest = Forest(
+        shape,
+        rules,
+        player.evaluate,
+        rng,
+        habits.readouts + habits.at_once + 1,
+        past_NTP.shape[1],
+        habits.penalty,
+    )
     forest.begin(boards, past_NTP, history_NH)
     forest.read(habits.readouts, habits.at_once)
     return chosen(forest.visits_NA, boards.ply_N < habits.soft_moves, rng), forest.value_N

@@ -1,6 +1,8 @@
-"""Monte Carlo tree search guided by priors and values (Silver et al. 2017, doi:10.1038/nature24270), in many games at once.
+"""Monte Carlo tree search guided by priors and values (Silver et al. 2017,
+doi:10.1038/nature24270), in many games at once.
 
-Formulas and constants: mlcommons/training v0.6, reinforcement/tensorflow/minigo, cc/mcts_tree.cc and cc/constants.h. All games' trees lie in
+Formulas and constants: mlcommons/training v0.6, reinforcement/tensorflow/minigo, cc/mcts_tree.cc
+and cc/constants.h. All games' trees lie in
 flat arrays, a tree's nodes side by side; one readout is done in every game before the next one.
 """
 
@@ -12,8 +14,11 @@ from workloads.minigo.go.board import Array, Boards, Geometry, legal, play, repe
 from workloads.minigo.go.ending import Rules, outcome, over
 from workloads.minigo.go.features import newest
 
-# Legend: N games, M nodes of all trees, A actions, P points, T positions seen, H positions of a game, R readouts at once in a game.
-PUCT_BASE: Final = 19652  # cc/constants.h: kUCTBase, Silver et al. 2018, doi:10.1126/science.aar6404
+# Legend: N games, M nodes of all trees, A actions, P points, T positions seen, H positions of a
+# game, R readouts at once in a game.
+PUCT_BASE: Final = (
+    19652  # cc/constants.h: kUCTBase, Silver et al. 2018, doi:10.1126/science.aar6404
+)
 PUCT_INIT: Final = 1.25  # as above
 PUCT_SCALE: Final = 2.0  # cc/mcts_tree.cc: CalculateScale
 NONE: Final = -1
@@ -22,15 +27,30 @@ NONE: Final = -1
 class Evaluator(Protocol):
     """Priors of actions and the value of positions."""
 
-    def __call__(self, boards: Boards, past_NTP: Array, rng: np.random.Generator, /) -> tuple[Array, Array]:
-        """Give prior_NA, not negative, and value_N, -1 to 1 for who moves; a function of what is given alone."""
+    def __call__(
+        self, boards: Boards, past_NTP: Array, rng: np.random.Generator, /
+    ) -> tuple[Array, Array]:
+        """Give prior_NA, not negative, and value_N, -1 to 1 for who moves; a function of what is
+        given alone.
+        """
 
 
 class Forest:
     """One tree for each of N games."""
 
-    def __init__(self, shape: Geometry, rules: Rules, evaluate: Evaluator, rng: np.random.Generator, capacity: int, seen: int, penalty: float) -> None:
-        """`capacity`: nodes of a tree; `seen`: positions that `evaluate` sees; `penalty`: what a new move's value starts below its parent's."""
+    def __init__(
+        self,
+        shape: Geometry,
+        rules: Rules,
+        evaluate: Evaluator,
+        rng: np.random.Generator,
+        capacity: int,
+        seen: int,
+        penalty: float,
+    ) -> None:
+        """`capacity`: nodes of a tree; `seen`: positions that `evaluate` sees; `penalty`: what a
+        new move's value starts below its parent's.
+        """
         self._shape, self._rules, self._evaluate, self._rng = shape, rules, evaluate, rng
         self._capacity, self._seen, self._penalty = capacity, seen, penalty
 
@@ -42,7 +62,9 @@ class Forest:
         self._board = Boards.empty(self._shape.size, nodes)
         self._past_MTP = np.zeros((nodes, self._seen, self._shape.points), np.int8)
         self._child_MA = np.full((nodes, actions), NONE, np.int64)
-        self.visits_MA, self.worth_MA, self.prior_MA = (np.zeros((nodes, actions), np.float32) for _ in range(3))
+        self.visits_MA, self.worth_MA, self.prior_MA = (
+            np.zeros((nodes, actions), np.float32) for _ in range(3)
+        )
         self._result_M = np.zeros(nodes, np.float32)
         self._over_M, self._grown_M = np.zeros(nodes, bool), np.zeros(nodes, bool)
         self._history_NH = history_NH
@@ -59,14 +81,18 @@ class Forest:
         self._child_MA[node_N] = NONE
         self.visits_MA[node_N] = 0
         if ended_N.any():
-            self._result_M[node_N[ended_N]] = outcome(self._shape, self._rules, boards[ended_N]) * boards.mover_N[ended_N]
+            self._result_M[node_N[ended_N]] = (
+                outcome(self._shape, self._rules, boards[ended_N]) * boards.mover_N[ended_N]
+            )
 
     def _grow(self, node_N: Array) -> Array:
         """Evaluate positions: value_N for who moves; where a game is over, its result."""
         boards = self._board[node_N]
         prior_NA, value_N = self._evaluate(boards, self._past_MTP[node_N], self._rng)
         prior_NA = prior_NA * legal(self._shape, boards)
-        self.prior_MA[node_N] = prior_NA / np.maximum(prior_NA.sum(axis=1, keepdims=True), np.finfo(np.float32).tiny)
+        self.prior_MA[node_N] = prior_NA / np.maximum(
+            prior_NA.sum(axis=1, keepdims=True), np.finfo(np.float32).tiny
+        )
         self._leave_the_pass(node_N)
         self.worth_MA[node_N] = np.maximum(value_N - self._penalty, -1)[:, None]
         self._grown_M[node_N] = True
@@ -74,7 +100,9 @@ class Forest:
         return found
 
     def _leave_the_pass(self, node_N: Array) -> None:
-        """Make the pass the move where no action has a prior left: it is always legal, also where a network's own prior of it underflows to 0."""
+        """Make the pass the move where no action has a prior left: it is always legal, also where a
+        network's own prior of it underflows to 0.
+        """
         self.prior_MA[node_N[~self.prior_MA[node_N].any(axis=1)], -1] = 1
 
     def add_noise(self, alpha: float, share: float) -> None:
@@ -84,9 +112,11 @@ class Forest:
         self.prior_MA[self.first_N] = (1 - share) * self.plain_NA + share * drawn_NA
 
     def read(self, readouts: int, at_once: int = 1) -> None:
-        """Do so many readouts in each game, `at_once` of them with one evaluation; one that ends in superko is taken back and done again.
+        """Do so many readouts in each game, `at_once` of them with one evaluation; one that ends in
+        superko is taken back and done again.
 
-        Where a tree has room for fewer, it gets those: what was kept of earlier moves has filled it.
+        Where a tree has room for fewer, it gets those: what was kept of earlier moves has filled
+        it.
         """
         left_N = np.minimum(readouts, self._capacity - self._used_N)
         while len(games := np.flatnonzero(left_N > 0)):
@@ -98,7 +128,9 @@ class Forest:
         for number in range(at_once):
             if len(some := games[left_N[games] > number]):
                 way = self._descend(some)
-                way.count(self, 1, -1.0 if at_once > 1 else 0.0)  # a virtual loss, until the leaf is evaluated
+                way.count(
+                    self, 1, -1.0 if at_once > 1 else 0.0
+                )  # a virtual loss, until the leaf is evaluated
                 ways.append(way)
         leaf_N = np.concatenate([way.leaf_N for way in ways]) if ways else np.zeros(0, np.int64)
         leaves = np.unique(leaf_N)
@@ -110,7 +142,9 @@ class Forest:
         return ways
 
     def _descend(self, games: Array) -> "Way":
-        """Walk from the roots to new leaves or ends of games; games whose next move repeats a position fall out, and lose that move."""
+        """Walk from the roots to new leaves or ends of games; games whose next move repeats a
+        position fall out, and lose that move.
+        """
         way = Way(games)
         row_N, node_N = np.arange(len(games)), self.first_N[games]
         stopped: list[tuple[Array, Array, Array]] = []
@@ -125,19 +159,25 @@ class Forest:
             row_N, node_N = row_N[going], child_N[going]
         new_N, parent_N, move_N = (np.concatenate(column) for column in zip(*stopped, strict=True))
         if len(new_N):
-            way.leaf_N[new_N], kept = self._expand(games[new_N], parent_N, move_N, self._earlier(way)[new_N])
+            way.leaf_N[new_N], kept = self._expand(
+                games[new_N], parent_N, move_N, self._earlier(way)[new_N]
+            )
             way.lost.extend(new_N[~kept].tolist())
         return way.without_lost()
 
     def _earlier(self, way: "Way") -> Array:
-        """Give the hashes of all positions of the games and of the ways from their roots, seen_NH; 0, the empty board's, fills up."""
+        """Give the hashes of all positions of the games and of the ways from their roots, seen_NH;
+        0, the empty board's, fills up.
+        """
         ways_NH = np.zeros((len(way.games), len(way.steps)), np.uint64)
         for depth, (row_N, node_N, _) in enumerate(way.steps):
             ways_NH[row_N, depth] = self._board.hash_N[node_N]
         return np.concatenate([self._history_NH[way.games], ways_NH], axis=1)
 
     def _best(self, node_N: Array) -> Array:
-        """Choose the action of the largest Q + U; Q = W / (1 + N), W from the reduced value on; U = c sqrt(max(1, N_parent - 1)) P / (1 + N)."""
+        """Choose the action of the largest Q + U; Q = W / (1 + N), W from the reduced value on; U =
+        c sqrt(max(1, N_parent - 1)) P / (1 + N).
+        """
         visits_NA, prior_NA = self.visits_MA[node_N], self.prior_MA[node_N]
         all_N = visits_NA.sum(axis=1)
         score_NA = (self.worth_MA[node_N] + factor(all_N)[:, None] * prior_NA) / (1 + visits_NA)
@@ -145,7 +185,9 @@ class Forest:
         found: Array = score_NA.argmax(axis=1)
         return found
 
-    def _expand(self, games: Array, node_N: Array, action_N: Array, seen_NH: Array) -> tuple[Array, Array]:
+    def _expand(
+        self, games: Array, node_N: Array, action_N: Array, seen_NH: Array
+    ) -> tuple[Array, Array]:
         """Make the children; which of them do not repeat a position."""
         after = play(self._shape, self._board[node_N], action_N)
         kept = ~repeated(after, seen_NH)
@@ -169,20 +211,26 @@ class Forest:
     def value_N(self) -> Array:
         """Mean value of each root's most visited action, for who moves."""
         best_N = self.visits_NA.argmax(axis=1)
-        worth_N, visits_N = (array[self.first_N, best_N] for array in (self.worth_MA, self.visits_MA))
+        worth_N, visits_N = (
+            array[self.first_N, best_N] for array in (self.worth_MA, self.visits_MA)
+        )
         return np.asarray(worth_N / (1 + visits_N))
 
     def pruned_visits(self) -> Array:
-        """Take off the visits that a root's noise alone has brought: v0.7's target pruning (Wu 2019, arXiv:1902.10565, section 3.2).
+        """Take off the visits that a root's noise alone has brought: v0.7's target pruning (Wu
+        2019, arXiv:1902.10565, section 3.2).
 
-        An action keeps as many as it needs for Q + U, by the prior without noise, to reach that of the most visited one.
+        An action keeps as many as it needs for Q + U, by the prior without noise, to reach that of
+        the most visited one.
         """
         visits_NA, each = self.visits_NA, np.arange(len(self.first_N))
         best_N = visits_NA.argmax(axis=1)
         q_NA = self.worth_MA[self.first_N] / (1 + visits_NA)
         pull_NA = factor(visits_NA.sum(axis=1))[:, None] * self.plain_NA
         top_N1 = (q_NA + pull_NA / (1 + visits_NA))[each, best_N][:, None]
-        needed_NA = np.where(q_NA < top_N1, np.floor(pull_NA / np.maximum(top_N1 - q_NA, 1e-9)), visits_NA)
+        needed_NA = np.where(
+            q_NA < top_N1, np.floor(pull_NA / np.maximum(top_N1 - q_NA, 1e-9)), visits_NA
+        )
         found_NA = np.minimum(visits_NA, needed_NA)
         found_NA[each, best_N] = visits_NA[each, best_N]
         return np.where((found_NA == 1) & (visits_NA > 1), 0, found_NA)
@@ -197,11 +245,18 @@ class Forest:
 
     def advance(self, action_N: Array) -> None:
         """Play an action in each game; what was read below it is kept."""
-        self._history_NH = np.concatenate([self._history_NH, self._board.hash_N[self.first_N][:, None]], axis=1)
+        self._history_NH = np.concatenate(
+            [self._history_NH, self._board.hash_N[self.first_N][:, None]], axis=1
+        )
         child_N = self._child_MA[self.first_N, action_N]
         unread = np.flatnonzero(child_N == NONE)
         if len(unread):
-            child_N[unread], _ = self._expand(unread, self.first_N[unread], action_N[unread], np.zeros((len(unread), 1), np.uint64))
+            child_N[unread], _ = self._expand(
+                unread,
+                self.first_N[unread],
+                action_N[unread],
+                np.zeros((len(unread), 1), np.uint64),
+            )
         self._keep_below(child_N)
         fresh = ~self._grown_M[self.first_N]
         if fresh.any():
@@ -226,7 +281,15 @@ class Forest:
         renamed = np.full(count * capacity + 1, NONE, np.int64)
         renamed[kept] = place
         self._board.move(kept, place)
-        for array in (self._past_MTP, self.visits_MA, self.worth_MA, self.prior_MA, self._result_M, self._over_M, self._grown_M):
+        for array in (
+            self._past_MTP,
+            self.visits_MA,
+            self.worth_MA,
+            self.prior_MA,
+            self._result_M,
+            self._over_M,
+            self._grown_M,
+        ):
             array[place] = array[kept]
         self._child_MA[place] = renamed[self._child_MA[kept]]
 
@@ -235,10 +298,25 @@ class Forest:
         nodes = (games[:, None] * self._capacity + np.arange(self._capacity)).reshape(-1)
         shift_N = (games - np.arange(len(games))) * self._capacity
         self._board = self._board[nodes]
-        for name in ("_past_MTP", "_child_MA", "visits_MA", "worth_MA", "prior_MA", "_result_M", "_over_M", "_grown_M"):
+        for name in (
+            "_past_MTP",
+            "_child_MA",
+            "visits_MA",
+            "worth_MA",
+            "prior_MA",
+            "_result_M",
+            "_over_M",
+            "_grown_M",
+        ):
             setattr(self, name, getattr(self, name)[nodes])
-        self._child_MA -= np.where(self._child_MA == NONE, 0, np.repeat(shift_N, self._capacity)[:, None])
-        self._used_N, self._history_NH, self.plain_NA = self._used_N[games], self._history_NH[games], self.plain_NA[games]
+        self._child_MA -= np.where(
+            self._child_MA == NONE, 0, np.repeat(shift_N, self._capacity)[:, None]
+        )
+        self._used_N, self._history_NH, self.plain_NA = (
+            self._used_N[games],
+            self._history_NH[games],
+            self.plain_NA[games],
+        )
         self.first_N = np.arange(len(games)) * self._capacity
 
 
@@ -258,7 +336,10 @@ class Way:
             kept = np.ones(len(self.games), bool)
             kept[self.lost] = False
             renamed = np.cumsum(kept) - 1
-            self.steps = [(renamed[row_N[kept[row_N]]], node_N[kept[row_N]], action_N[kept[row_N]]) for row_N, node_N, action_N in self.steps]
+            self.steps = [
+                (renamed[row_N[kept[row_N]]], node_N[kept[row_N]], action_N[kept[row_N]])
+                for row_N, node_N, action_N in self.steps
+            ]
             self.games, self.leaf_N, self.lost = self.games[kept], self.leaf_N[kept], []
         return self
 
@@ -269,7 +350,9 @@ class Way:
             forest.worth_MA[node_N, action_N] += worth
 
     def give(self, forest: Forest, value_N: Array, back: float) -> None:
-        """Bring the leaves' values up, each for who moved there; `back` takes a virtual loss away."""
+        """Bring the leaves' values up, each for who moved there; `back` takes a virtual loss
+        away.
+        """
         length_N = np.zeros(len(self.games), np.int64)
         for row_N, _, _ in self.steps:
             length_N[row_N] += 1
@@ -279,6 +362,12 @@ class Way:
 
 
 def factor(visits_N: Array) -> Array:
-    """Give what a prior is multiplied by: 2 (ln((1 + N + base) / base) + init) sqrt(max(1, N - 1))."""
-    found: Array = PUCT_SCALE * (np.log((1 + visits_N + PUCT_BASE) / PUCT_BASE) + PUCT_INIT) * np.sqrt(np.maximum(1, visits_N - 1))
+    """Give what a prior is multiplied by: 2 (ln((1 + N + base) / base) + init) sqrt(max(1, N -
+    1)).
+    """
+    found: Array = (
+        PUCT_SCALE
+        * (np.log((1 + visits_N + PUCT_BASE) / PUCT_BASE) + PUCT_INIT)
+        * np.sqrt(np.maximum(1, visits_N - 1))
+    )
     return found.astype(np.float32)

@@ -1,4 +1,6 @@
-"""The embedded positions of `smoke`, packed in smoke.csv, written as game records: benchmarks/minigo_labels.py made them."""
+"""The embedded positions of `smoke`, packed in smoke.csv, written as game records:
+benchmarks/minigo_labels.py made them.
+"""
 
 import csv
 from collections.abc import Iterator
@@ -20,9 +22,16 @@ FOLDERS: Final = {"val": GAMES, "calibration": CALIBRATION}
 
 def packed() -> Iterator[tuple[str, list[int], int, str]]:
     """Yield part, moves before the position, move to find, winner."""
-    rows = csv.reader(StringIO(files("workloads.minigo.positions").joinpath("smoke.csv").read_text("ascii")))
+    rows = csv.reader(
+        StringIO(files("workloads.minigo.positions").joinpath("smoke.csv").read_text("ascii"))
+    )
     for part, moves, move, winner in rows:
-        yield part, [int(each) for each in moves.split()], int(move), "B" if int(winner) > 0 else "W"
+        yield (
+            part,
+            [int(each) for each in moves.split()],
+            int(move),
+            "B" if int(winner) > 0 else "W",
+        )
 
 
 def record(moves: list[int], winner: str) -> bytes:
@@ -32,7 +41,9 @@ def record(moves: list[int], winner: str) -> bytes:
     game.get_root().set("RE", f"{winner}+")
     for number, move in enumerate(moves):
         row, column = divmod(move, SIZE)
-        game.extend_main_sequence().set_move("w" if number % 2 else "b", (SIZE - 1 - row, column) if move < SIZE * SIZE else None)
+        game.extend_main_sequence().set_move(
+            "w" if number % 2 else "b", (SIZE - 1 - row, column) if move < SIZE * SIZE else None
+        )
     found: bytes = game.serialise()
     return found
 
@@ -57,4 +68,8 @@ def file_name(number: int) -> str:
 
 def calibration_names() -> Iterator[str]:
     """Yield the records of the calibration list."""
-    yield from (f"{CALIBRATION}/{file_name(number)}" for number, (part, *_) in enumerate(packed()) if part == "calibration")
+    yield from (
+        f"{CALIBRATION}/{file_name(number)}"
+        for number, (part, *_) in enumerate(packed())
+        if part == "calibration"
+    )

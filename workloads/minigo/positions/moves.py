@@ -50,10 +50,20 @@ def played(games: Sequence[Sequence[int]], size: int) -> Iterator[Stage]:
     boards, seen_NH = Boards.empty(size, len(games)), np.zeros((len(games), 0), np.uint64)
     for number in range(1 + max(map(len, games), default=-1)):
         seen_NH = np.concatenate([seen_NH, boards.hash_N[:, None]], axis=1)
-        move_N = np.array([games[game][number] if number < len(games[game]) else NONE for game in game_N.tolist()], np.int64)
+        move_N = np.array(
+            [
+                games[game][number] if number < len(games[game]) else NONE
+                for game in game_N.tolist()
+            ],
+            np.int64,
+        )
         yield Stage(game_N=game_N, boards=boards, seen_NH=seen_NH, move_N=move_N)
         going = np.flatnonzero(move_N != NONE)
-        game_N, seen_NH, boards = game_N[going], seen_NH[going], play(shape, boards[going], move_N[going])
+        game_N, seen_NH, boards = (
+            game_N[going],
+            seen_NH[going],
+            play(shape, boards[going], move_N[going]),
+        )
 
 
 def check_legal(path: Path | str, moves: Sequence[int], size: int) -> None:
@@ -67,8 +77,12 @@ def check_all_legal(records: Sequence[tuple[Path | str, Sequence[int]]], size: i
         going = np.flatnonzero(stage.move_N != NONE)
         boards, move_N = stage.boards[going], stage.move_N[going]
         legal_NA = legal_with_superko(geometry(size), boards, stage.seen_NH[going])
-        for row in np.flatnonzero((boards.passes_N >= 2) | ~legal_NA[np.arange(len(going)), move_N]):
-            refuse(records[stage.game_N[going[row]]][0], number, int(move_N[row]), size, boards[[row]])
+        for row in np.flatnonzero(
+            (boards.passes_N >= 2) | ~legal_NA[np.arange(len(going)), move_N]
+        ):
+            refuse(
+                records[stage.game_N[going[row]]][0], number, int(move_N[row]), size, boards[[row]]
+            )
 
 
 def refuse(path: Path | str, number: int, move: int, size: int, board: Boards) -> NoReturn:
@@ -80,4 +94,7 @@ def refuse(path: Path | str, number: int, move: int, size: int, board: Boards) -
         why = "the point is not empty"
     else:
         why = "it repeats an earlier position" if legal(shape, board)[0, move] else "it is suicide"
-    raise RequestError(f"{path}: move {number}, {'white' if board.mover_N[0] < 0 else 'black'} {vertex(move, size)}, is illegal: {why}")
+    raise RequestError(
+        f"{path}: move {number}, {'white' if board.mover_N[0] < 0 else 'black'}"
+        f" {vertex(move, size)}, is illegal: {why}"
+    )

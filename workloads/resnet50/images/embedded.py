@@ -1,7 +1,10 @@
-"""The embedded data: figures of four outlines, woven in three ways, rendered to JPEGs in ImageNet's own layout.
+"""The embedded data: figures of four outlines, woven in three ways, rendered to JPEGs in ImageNet's
+own layout.
 
-Each picture is a function of (split, class, number) alone: position, size, rotation, colours, ground, rags, light and grain come
-from its own generator. A class is an outline and a weave together. The outline alone leaves three classes, the weave alone four.
+Each picture is a function of (split, class, number) alone: position, size, rotation, colours,
+ground, rags, light and grain come
+from its own generator. A class is an outline and a weave together. The outline alone leaves three
+classes, the weave alone four.
 tests/workloads/resnet50/test_unlearnt.py and the README show how far rules get that learn nothing.
 """
 
@@ -34,7 +37,9 @@ CALIBRATION: Final = "woven"
 CALIBRATED_PER_CLASS: Final = 8
 
 FIGURES: Final = ("cross", "ring", "square", "triangle")
-KINDS: Final = {f"{weave.name.lower()}-{figure}": (figure, weave) for weave in Weave for figure in FIGURES}
+KINDS: Final = {
+    f"{weave.name.lower()}-{figure}": (figure, weave) for weave in Weave for figure in FIGURES
+}
 CLASSES: Final = tuple(sorted(KINDS))
 
 
@@ -56,7 +61,11 @@ def render(split: str, label: int, number: int) -> Image.Image:
     for _ in range(rng.integers(*RAGS)):
         cloth.lay_rag(picture_HWC, RAG_PX, PERIODS_PX, rng)
     turn = cloth.tilt(rng)
-    cloth.lay(picture_HWC, _placed(OUTLINES_PD[figure], turn, rng), cloth.woven(weave, turn, PERIODS_PX, rng))
+    cloth.lay(
+        picture_HWC,
+        _placed(OUTLINES_PD[figure], turn, rng),
+        cloth.woven(weave, turn, PERIODS_PX, rng),
+    )
     return cloth.photographed(picture_HWC, rng)
 
 
@@ -67,7 +76,9 @@ def write(folder: Path) -> None:
             target = folder / split / name
             target.mkdir(parents=True)
             for number in range(count):
-                render(split, label, number).save(target / file_name(name, number), "JPEG", quality=JPEG_QUALITY)
+                render(split, label, number).save(
+                    target / file_name(name, number), "JPEG", quality=JPEG_QUALITY
+                )
 
 
 def file_name(name: str, number: int) -> str:
@@ -76,6 +87,10 @@ def file_name(name: str, number: int) -> str:
 
 
 def calibration_names() -> Iterator[str]:
-    """Yield the calibration list: the first few pictures of each class, all from the training split."""
+    """Yield the calibration list: the first few pictures of each class, all from the training
+    split.
+    """
     for name in CLASSES:
-        yield from (f"train/{name}/{file_name(name, number)}" for number in range(CALIBRATED_PER_CLASS))
+        yield from (
+            f"train/{name}/{file_name(name, number)}" for number in range(CALIBRATED_PER_CLASS)
+        )

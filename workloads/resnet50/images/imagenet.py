@@ -1,4 +1,6 @@
-"""An ImageNet folder, `train/<class>/<name>.JPEG` and `val/<class>/<name>.JPEG`, indexed and surveyed before any clock starts."""
+"""An ImageNet folder, `train/<class>/<name>.JPEG` and `val/<class>/<name>.JPEG`, indexed and
+surveyed before any clock starts.
+"""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +23,9 @@ class Pictures:
     split: str
     classes: tuple[str, ...]
     names: npt.NDArray[np.bytes_]
-    """Paths below the split, in one array: a million strings would be copied page by page into each worker process."""
+    """Paths below the split, in one array: a million strings would be copied page by page into each
+    worker process.
+    """
     labels: npt.NDArray[np.int64]
 
     @property
@@ -43,22 +47,36 @@ class Pictures:
         return replace(self, names=self.names[wanted], labels=self.labels[wanted])
 
     def shuffled_labels(self, seed: int) -> "Pictures":
-        """Give each picture the label of another: nothing can be learnt, which the benchmark must show."""
-        return replace(self, labels=np.random.default_rng([seed, 0x1ABE15]).permutation(self.labels))
+        """Give each picture the label of another: nothing can be learnt, which the benchmark must
+        show.
+        """
+        return replace(
+            self, labels=np.random.default_rng([seed, 0x1ABE15]).permutation(self.labels)
+        )
 
 
 def find(root: Path, split: str) -> Pictures:
     """Index a split; RequestError if it is missing or empty."""
     folder = root / split
     if not folder.is_dir():
-        raise RequestError(f"{folder}: no such folder; expected {split}/<class>/<name>.JPEG, as in ImageNet")
+        raise RequestError(
+            f"{folder}: no such folder; expected {split}/<class>/<name>.JPEG, as in ImageNet"
+        )
     classes = tuple(sorted(entry.name for entry in folder.iterdir() if entry.is_dir()))
     found = [(name, label) for label, group in enumerate(classes) for name in _names(folder, group)]
     if not found:
-        raise RequestError(f"{folder}: no images; expected {split}/<class>/<name>.JPEG, as in ImageNet")
+        raise RequestError(
+            f"{folder}: no images; expected {split}/<class>/<name>.JPEG, as in ImageNet"
+        )
     names, labels = zip(*found, strict=True)
     encoded = np.array([name.encode() for name in names], dtype=np.bytes_)
-    return Pictures(root=root, split=split, classes=classes, names=encoded, labels=np.array(labels, dtype=np.int64))
+    return Pictures(
+        root=root,
+        split=split,
+        classes=classes,
+        names=encoded,
+        labels=np.array(labels, dtype=np.int64),
+    )
 
 
 def _names(folder: Path, group: str) -> list[str]:
@@ -73,4 +91,6 @@ def agree(train: Pictures, val: Pictures) -> None:
     """Reject splits whose class folders differ: their labels would not mean the same."""
     lonely = sorted(set(train.classes) ^ set(val.classes))
     if lonely:
-        raise RequestError(f"{train.root}: class folders differ between train and val: {listed(lonely)}")
+        raise RequestError(
+            f"{train.root}: class folders differ between train and val: {listed(lonely)}"
+        )

@@ -4,4 +4,6 @@ import os
 
 import torch  # noqa: F401  # reads the checkpoint; must precede TensorFlow, after which its import was seen to fail
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # warnings and errors only; read when tensorflow is imported
+os.environ.setdefault(
+    "TF_CPP_MIN_LOG_LEVEL", "2"
+)  # warnings and errors only; read when tensorflow is imported

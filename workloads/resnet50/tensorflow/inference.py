@@ -1,4 +1,6 @@
-"""The system under test in TensorFlow: the network that an engine compiles, and the conversion of images to tensors."""
+"""The system under test in TensorFlow: the network that an engine compiles, and the conversion of
+images to tensors.
+"""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -26,7 +28,9 @@ class TensorFlowTensors:
 
     def network(self, network: torch.nn.Module) -> ResNet50:
         """Build the network with PyTorch's weights."""
-        return ResNet50(carried_over({name: value.numpy() for name, value in network.state_dict().items()}))
+        return ResNet50(
+            carried_over({name: value.numpy() for name, value in network.state_dict().items()})
+        )
 
     def hold(self, picture_NCHW: torch.Tensor) -> Floats:
         """Keep a picture, channels-last."""

@@ -1,4 +1,6 @@
-"""A tiny TensorFlow network like ResNet-50 for `podium doctor`: a convolution, pooling, a linear layer; for serving only."""
+"""A tiny TensorFlow network like ResNet-50 for `podium doctor`: a convolution, pooling, a linear
+layer; for serving only.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +22,9 @@ class Classifier(tf.Module):  # type: ignore[misc]  # untyped
     def __init__(self) -> None:
         super().__init__()
         colours = PICTURE_NCHW[1]
-        self.kernel = tf.Variable(np.full((3, 3, colours, CHANNELS), 0.1, np.float32), trainable=False)
+        self.kernel = tf.Variable(
+            np.full((3, 3, colours, CHANNELS), 0.1, np.float32), trainable=False
+        )
         self.classes = tf.Variable(np.full((CHANNELS, CLASSES), 0.1, np.float32), trainable=False)
 
     def __call__(self, picture_NHWC: Any) -> Any:
@@ -38,7 +42,14 @@ class Trial:
         count, colours, height, width = PICTURE_NCHW
         pictures = tf.zeros([count, height, width, colours])
         return [
-            Network(name=f"{NAME}-trial", module=Classifier(), framework="tensorflow", inputs=(pictures,), input_names=("picture",), output_names=("logit",))
+            Network(
+                name=f"{NAME}-trial",
+                module=Classifier(),
+                framework="tensorflow",
+                inputs=(pictures,),
+                input_names=("picture",),
+                output_names=("logit",),
+            )
         ]
 
     def step(self, precision: Precision) -> None:

@@ -1,6 +1,8 @@
-"""Default boxes of the four configurations, their matching with objects, and the encoding of offsets.
+"""Default boxes of the four configurations, their matching with objects, and the encoding of
+offsets.
 
-Liu et al. 2016, arXiv:1512.02325, section 2.2; values from mlcommons/training, single_stage_detector/ssd (300) and from
+Liu et al. 2016, arXiv:1512.02325, section 2.2; values from mlcommons/training,
+single_stage_detector/ssd (300) and from
 mlcommons/inference, v0.5/classification_and_detection, ssd_r34.py (1200).
 """
 
@@ -12,7 +14,8 @@ import torch
 
 from workloads.common.detection.ops import overlaps
 
-# Legend: B default boxes, O objects, 4 left, top, right, bottom (or centre x, centre y, width, height) as fractions of the picture.
+# Legend: B default boxes, O objects, 4 left, top, right, bottom (or centre x, centre y, width,
+# height) as fractions of the picture.
 Tensor = torch.Tensor
 
 CENTRE_VARIANCE: Final = 0.1  # utils.py, dboxes300_coco: scale_xy, scale_wh
@@ -62,7 +65,9 @@ SERVED_1200: Final = Configuration(
     name="1200",
     picture_px=1200,
     sides=(50, 25, 13, 7, 3, 3),
-    steps_px=tuple(1200 / side for side in (50, 25, 13, 7, 3, 3)),  # ssd_r34.py: whole numbers of cells, 1200 // (24, 48, 92, 171, 400, 400)
+    steps_px=tuple(
+        1200 / side for side in (50, 25, 13, 7, 3, 3)
+    ),  # ssd_r34.py: whole numbers of cells, 1200 // (24, 48, 92, 171, 400, 400)
     scales_px=tuple(4 * scale for scale in SCALES_300),
     ratios=RATIOS,
     head_stride=3,
@@ -74,7 +79,9 @@ SMALL_128: Final = Configuration(
     picture_px=128,
     sides=(16, 8, 4, 2, 1, 1),
     steps_px=(8, 16, 32, 64, 128, 128),
-    scales_px=tuple(scale * 128 / 300 for scale in SCALES_300),  # house rule: boxes cover the same fraction of the picture as at 300
+    scales_px=tuple(
+        scale * 128 / 300 for scale in SCALES_300
+    ),  # house rule: boxes cover the same fraction of the picture as at 300
     ratios=RATIOS,
     head_stride=1,
     extra_strides=(2, 2, 2, 2, 1),
@@ -85,19 +92,33 @@ SMOKE_64: Final = Configuration(
     picture_px=64,
     sides=(8, 4, 2, 1, 1, 1),
     steps_px=(8, 16, 32, 64, 64, 64),
-    scales_px=(12, 22, 32, 42, 52, 60, 64),  # house rule: of the sizes that objects of the embedded scenes have, whole and in crops
+    scales_px=(
+        12,
+        22,
+        32,
+        42,
+        52,
+        60,
+        64,
+    ),  # house rule: of the sizes that objects of the embedded scenes have, whole and in crops
     ratios=RATIOS,
     head_stride=1,
     extra_strides=(2, 2, 2, 2, 1),
     extra_padding=(1, 1, 1, 1, 1),
 )
-CONFIGURATIONS: Final = {each.name: each for each in (TRAINED_300, SERVED_1200, SMALL_128, SMOKE_64)}
+CONFIGURATIONS: Final = {
+    each.name: each for each in (TRAINED_300, SERVED_1200, SMALL_128, SMOKE_64)
+}
 
 
 def default_boxes(configuration: Configuration) -> Tensor:
-    """Return the default boxes, [B, 4] centre and sides, clipped to the picture; ordered by map, shape, row."""
+    """Return the default boxes, [B, 4] centre and sides, clipped to the picture; ordered by map,
+    shape, row.
+    """
     maps = zip(configuration.sides, configuration.steps_px, shapes(configuration), strict=True)
-    found = [of_map(side, step / configuration.picture_px, shapes_S2) for side, step, shapes_S2 in maps]
+    found = [
+        of_map(side, step / configuration.picture_px, shapes_S2) for side, step, shapes_S2 in maps
+    ]
     return torch.cat(found).clamp(0, 1).float()
 
 
@@ -120,7 +141,9 @@ def of_map(side: int, step: float, shapes_S2: Tensor) -> Tensor:
     centre = (torch.arange(side, dtype=torch.float64) + 0.5) * step
     y, x = torch.meshgrid(centre, centre, indexing="ij")
     cells = torch.stack([x.flatten(), y.flatten()], dim=1)
-    return torch.cat([cells.repeat(len(shapes_S2), 1), shapes_S2.repeat_interleave(len(cells), dim=0)], dim=1)
+    return torch.cat(
+        [cells.repeat(len(shapes_S2), 1), shapes_S2.repeat_interleave(len(cells), dim=0)], dim=1
+    )
 
 
 def corners(centred: Tensor) -> Tensor:
@@ -131,7 +154,9 @@ def corners(centred: Tensor) -> Tensor:
 
 def centred(corners: Tensor) -> Tensor:
     """Convert left, top, right, bottom to centre and sides."""
-    return torch.cat([(corners[..., :2] + corners[..., 2:]) / 2, corners[..., 2:] - corners[..., :2]], dim=-1)
+    return torch.cat(
+        [(corners[..., :2] + corners[..., 2:]) / 2, corners[..., 2:] - corners[..., :2]], dim=-1
+    )
 
 
 def encode(box_B4: Tensor, default_B4: Tensor) -> Tensor:
@@ -144,13 +169,16 @@ def encode(box_B4: Tensor, default_B4: Tensor) -> Tensor:
 def decode(offset_B4: Tensor, default_B4: Tensor) -> Tensor:
     """Compute boxes (left, top, right, bottom) from offsets and default boxes (centred)."""
     place = offset_B4[..., :2] * CENTRE_VARIANCE * default_B4[..., 2:] + default_B4[..., :2]
-    return corners(torch.cat([place, (offset_B4[..., 2:] * SIDE_VARIANCE).exp() * default_B4[..., 2:]], dim=-1))
+    return corners(
+        torch.cat([place, (offset_B4[..., 2:] * SIDE_VARIANCE).exp() * default_B4[..., 2:]], dim=-1)
+    )
 
 
 def match(box_O4: Tensor, label_O: Tensor, default_B4: Tensor) -> tuple[Tensor, Tensor]:
     """Match default boxes with objects: offsets [B, 4] and labels [B], 0 for the background.
 
-    An object gets its best default box, and all boxes that overlap it by more than a half and more than any other object.
+    An object gets its best default box, and all boxes that overlap it by more than a half and more
+    than any other object.
     """
     if not len(label_O):
         return torch.zeros(len(default_B4), 4), torch.zeros(len(default_B4), dtype=torch.int64)

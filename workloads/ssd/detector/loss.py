@@ -1,6 +1,7 @@
 """The training loss: smooth L1 of the offsets, and cross-entropy with three negatives per positive.
 
-Liu et al. 2016, arXiv:1512.02325, section 2.2; mlcommons/training, single_stage_detector/ssd, base_model.py, Loss.
+Liu et al. 2016, arXiv:1512.02325, section 2.2; mlcommons/training, single_stage_detector/ssd,
+base_model.py, Loss.
 """
 
 from typing import Final
@@ -15,7 +16,9 @@ NEGATIVES: Final = 3  # per positive; base_model.py, Loss.forward
 
 
 def losses(offset_NB4: Tensor, logit_NBK: Tensor, wanted_NB4: Tensor, label_NB: Tensor) -> Tensor:
-    """Return each picture's loss divided by its positives; 0 for a picture without positives, [N]."""
+    """Return each picture's loss divided by its positives; 0 for a picture without positives,
+    [N].
+    """
     positive_NB = label_NB > 0
     positives_N = positive_NB.sum(dim=1)
     place_NB = functional.smooth_l1_loss(offset_NB4, wanted_NB4, reduction="none").sum(dim=2)

@@ -1,4 +1,6 @@
-"""The system under test in TensorFlow: the networks that an engine compiles, and the conversion of arrays to tensors."""
+"""The system under test in TensorFlow: the networks that an engine compiles, and the conversion of
+arrays to tensors.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -18,10 +20,14 @@ class TransformerInference(System):
     def __init__(self, run: Run, checkpoint: Path, engine: Engine[Any]) -> None:
         malloc.keep_freed()
         tensorflow_threads.limit(run.threads)
-        super().__init__(run, checkpoint, engine, Parts(networks=networks, tensors=TensorFlowTensors()))
+        super().__init__(
+            run, checkpoint, engine, Parts(networks=networks, tensors=TensorFlowTensors())
+        )
 
 
 def networks(checkpoint: Path, shape: Shape, beam: int) -> tuple[Network[Tensor], Network[Tensor]]:
     """Load a checkpoint, and describe its networks for an engine."""
     model = Transformer(shape, read_weights(shape, checkpoint))
-    return described("tensorflow", Encoder(model), DecoderStep(model), TensorFlowTensors().put, shape, beam)
+    return described(
+        "tensorflow", Encoder(model), DecoderStep(model), TensorFlowTensors().put, shape, beam
+    )

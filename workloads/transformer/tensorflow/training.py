@@ -1,4 +1,6 @@
-"""The maths of one training run in TensorFlow. The harness owns the clock, the log and the decision to stop."""
+"""The maths of one training run in TensorFlow. The harness owns the clock, the log and the decision
+to stop.
+"""
 
 from collections.abc import Generator, Iterator, Mapping
 from functools import cached_property
@@ -25,11 +27,14 @@ from workloads.transformer.subwords import PAD_ID
 from workloads.transformer.tensorflow.model import Dropout, Tensor, Transformer, start
 from workloads.transformer.tensorflow.tensors import translator
 
-# Legend: N sentences of a batch, S source and T target positions, X target tokens of a batch, V subtokens.
+# Legend: N sentences of a batch, S source and T target positions, X target tokens of a batch, V
+# subtokens.
 
 
 class TransformerTraining:
-    """Model, data and optimizer; all random numbers follow from seed and step, so there is no generator state."""
+    """Model, data and optimizer; all random numbers follow from seed and step, so there is no
+    generator state.
+    """
 
     def __init__(self, run: Run) -> None:
         check(run)
@@ -44,13 +49,19 @@ class TransformerTraining:
         self._schedule = self._recipe.schedule()
         pair = tf.TensorSpec([None, None], tf.int64)
         number = tf.TensorSpec([], tf.int64)
-        self._take = tf.function(self._step, input_signature=[pair, pair, number, tf.TensorSpec([], tf.float32)], autograph=False)
+        self._take = tf.function(
+            self._step,
+            input_signature=[pair, pair, number, tf.TensorSpec([], tf.float32)],
+            autograph=False,
+        )
         self._translate = translator(self._model, self._decoding)
         self._loss: Tensor = None
 
     @cached_property
     def _data(self) -> data.Opened:
-        """Open text and vocabulary; like everything that opens the data, this runs inside the clock."""
+        """Open text and vocabulary; like everything that opens the data, this runs inside the
+        clock.
+        """
         return survey.opened(self._run, self._found, self._recipe)
 
     @cached_property
@@ -58,8 +69,14 @@ class TransformerTraining:
         return len(data.steps(self._data.train, self._recipe, self._run.seed, 1))
 
     def facts(self) -> Mapping[str, HyperValue]:
-        """Return the sizes of both splits, the training size before the length limit, and the signature of the metric."""
-        counts = {"train_samples": self._found[TRAIN], "corpus_samples": self._found[CORPUS], "eval_samples": self._found[TEST]}
+        """Return the sizes of both splits, the training size before the length limit, and the
+        signature of the metric.
+        """
+        counts = {
+            "train_samples": self._found[TRAIN],
+            "corpus_samples": self._found[CORPUS],
+            "eval_samples": self._found[TEST],
+        }
         return {**counts, "metric_signature": signature(Form.T2T)}
 
     def blocks(self) -> Iterator[Block]:
@@ -71,15 +88,28 @@ class TransformerTraining:
         plan = data.steps(self._data.train, self._recipe, self._run.seed, epoch)[first_step:]
         for number, step in enumerate(plan, (epoch - 1) * self._steps_per_epoch + first_step):
             batch = self._data.train.batch(step.micro_batches[0])
-            self._loss = self._take(batch.source_NS, batch.target_NT, np.int64(number), np.float32(self._schedule(number)))
+            self._loss = self._take(
+                batch.source_NS,
+                batch.target_NT,
+                np.int64(number),
+                np.float32(self._schedule(number)),
+            )
             yield step.samples
 
     def _step(self, source_NS: Tensor, target_NT: Tensor, number: Tensor, rate: Tensor) -> Tensor:
         """Take one step, and return the mean loss over its target tokens."""
-        drop = Dropout(self._recipe.dropout, tf.stack([tf.constant(self._run.seed, tf.int64), number]), count())
+        drop = Dropout(
+            self._recipe.dropout, tf.stack([tf.constant(self._run.seed, tf.int64), number]), count()
+        )
         with tf.GradientTape() as tape:
             logit_XV = self._model.logits(source_NS, target_NT, drop)
-            loss = tf.reduce_mean(loss_of(logit_XV, tf.boolean_mask(target_NT, target_NT != PAD_ID), self._recipe.smoothing))
+            loss = tf.reduce_mean(
+                loss_of(
+                    logit_XV,
+                    tf.boolean_mask(target_NT, target_NT != PAD_ID),
+                    self._recipe.smoothing,
+                )
+            )
         variables = list(self._model.weights.values())
         self._adam.apply(tape.gradient(loss, variables), number, rate)
         return loss
@@ -100,7 +130,10 @@ class TransformerTraining:
     def save(self, folder: Path) -> None:
         """Save weights and Adam's moments; the harness keeps the step number."""
         for kind, variables in self._kept():
-            save_file({name: variable.numpy() for name, variable in variables.items()}, folder / f"{kind}.safetensors")
+            save_file(
+                {name: variable.numpy() for name, variable in variables.items()},
+                folder / f"{kind}.safetensors",
+            )
 
     def restore(self, folder: Path) -> None:
         """Restore a saved state; nothing in it is executed."""
@@ -115,16 +148,29 @@ class TransformerTraining:
 
     def export(self, folder: Path) -> None:
         """Write the weights in PyTorch's form."""
-        save_file({name: variable.numpy() for name, variable in self._model.weights.items()}, folder / weights_description.WEIGHTS)
-        weights_description.write(Description(workload=NAME, shape=self._shape, vocabulary_sha256=self._found["vocabulary_sha256"]), folder)
+        save_file(
+            {name: variable.numpy() for name, variable in self._model.weights.items()},
+            folder / weights_description.WEIGHTS,
+        )
+        weights_description.write(
+            Description(
+                workload=NAME, shape=self._shape, vocabulary_sha256=self._found["vocabulary_sha256"]
+            ),
+            folder,
+        )
 
 
 class Adam:
-    """Adam as in Kingma and Ba 2015, section 2, in PyTorch's form: epsilon is added to the bias-corrected root."""
+    """Adam as in Kingma and Ba 2015, section 2, in PyTorch's form: epsilon is added to the
+    bias-corrected root.
+    """
 
     def __init__(self, model: Transformer, recipe: Recipe) -> None:
         self.recipe, self.variables = recipe, model.weights
-        self.means, self.squares = ({name: tf.Variable(tf.zeros_like(one)) for name, one in model.weights.items()} for _ in range(2))
+        self.means, self.squares = (
+            {name: tf.Variable(tf.zeros_like(one)) for name, one in model.weights.items()}
+            for _ in range(2)
+        )
 
     def apply(self, gradients: list[Tensor], number: Tensor, rate: Tensor) -> None:
         """Update all weights; `number` counts steps from 0."""
@@ -133,25 +179,38 @@ class Adam:
         for (name, variable), gradient in zip(self.variables.items(), gradients, strict=True):
             dense = tf.convert_to_tensor(gradient)
             mean = self.means[name].assign_add((1 - recipe.beta_1) * (dense - self.means[name]))
-            square = self.squares[name].assign_add((1 - recipe.beta_2) * (tf.square(dense) - self.squares[name]))
+            square = self.squares[name].assign_add(
+                (1 - recipe.beta_2) * (tf.square(dense) - self.squares[name])
+            )
             variable.assign_sub(rate / first * mean / (tf.sqrt(square) / second + recipe.epsilon))
 
 
 def loss_of(logit_XV: Tensor, label_X: Tensor, smoothing: float) -> Tensor:
-    """Cross-entropy of each token with smoothed labels, minus its minimum; metrics.py, padded_cross_entropy_loss."""
+    """Cross-entropy of each token with smoothed labels, minus its minimum; metrics.py,
+    padded_cross_entropy_loss.
+    """
     vocabulary = logit_XV.shape[1]
     low = smoothing / (vocabulary - 1)
     right_X = tf.gather(logit_XV, label_X, batch_dims=1)
     expected_X = (1 - smoothing - low) * right_X + low * tf.reduce_sum(logit_XV, axis=1)
-    return tf.reduce_logsumexp(logit_XV, axis=1) - expected_X - entropy_of_labels(smoothing, vocabulary)
+    return (
+        tf.reduce_logsumexp(logit_XV, axis=1)
+        - expected_X
+        - entropy_of_labels(smoothing, vocabulary)
+    )
 
 
 def check(run: Run) -> None:
-    """Reject what is not implemented; keep fp32 in true fp32, for which TensorFlow would use TF32 by default."""
+    """Reject what is not implemented; keep fp32 in true fp32, for which TensorFlow would use TF32
+    by default.
+    """
     tf.config.experimental.enable_tensor_float_32_execution(False)
     check_precision(run.precision)
     if run.world_size > 1:
-        raise RequestError(f"{NAME} in TensorFlow trains on one rank; run it without torchrun, or with --framework torch")
+        raise RequestError(
+            f"{NAME} in TensorFlow trains on one rank; run it without torchrun, or with --framework"
+            " torch"
+        )
 
 
 def check_precision(precision: Precision) -> None:

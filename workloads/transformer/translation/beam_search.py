@@ -1,8 +1,11 @@
-"""Beam search over a batch of sentences in numpy: a network on any device supplies the best continuations of each hypothesis.
+"""Beam search over a batch of sentences in numpy: a network on any device supplies the best
+continuations of each hypothesis.
 
 This is tensor2tensor's search: finished hypotheses move to a list of their own, scored by
-log-probability / ((5 + length) / 6)^alpha (Wu et al. 2016, arXiv:1609.08144, section 7), and a sentence is done when no running
-hypothesis can still win. A sentence's result depends on that sentence alone, not on the rest of its batch.
+log-probability / ((5 + length) / 6)^alpha (Wu et al. 2016, arXiv:1609.08144, section 7), and a
+sentence is done when no running
+hypothesis can still win. A sentence's result depends on that sentence alone, not on the rest of its
+batch.
 Sources: mlcommons/training, translation/tensorflow/transformer/model/beam_search.py.
 """
 
@@ -12,7 +15,8 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-# Legend: B sentences, K hypotheses of a sentence, C continuations of a hypothesis, E = 2 K candidates, L positions.
+# Legend: B sentences, K hypotheses of a sentence, C continuations of a hypothesis, E = 2 K
+# candidates, L positions.
 Floats: TypeAlias = npt.NDArray[np.float32]
 Ints: TypeAlias = npt.NDArray[np.int64]
 
@@ -45,14 +49,20 @@ class Beams:
 
     @property
     def done_B(self) -> npt.NDArray[np.bool_]:
-        """Return the sentences whose best hypothesis is final: at the limit, or all finished ones are better than any running one can become."""
+        """Return the sentences whose best hypothesis is final: at the limit, or all finished ones
+        are better than any running one can become.
+        """
         ended_BK = self._ended_BK > NOWHERE
         lowest_B = np.where(ended_BK, self._ended_BK, np.float32(0)).min(axis=1)
-        settled_B: npt.NDArray[np.bool_] = ended_BK.any(axis=1) & (lowest_B > self._running_BK[:, 0] / self._highest_B)
+        settled_B: npt.NDArray[np.bool_] = ended_BK.any(axis=1) & (
+            lowest_B > self._running_BK[:, 0] / self._highest_B
+        )
         return settled_B | (self.length >= self.limit_B)
 
     def advance(self, score_BKC: Floats, token_BKC: Ints) -> None:
-        """Extend hypotheses by their best continuations' log-probabilities, of which there must be at least 2 K, or all."""
+        """Extend hypotheses by their best continuations' log-probabilities, of which there must be
+        at least 2 K, or all.
+        """
         self.length += 1
         continuations = token_BKC.shape[2]
         total_BX = (self._running_BK[:, :, None] + score_BKC).reshape(len(self.limit_B), -1)
@@ -61,7 +71,9 @@ class Beams:
         token_BE = np.take_along_axis(token_BKC.reshape(total_BX.shape), best_BE, axis=1)
         parent_BE = best_BE // continuations
         history_BEL = np.take_along_axis(self._history_BKL, parent_BE[:, :, None], axis=1)
-        np.put_along_axis(history_BEL, np.full((*token_BE.shape, 1), self._place), token_BE[:, :, None], axis=2)
+        np.put_along_axis(
+            history_BEL, np.full((*token_BE.shape, 1), self._place), token_BE[:, :, None], axis=2
+        )
         ends_BE = token_BE == self.end
         self._keep_running(np.where(ends_BE, NOWHERE, total_BE), token_BE, parent_BE, history_BEL)
         self._keep_ended(np.where(ends_BE, total_BE, NOWHERE), history_BEL)
@@ -70,7 +82,9 @@ class Beams:
     def _place(self) -> int:
         return self.length - 1
 
-    def _keep_running(self, total_BE: Floats, token_BE: Ints, parent_BE: Ints, history_BEL: Ints) -> None:
+    def _keep_running(
+        self, total_BE: Floats, token_BE: Ints, parent_BE: Ints, history_BEL: Ints
+    ) -> None:
         best_BK = np.argsort(-total_BE, axis=1, kind="stable")[:, : self.size]
         self._running_BK = np.take_along_axis(total_BE, best_BK, axis=1)
         self.token_BK = np.take_along_axis(token_BE, best_BK, axis=1)
@@ -78,9 +92,15 @@ class Beams:
         self._history_BKL = np.take_along_axis(history_BEL, best_BK[:, :, None], axis=1)
 
     def _keep_ended(self, total_BE: Floats, history_BEL: Ints) -> None:
-        """Rank newly finished hypotheses among earlier ones; a sentence at its limit without any gets its best running hypothesis."""
+        """Rank newly finished hypotheses among earlier ones; a sentence at its limit without any
+        gets its best running hypothesis.
+        """
         open_B1 = (self.length <= self.limit_B)[:, None]
-        score_BE = np.where(open_B1 & (total_BE > NOWHERE), total_BE / length_penalty(self.length, self.alpha), NOWHERE)
+        score_BE = np.where(
+            open_B1 & (total_BE > NOWHERE),
+            total_BE / length_penalty(self.length, self.alpha),
+            NOWHERE,
+        )
         score_BX = np.concatenate([self._ended_BK, score_BE], axis=1)
         best_BK = np.argsort(-score_BX, axis=1, kind="stable")[:, : self.size]
         self._ended_BK = np.take_along_axis(score_BX, best_BK, axis=1)
@@ -92,7 +112,9 @@ class Beams:
     def best(self) -> list[list[int]]:
         """Return each sentence's best hypothesis, up to its end mark, exclusive."""
         answers = []
-        for tokens, limit in zip(self._ended_BKL[:, 0].tolist(), self.limit_B.tolist(), strict=True):
+        for tokens, limit in zip(
+            self._ended_BKL[:, 0].tolist(), self.limit_B.tolist(), strict=True
+        ):
             ended = tokens.index(self.end) if self.end in tokens[:limit] else limit
             answers.append(tokens[:ended])
         return answers

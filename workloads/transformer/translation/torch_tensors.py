@@ -1,4 +1,6 @@
-"""Conversion between arrays and torch tensors for the search, and the translator used during training."""
+"""Conversion between arrays and torch tensors for the search, and the translator used during
+training.
+"""
 
 from collections.abc import Sequence
 
@@ -28,12 +30,19 @@ class TorchTensors:
         return found
 
     def caches(self, memory: torch.Tensor, slots: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Create empty key and value caches for a memory of L B H S D; zeros, since unwritten slots are multiplied by 0."""
+        """Create empty key and value caches for a memory of L B H S D; zeros, since unwritten slots
+        are multiplied by 0.
+        """
         layers, count, heads, _, size = memory.shape
-        key, value = (torch.zeros(layers, count, heads, slots, size, dtype=memory.dtype, device=memory.device) for _ in range(2))
+        key, value = (
+            torch.zeros(layers, count, heads, slots, size, dtype=memory.dtype, device=memory.device)
+            for _ in range(2)
+        )
         return key, value
 
-    def written(self, caches: tuple[torch.Tensor, torch.Tensor], new: Sequence[torch.Tensor], first: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def written(
+        self, caches: tuple[torch.Tensor, torch.Tensor], new: Sequence[torch.Tensor], first: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Write in place: only a few slots, however long the caches are."""
         for cache_LBHMD, new_LBHKD in zip(caches, new, strict=True):
             cache_LBHMD[:, :, :, first : first + new_LBHKD.shape[3]] = new_LBHKD

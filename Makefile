@@ -51,6 +51,7 @@ demo: .venv/run
 
 check: .venv/dev
 	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 

@@ -1,9 +1,13 @@
-"""Whether audits tell honest systems from cheats beside a busy loop: fake devices that sleep for each sample, in all four scenarios.
+"""Whether audits tell honest systems from cheats beside a busy loop: fake devices that sleep for
+each sample, in all four scenarios.
 
-    python benchmarks/audits.py [--repeats 20] [--cheats-only] [--cheat index --cheat mode] [--scenario server] [--format json]
+    python benchmarks/audits.py [--repeats 20] [--cheats-only] [--cheat index --cheat mode]
+    [--scenario server] [--format json]
 
-Honest ones have to pass every time, and each cheat has to fail the test that is about it, wherever it acts: by speed or by answers, not by a run
-that LoadGen calls INVALID. About 16 minutes for all of it on two crowded cores, half of them for the honest ones.
+Honest ones have to pass every time, and each cheat has to fail the test that is about it, wherever
+it acts: by speed or by answers, not by a run
+that LoadGen calls INVALID. About 16 minutes for all of it on two crowded cores, half of them for
+the honest ones.
 """
 
 import argparse
@@ -20,7 +24,9 @@ from typing import Any
 import msgspec
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "fakes"))
-os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [sys.path[0], os.environ.get("PYTHONPATH")]))
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, [sys.path[0], os.environ.get("PYTHONPATH")])
+)
 
 from podium_fakes.audited import CHEATS  # noqa: E402
 from podium_fakes.busy import loops  # noqa: E402
@@ -38,14 +44,23 @@ from suite.records import AuditRecord  # noqa: E402
 LIMIT_S = 900.0
 """The busy loop of one step, which takes a minute or two, ends by itself."""
 TRIES = 3
-"""House rule: serving anew after an INVALID run; that a rate was missed once says nothing about audits."""
+"""House rule: serving anew after an INVALID run; that a rate was missed once says nothing about
+audits.
+"""
 
 
 def passes(results: Path, cheat: str, scenario: Scenario, test: str) -> bool:
     """Audit a served result; tell whether it passed."""
     try:
         with loops([LIMIT_S]):
-            audit("audited", asked(results, cheat), scenarios=(scenario,), test=test, rules="podium-v1", checkpoint=None)
+            audit(
+                "audited",
+                asked(results, cheat),
+                scenarios=(scenario,),
+                test=test,
+                rules="podium-v1",
+                checkpoint=None,
+            )
     except JudgedError as error:
         print(f"{cheat}: {error}")
         return False
@@ -53,12 +68,21 @@ def passes(results: Path, cheat: str, scenario: Scenario, test: str) -> bool:
 
 
 def caught(results: Path, cheat: str, scenario: Scenario, test: str) -> bool:
-    """Tell whether an audit shows that cheat; a test that failed for any other reason, or did not end, shows nothing."""
-    passed, path = passes(results, cheat, scenario, test), entry(results).audits("audited", scenario) / test / AUDIT_RECORD
+    """Tell whether an audit shows that cheat; a test that failed for any other reason, or did not
+    end, shows nothing.
+    """
+    passed, path = (
+        passes(results, cheat, scenario, test),
+        entry(results).audits("audited", scenario) / test / AUDIT_RECORD,
+    )
     if passed or not path.exists():
         return False
     record = msgspec.json.decode(path.read_bytes(), type=AuditRecord)
-    return record.answers > 0 and record.differing > 0 if test == AuditTest.TEST01 else not record.within_limits
+    return (
+        record.answers > 0 and record.differing > 0
+        if test == AuditTest.TEST01
+        else not record.within_limits
+    )
 
 
 def asked(results: Path, cheat: str) -> Any:
@@ -73,7 +97,13 @@ def served(folder: Path, cheat: str, scenario: Scenario) -> Path:
         keep_checkpoint(results, 1.0, workload="audited")
         try:
             with loops([LIMIT_S]):
-                infer.serve("audited", asked(results, cheat), scenarios=(scenario,), mode="all", checkpoint=None)
+                infer.serve(
+                    "audited",
+                    asked(results, cheat),
+                    scenarios=(scenario,),
+                    mode="all",
+                    checkpoint=None,
+                )
             break
         except JudgedError:
             shutil.rmtree(results)
@@ -82,25 +112,45 @@ def served(folder: Path, cheat: str, scenario: Scenario) -> Path:
     return results
 
 
-def measured(folder: Path, repeats: int, cheats: Sequence[str], scenarios: Sequence[Scenario]) -> dict[str, Any]:
+def measured(
+    folder: Path, repeats: int, cheats: Sequence[str], scenarios: Sequence[Scenario]
+) -> dict[str, Any]:
     """Audit honest devices, the scenarios in turns, then each cheat in each scenario."""
     turns = [scenarios[number % len(scenarios)] for number in range(repeats)]
     honest = sum(passes(served(folder, "none", each), "none", each, "all") for each in turns)
-    found = {cheat: [each.label for each in scenarios if caught(served(folder, cheat, each), cheat, each, CHEATS[cheat])] for cheat in cheats}
-    return {"honest": f"{honest} of {repeats}", "caught": found, "scenarios": [each.label for each in scenarios]}
+    found = {
+        cheat: [
+            each.label
+            for each in scenarios
+            if caught(served(folder, cheat, each), cheat, each, CHEATS[cheat])
+        ]
+        for cheat in cheats
+    }
+    return {
+        "honest": f"{honest} of {repeats}",
+        "caught": found,
+        "scenarios": [each.label for each in scenarios],
+    }
 
 
 def holds(document: dict[str, Any]) -> bool:
     """Tell whether all honest ones passed, and each cheat was caught in each scenario."""
     passed, _, repeats = document["honest"].partition(" of ")
-    return bool(passed == repeats and all(found == document["scenarios"] for found in document["caught"].values()))
+    return bool(
+        passed == repeats
+        and all(found == document["scenarios"] for found in document["caught"].values())
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--repeats", type=int, default=20, help="audits of honest devices")
     parser.add_argument("--cheats-only", action="store_true", help="no honest devices")
-    parser.add_argument("--cheat", action="append", choices=list(CHEATS), help="only this one; may be repeated")
+    parser.add_argument(
+        "--cheat", action="append", choices=list(CHEATS), help="only this one; may be repeated"
+    )
     parser.add_argument("--scenario", default="all")
     parser.add_argument("--format", choices=["text", "json"], default="text")
     given = parser.parse_args()
@@ -109,7 +159,12 @@ def main() -> None:
         folder = Path(name)
         os.environ["PODIUM_CACHE"] = str(folder / "cache")
         keep_ceiling(folder / "cache")
-        document = measured(folder, 0 if given.cheats_only else given.repeats, given.cheat or list(CHEATS), scenarios)
+        document = measured(
+            folder,
+            0 if given.cheats_only else given.repeats,
+            given.cheat or list(CHEATS),
+            scenarios,
+        )
     print(json.dumps(document, indent=1) if given.format == "json" else document)
     sys.exit(0 if holds(document) else 1)
 

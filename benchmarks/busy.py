@@ -1,11 +1,16 @@
-"""The cost of other work on the same cores: training steps and serving of each workload, on an idle machine and beside busy loops.
+"""The cost of other work on the same cores: training steps and serving of each workload, on an idle
+machine and beside busy loops.
 
-Serving answers one sample at a time, whose kernels are the smallest. Before: OpenMP as it comes, on all cores. After: with the environment and
-the number of threads that podium chooses. Each side is a process of its own, with its own environment, built and warm before anything is
-measured; quiet and busy, before and after take turns. `later` is the rate beside loops that start after podium has chosen its threads.
+Serving answers one sample at a time, whose kernels are the smallest. Before: OpenMP as it comes, on
+all cores. After: with the environment and
+the number of threads that podium chooses. Each side is a process of its own, with its own
+environment, built and warm before anything is
+measured; quiet and busy, before and after take turns. `later` is the rate beside loops that start
+after podium has chosen its threads.
 Beside as many loops as cores, half of the quiet rate is a fair share.
 
-Usage: python benchmarks/busy.py [--workload NAME]... [--half training|serving] [--pairs N] [--seconds S] [--loops N] [--format text|json]
+Usage: python benchmarks/busy.py [--workload NAME]... [--half training|serving] [--pairs N]
+[--seconds S] [--loops N] [--format text|json]
 """
 
 import argparse
@@ -90,14 +95,21 @@ def build(workload: str, folder: Path) -> Any:
 
 
 def serving(workload: str, folder: Path) -> Generator[int, None, None]:
-    """Answer one sample after another for ever, as SingleStream asks, with weights that nobody trained; yield the samples of each answer."""
+    """Answer one sample after another for ever, as SingleStream asks, with weights that nobody
+    trained; yield the samples of each answer.
+    """
     from harness.request import prepare
 
     (folder / "checkpoint").mkdir()
     build(workload, folder).export(folder / "checkpoint")
     request = prepare(asked(folder), workload, serving=True)
-    system = request.workload.inference(request.run(1, Precision.FP32), folder / "checkpoint", registry.engine("torch"))
-    predictor, held = system.open(0, 1), range(min(system.sample_count, system.performance_sample_count, SAMPLES))
+    system = request.workload.inference(
+        request.run(1, Precision.FP32), folder / "checkpoint", registry.engine("torch")
+    )
+    predictor, held = (
+        system.open(0, 1),
+        range(min(system.sample_count, system.performance_sample_count, SAMPLES)),
+    )
     system.load(held)
     for number in cycle(held):
         yield len(predictor([number]))
@@ -111,7 +123,12 @@ def side(half: str, workload: str, pipe: Connection) -> None:
         steps = {"training": training, "serving": serving}[half](workload, Path(folder))
         while asked := pipe.recv():
             seconds, threads = asked
-            next(steps)  # what was begun before is over, and the number of threads is the workload's own until here
+            next(
+                steps
+                # what was begun before is over, and the number of threads is the workload's own
+                # until
+                # here
+            )
             torch.set_num_threads(threads)
             pipe.send(rate(steps, seconds))
         steps.close()
@@ -132,7 +149,9 @@ class Side:
     def __init__(self, half: str, workload: str, *, spins_briefly: bool) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, far = context.Pipe()
-        self.process = context.Process(target=side, args=(half, workload, far))  # no daemon: a loader has workers of its own
+        self.process = context.Process(
+            target=side, args=(half, workload, far)
+        )  # no daemon: a loader has workers of its own
         with environment(spins_briefly=spins_briefly):
             self.process.start()
         far.close()
@@ -173,14 +192,30 @@ def measured(workload: str, half: str, given: argparse.Namespace) -> Row:
     for _ in range(given.pairs):
         quiet.append((before.rate(given.seconds, every), after.rate(given.seconds, every)))
         with loops([LOOP_LIMIT_S] * given.loops):
-            chosen = cpus.left(cpus.busy_share(), large_kernels=half == "training" and trains_large_kernels(registry.workload(workload)))
-            busy.append((before.rate(given.seconds, every), after.rate(given.seconds, chosen), after.rate(given.seconds, every)))
+            chosen = cpus.left(
+                cpus.busy_share(),
+                large_kernels=half == "training"
+                and trains_large_kernels(registry.workload(workload)),
+            )
+            busy.append(
+                (
+                    before.rate(given.seconds, every),
+                    after.rate(given.seconds, chosen),
+                    after.rate(given.seconds, every),
+                )
+            )
     for one in (before, after):
         one.end()
     return row(workload, half, quiet, busy, chosen)
 
 
-def row(workload: str, half: str, quiet: Sequence[tuple[float, float]], busy: Sequence[tuple[float, float, float]], chosen: int) -> Row:
+def row(
+    workload: str,
+    half: str,
+    quiet: Sequence[tuple[float, float]],
+    busy: Sequence[tuple[float, float, float]],
+    chosen: int,
+) -> Row:
     """Take medians, and what they make of one another."""
     quiet_before, quiet_after = map(statistics.median, zip(*quiet, strict=True))
     busy_before, busy_after, busy_later = map(statistics.median, zip(*busy, strict=True))
@@ -203,9 +238,17 @@ def row(workload: str, half: str, quiet: Sequence[tuple[float, float]], busy: Se
 
 def arguments() -> argparse.Namespace:
     """Read what is asked for."""
-    names = sorted(name for name, point in registry.points(registry.WORKLOADS).items() if point.value.startswith("workloads."))  # the fakes are on the path
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--workload", action="append", choices=names, help="may be repeated; without it, all")
+    names = sorted(
+        name
+        for name, point in registry.points(registry.WORKLOADS).items()
+        if point.value.startswith("workloads.")
+    )  # the fakes are on the path
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--workload", action="append", choices=names, help="may be repeated; without it, all"
+    )
     parser.add_argument("--half", choices=HALVES, help="without it, both")
     parser.add_argument("--pairs", type=int, default=5, help="measurements of each kind")
     parser.add_argument("--seconds", type=float, default=4.0, help="of one measurement")
@@ -220,25 +263,43 @@ def main() -> None:
     given = arguments()
     rows = []
     if given.form == "text":
-        print(f"{given.pairs} measurements of {given.seconds:g} s, {given.loops} busy loops, {hardware()}\n{HEAD}")
+        print(
+            f"{given.pairs} measurements of {given.seconds:g} s, {given.loops} busy loops,"
+            f" {hardware()}\n{HEAD}"
+        )
     for half in (given.half,) if given.half else HALVES:
         for workload in given.workload:
             rows.append(measured(workload, half, given))
             if given.form == "text":
                 print(line(rows[-1]), flush=True)
     if given.form == "json":
-        facts = {"n": given.pairs, "seconds": given.seconds, "loops": given.loops, "hardware": hardware(), "unit": "samples/s"}
+        facts = {
+            "n": given.pairs,
+            "seconds": given.seconds,
+            "loops": given.loops,
+            "hardware": hardware(),
+            "unit": "samples/s",
+        }
         print(json.dumps({**facts, "rows": [asdict(row) for row in rows]}))
 
 
-HEAD: Final = "workload      half       quiet: before    after  ratio   busy: before (ratio)   after (ratio, threads)   later (ratio)   load"
+HEAD: Final = (
+    "workload      half       quiet: before    after  ratio   busy: before (ratio)   after (ratio,"
+    " threads)   later (ratio)   load"
+)
 
 
 def line(row: Row) -> str:
     """Lay out one row."""
     quiet = f"{row.quiet_before:13.1f} {row.quiet_after:8.1f} {row.quiet_ratio:6.2f}"
-    busy = f"{row.busy_before:13.1f} ({row.ratio_before:.2f}) {row.busy_after:8.1f} ({row.ratio_after:.2f}, {row.threads_busy})"
-    return f"{row.workload:<13} {row.half:<9} {quiet} {busy} {row.busy_later:14.1f} ({row.ratio_later:.2f}) {row.load_average:8.1f}"
+    busy = (
+        f"{row.busy_before:13.1f} ({row.ratio_before:.2f}) {row.busy_after:8.1f}"
+        f" ({row.ratio_after:.2f}, {row.threads_busy})"
+    )
+    return (
+        f"{row.workload:<13} {row.half:<9} {quiet} {busy} {row.busy_later:14.1f}"
+        f" ({row.ratio_later:.2f}) {row.load_average:8.1f}"
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-"""Maximum throughput of the harness: a system under test that does nothing, podium against a bare LoadGen Python SUT.
+"""Maximum throughput of the harness: a system under test that does nothing, podium against a bare
+LoadGen Python SUT.
 
-The bare SUT answers every query at once in one completion, on LoadGen's own thread. Both sides alternate in one run;
+The bare SUT answers every query at once in one completion, on LoadGen's own thread. Both sides
+alternate in one run;
 Server is asked whether it is VALID at 100,000 queries/s with a 15 ms bound.
 
 Usage: python benchmarks/ceiling.py [--pairs N] [--format text|json]
@@ -39,8 +41,12 @@ def bare_loadgen(job: Job, abort: Abort) -> None:
         lg.QuerySamplesComplete([lg.QuerySampleResponse(query.id, 0, 0) for query in queries])
 
     sut = lg.ConstructSUT(issue, no_flush)
-    qsl = lg.ConstructQSL(samples.sample_count, samples.performance_sample_count, samples.load, samples.unload)
-    lg.StartTestWithLogSettings(sut, qsl, loadgen_settings(job.schedule), log_settings(lg, job.folder))
+    qsl = lg.ConstructQSL(
+        samples.sample_count, samples.performance_sample_count, samples.load, samples.unload
+    )
+    lg.StartTestWithLogSettings(
+        sut, qsl, loadgen_settings(job.schedule), log_settings(lg, job.folder)
+    )
 
 
 def run(task: Any, job: Job) -> Facts:
@@ -54,16 +60,27 @@ def offline(pairs: int, cache: Path) -> list[tuple[float, float]]:
     """Alternate both sides: (ours, theirs) in samples/s."""
     schedule = replace(null_schedule(Scenario.OFFLINE), min_queries=SAMPLES)
     job = Job(system=null_system(cache, BATCH), schedule=schedule, folder=cache)
-    return [(run(run_loadgen, job).number(RATE), run(bare_loadgen, job).number(RATE)) for _ in range(pairs)]
+    return [
+        (run(run_loadgen, job).number(RATE), run(bare_loadgen, job).number(RATE))
+        for _ in range(pairs)
+    ]
 
 
 def server(pairs: int, cache: Path) -> str:
     """Ask for the target rate as often, and say how it was held."""
     schedule = replace(null_schedule(Scenario.SERVER), rate=TARGET_QPS, min_duration_ms=SERVER_MS)
-    held = [run(run_loadgen, Job(system=null_system(cache, BATCH), schedule=schedule, folder=cache)) for _ in range(pairs)]
+    held = [
+        run(run_loadgen, Job(system=null_system(cache, BATCH), schedule=schedule, folder=cache))
+        for _ in range(pairs)
+    ]
     valid = sum(facts.values["result_validity"] == "VALID" for facts in held)
-    p99_ms = statistics.median(facts.number("result_99.00_percentile_latency_ns") / 1e6 for facts in held)
-    return f"{TARGET_QPS:,.0f} queries/s under 15 ms: VALID in {valid} of {pairs}, p99 {p99_ms:.2f} ms (median)"
+    p99_ms = statistics.median(
+        facts.number("result_99.00_percentile_latency_ns") / 1e6 for facts in held
+    )
+    return (
+        f"{TARGET_QPS:,.0f} queries/s under 15 ms: VALID in {valid} of {pairs}, p99 {p99_ms:.2f} ms"
+        " (median)"
+    )
 
 
 def main() -> None:
@@ -73,7 +90,12 @@ def main() -> None:
         measured = offline(given.pairs, Path(folder))
         notes = {"Server": server(given.pairs, Path(folder))}
     ours, theirs = zip(*measured, strict=True)
-    show("harness ceiling, Offline: podium against a bare Python SUT", compare(ours, theirs, "samples/s"), given.form, notes)
+    show(
+        "harness ceiling, Offline: podium against a bare Python SUT",
+        compare(ours, theirs, "samples/s"),
+        given.form,
+        notes,
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,11 @@
 """Images per second of a `podium data` survey, against a plain loop over the files.
 
-Small JPEGs in ImageNet's layout. Both sides read each file, hash it, read its header by Pillow and look for the end marker, as is done where a
-split has more than 20,000 pictures; ours is the whole command behind its imports: it lists the folders, notes sizes and times twice, checks
-and hashes in threads, decodes the pictures of the small val split and writes the manifest. The files are in the system's cache for both,
+Small JPEGs in ImageNet's layout. Both sides read each file, hash it, read its header by Pillow and
+look for the end marker, as is done where a
+split has more than 20,000 pictures; ours is the whole command behind its imports: it lists the
+folders, notes sizes and times twice, checks
+and hashes in threads, decodes the pictures of the small val split and writes the manifest. The
+files are in the system's cache for both,
 which take turns: what is measured is the work, not the disk.
 
 Usage: python benchmarks/data.py [--pairs N] [--pictures N] [--format text|json]
@@ -43,7 +46,9 @@ def pictures() -> list[bytes]:
     made = []
     for number in range(DIFFERENT):
         rng = np.random.default_rng(number)
-        soft = Image.fromarray(rng.integers(0, 256, (4, 4, 3), dtype=np.uint8)).resize((SIDE_PX, SIDE_PX), Image.Resampling.BICUBIC)
+        soft = Image.fromarray(rng.integers(0, 256, (4, 4, 3), dtype=np.uint8)).resize(
+            (SIDE_PX, SIDE_PX), Image.Resampling.BICUBIC
+        )
         grain = np.asarray(soft, dtype=np.float64) + rng.normal(0, 12, (SIDE_PX, SIDE_PX, 3))
         stream = BytesIO()
         Image.fromarray(grain.clip(0, 255).astype(np.uint8)).save(stream, "JPEG", quality=85)
@@ -92,10 +97,21 @@ def main() -> None:
         os.environ["PODIUM_CACHE"] = str(Path(folder) / "cache")
         size = write(root, given.pictures)
         theirs(root, given.pictures)  # fills the system's cache
-        rates = [(ours(root, given.pictures), theirs(root, given.pictures)) for _ in range(given.pairs)]
+        rates = [
+            (ours(root, given.pictures), theirs(root, given.pictures)) for _ in range(given.pairs)
+        ]
     mine, others = ([pair[side] for pair in rates] for side in (0, 1))
-    notes = {"Pictures": given.pictures, "Bytes per file": size, "Slowest": f"{min(mine):.0f} pictures/s"}
-    show("podium data against a plain loop over the files; 2,000 pictures/s is the aim", compare(mine, others, "pictures/s"), given.form, notes)
+    notes = {
+        "Pictures": given.pictures,
+        "Bytes per file": size,
+        "Slowest": f"{min(mine):.0f} pictures/s",
+    }
+    show(
+        "podium data against a plain loop over the files; 2,000 pictures/s is the aim",
+        compare(mine, others, "pictures/s"),
+        given.form,
+        notes,
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,10 @@
-"""Beam search of podium's Transformer against Hugging Face `generate` with a network of the same size, both with random weights.
+"""Beam search of podium's Transformer against Hugging Face `generate` with a network of the same
+size, both with random weights.
 
-Big on both sides (6 + 6 layers, 1024, 4096, 16 heads, 33,708 subtokens), fp32, beam 4, the same sources, and translations of the
-same forced length, so that both do equal work; each in a process of its own, in turns. What a token costs at each position of our
+Big on both sides (6 + 6 layers, 1024, 4096, 16 heads, 33,708 subtokens), fp32, beam 4, the same
+sources, and translations of the
+same forced length, so that both do equal work; each in a process of its own, in turns. What a token
+costs at each position of our
 side stands in the JSON: it should not grow with what is decoded already. `--plot FILE` draws it.
 """
 
@@ -47,12 +50,23 @@ def ours(batch: int, length: int, device: str) -> Translate:
     from workloads.transformer.translation.torch_tensors import TorchTensors
 
     torch.manual_seed(1)
-    shape, tensors = Shape(layers=LAYERS, width=WIDTH, filter=FILTER, heads=HEADS, vocabulary=VOCABULARY), TorchTensors(device)
+    shape, tensors = (
+        Shape(layers=LAYERS, width=WIDTH, filter=FILTER, heads=HEADS, vocabulary=VOCABULARY),
+        TorchTensors(device),
+    )
     model = Transformer(shape)
-    plan = Plan(device=device, precision=Precision.FP32, threads=torch.get_num_threads(), max_batch=batch, cache=Path())
+    plan = Plan(
+        device=device,
+        precision=Precision.FP32,
+        threads=torch.get_num_threads(),
+        max_batch=batch,
+        cache=Path(),
+    )
     networks = described("torch", Encoder(model), DecoderStep(model), tensors.put, shape, BEAM)
     encoder, decoder = (TorchEngine().compile(network, plan).open() for network in networks)
-    translator = Translator(tensors, encoder, decoder, Decoding(beam=BEAM, alpha=ALPHA, extra_length=0))
+    translator = Translator(
+        tensors, encoder, decoder, Decoding(beam=BEAM, alpha=ALPHA, extra_length=0)
+    )
 
     def translate() -> list[float]:
         step, times = translator.stepper(sources(batch, length), length), [time.perf_counter()]
@@ -77,21 +91,38 @@ def theirs(batch: int, length: int, device: str) -> Translate:
 
     torch.manual_seed(1)
     sizes = {"layers": LAYERS, "ffn_dim": FILTER, "attention_heads": HEADS}
-    sides = {f"{part}_{name}": value for part in ("encoder", "decoder") for name, value in sizes.items()}
+    sides = {
+        f"{part}_{name}": value for part in ("encoder", "decoder") for name, value in sizes.items()
+    }
     config = MarianConfig(
-        vocab_size=VOCABULARY, d_model=WIDTH, activation_function="relu", max_position_embeddings=512, pad_token_id=0, eos_token_id=1,
-        decoder_start_token_id=0, forced_eos_token_id=None, **sides,
-    )  # fmt: skip
+        vocab_size=VOCABULARY,
+        d_model=WIDTH,
+        activation_function="relu",
+        max_position_embeddings=512,
+        pad_token_id=0,
+        eos_token_id=1,
+        decoder_start_token_id=0,
+        forced_eos_token_id=None,
+        **sides,
+    )
     model = MarianMTModel(config).eval().to(device)
     asked = GenerationConfig(
-        num_beams=BEAM, length_penalty=ALPHA, max_new_tokens=length, eos_token_id=None, pad_token_id=0, decoder_start_token_id=0, do_sample=False,
+        num_beams=BEAM,
+        length_penalty=ALPHA,
+        max_new_tokens=length,
+        eos_token_id=None,
+        pad_token_id=0,
+        decoder_start_token_id=0,
+        do_sample=False,
         use_cache=True,
-    )  # fmt: skip
+    )
     source = torch.from_numpy(sources(batch, length)).to(device)
 
     def translate() -> list[float]:
         with torch.inference_mode():
-            found = model.generate(source, attention_mask=torch.ones_like(source), generation_config=asked).cpu()
+            found = model.generate(
+                source, attention_mask=torch.ones_like(source), generation_config=asked
+            ).cpu()
         assert found.shape == (batch, length + 1)
         return []
 
@@ -102,7 +133,9 @@ SIDES = {"ours": ours, "theirs": theirs}
 
 
 def side(name: str, batch: int, length: int, device: str, threads: int, pipe: Connection) -> None:
-    """Translate as often as asked for; answer with tokens per second and the milliseconds of each position."""
+    """Translate as often as asked for; answer with tokens per second and the milliseconds of each
+    position.
+    """
     import torch
 
     if threads:
@@ -120,7 +153,11 @@ class Side:
     def __init__(self, name: str, given: argparse.Namespace) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, far = context.Pipe()
-        self.process = context.Process(target=side, args=(name, given.batch, given.length, given.device, given.threads, far), daemon=True)
+        self.process = context.Process(
+            target=side,
+            args=(name, given.batch, given.length, given.device, given.threads, far),
+            daemon=True,
+        )
         self.process.start()
         far.close()
 
@@ -154,7 +191,12 @@ def plot(path: Path, token_ms: list[float]) -> None:
     axes.plot(token_ms, marker=".", linestyle="none", label="position")
     places = [float(part.mean()) for part in np.array_split(np.arange(len(token_ms)), BINS)]
     axes.plot(places, by_part(token_ms), marker="o", label="mean of a part")
-    axes.set(xlabel="tokens decoded already", ylabel="ms a token", ylim=(0, None), title=f"Decoding step, beam {BEAM}")
+    axes.set(
+        xlabel="tokens decoded already",
+        ylabel="ms a token",
+        ylim=(0, None),
+        title=f"Decoding step, beam {BEAM}",
+    )
     axes.legend()
     axes.figure.savefig(path, bbox_inches="tight")
 
@@ -164,10 +206,14 @@ def read() -> argparse.Namespace:
     parser.add_argument("--format", choices=["text", "json"], default="text", dest="form")
     parser.add_argument("--pairs", type=int, default=3, help="pairs of measurements")
     parser.add_argument("--batch", type=int, default=8, help="sentences")
-    parser.add_argument("--length", type=int, default=64, help="tokens of each source and of each translation")
+    parser.add_argument(
+        "--length", type=int, default=64, help="tokens of each source and of each translation"
+    )
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0: all cores")
-    parser.add_argument("--plot", type=Path, help="file to draw the cost of a token into (matplotlib)")
+    parser.add_argument(
+        "--plot", type=Path, help="file to draw the cost of a token into (matplotlib)"
+    )
     return parser.parse_args()
 
 
@@ -183,11 +229,16 @@ def main() -> None:
     token_ms = by_position([first[1] for first, _ in runs], given.batch)
     if given.plot:
         plot(given.plot, token_ms)
-    asked = f"Transformer (big) on {given.device}, {given.batch} sentences of {given.length} tokens, beam {BEAM}"
+    asked = (
+        f"Transformer (big) on {given.device}, {given.batch} sentences of {given.length} tokens,"
+        f" beam {BEAM}"
+    )
     title = f"{asked}: ours against transformers' generate; above 1.5 is the aim"
     parts = by_part(token_ms)
     notes: dict[str, object] = {"Part ms": parts, "Growth": round(parts[-1] / parts[1], 3)}
-    show(title, figure, given.form, notes | ({"Token ms": token_ms} if given.form == "json" else {}))
+    show(
+        title, figure, given.form, notes | ({"Token ms": token_ms} if given.form == "json" else {})
+    )
 
 
 if __name__ == "__main__":

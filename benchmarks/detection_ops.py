@@ -1,8 +1,12 @@
-"""podium's nms and roi_align against one box at a time, and against torchvision's compiled operators if they load.
+"""podium's nms and roi_align against one box at a time, and against torchvision's compiled
+operators if they load.
 
-At sizes of Mask R-CNN on pictures of 800 x 1216: nms of 1,000 and of 2,000 proposals at 0.7; roi_align of 512 regions on four
-levels of 256 channels, 7 x 7 bins of 2 x 2 points, forward alone and with the gradient. The loops are what one writes down
-first: nms holds each kept box against those that are left, roi_align takes a region's sampling points from its map at once.
+At sizes of Mask R-CNN on pictures of 800 x 1216: nms of 1,000 and of 2,000 proposals at 0.7;
+roi_align of 512 regions on four
+levels of 256 channels, 7 x 7 bins of 2 x 2 points, forward alone and with the gradient. The loops
+are what one writes down
+first: nms holds each kept box against those that are left, roi_align takes a region's sampling
+points from its map at once.
 `ours` and `theirs` are calls a second, their ratio is how many times ours is faster.
 """
 
@@ -38,7 +42,9 @@ def boxes(count: int, clusters: int) -> tuple[Tensor, Tensor]:
     corner = torch.rand(clusters, 2) * (torch.tensor([width, height]) - side)
     centres = torch.cat([corner, corner + side], dim=1)
     drawn = centres[torch.randint(clusters, (count,))] + torch.randn(count, 4) * 15
-    return torch.cat([drawn[:, :2], torch.maximum(drawn[:, 2:], drawn[:, :2] + 1)], dim=1), torch.rand(count)
+    return torch.cat(
+        [drawn[:, :2], torch.maximum(drawn[:, 2:], drawn[:, :2] + 1)], dim=1
+    ), torch.rand(count)
 
 
 def loop_nms(all_boxes: Tensor, scores: Tensor, threshold: float) -> Tensor:
@@ -73,12 +79,22 @@ def one_region(feature: Tensor, x1: float, y1: float, x2: float, y2: float) -> T
 def pooling(align: Callable[[Tensor, Tensor, float], Tensor], *, gradient: bool) -> Call:
     """Pool a quarter of the regions on each level, as the sizes of their boxes may have it."""
     torch.manual_seed(1)
-    maps = [torch.randn(1, CHANNELS, *(side // stride for side in PICTURE_PX), requires_grad=gradient) for stride in STRIDES]
-    drawn = torch.cat([torch.zeros(REGIONS, 1), boxes(REGIONS, 60)[0].clamp(min=0, max=PICTURE_PX[0] - 1)], dim=1)
+    maps = [
+        torch.randn(1, CHANNELS, *(side // stride for side in PICTURE_PX), requires_grad=gradient)
+        for stride in STRIDES
+    ]
+    drawn = torch.cat(
+        [torch.zeros(REGIONS, 1), boxes(REGIONS, 60)[0].clamp(min=0, max=PICTURE_PX[0] - 1)], dim=1
+    )
     parts = drawn.split(REGIONS // len(STRIDES))
 
     def call() -> None:
-        pooled = torch.cat([align(feature, part, 1 / stride) for feature, part, stride in zip(maps, parts, STRIDES, strict=True)])
+        pooled = torch.cat(
+            [
+                align(feature, part, 1 / stride)
+                for feature, part, stride in zip(maps, parts, STRIDES, strict=True)
+            ]
+        )
         if gradient:
             torch.autograd.grad(pooled, maps, pooled.detach())
 
@@ -99,7 +115,9 @@ def our_roi_align(features: Tensor, rois: Tensor, scale: float) -> Tensor:
 
 
 class Ours(torch.autograd.Function):
-    """Our kernels by their own names: under torchvision's they stand only where its compiled ones are missing."""
+    """Our kernels by their own names: under torchvision's they stand only where its compiled ones
+    are missing.
+    """
 
     @staticmethod
     def forward(ctx: Any, features: Tensor, rois: Tensor, scale: float) -> Tensor:  # noqa: D102  autograd's names
@@ -109,7 +127,11 @@ class Ours(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:  # noqa: D102
         rois, scale, shape = ctx.arguments
-        return ops.roi_align_backward(grads[0], rois, scale, BINS, BINS, *shape, POINTS, False), None, None
+        return (
+            ops.roi_align_backward(grads[0], rois, scale, BINS, BINS, *shape, POINTS, False),
+            None,
+            None,
+        )
 
 
 def compiled_roi_align(features: Tensor, rois: Tensor, scale: float) -> Tensor:
@@ -125,10 +147,16 @@ def cases() -> dict[str, tuple[Call, Call]]:
         for count in (1000, 2000):
             torch.manual_seed(count)
             drawn = (*boxes(count, 60), 0.7)
-            found[f"nms {count} against {other}"] = partial(ops.nms, *drawn), partial(nms[other], *drawn)
+            found[f"nms {count} against {other}"] = (
+                partial(ops.nms, *drawn),
+                partial(nms[other], *drawn),
+            )
         for gradient in (False, True):
             name = f"roi_align {REGIONS}{' with gradient' if gradient else ''} against {other}"
-            found[name] = pooling(our_roi_align, gradient=gradient), pooling(align[other], gradient=gradient)
+            found[name] = (
+                pooling(our_roi_align, gradient=gradient),
+                pooling(align[other], gradient=gradient),
+            )
     return found
 
 

@@ -1,9 +1,13 @@
-"""Flips one bit of a signed bundle, in its archive, seal, frame, statement or signature: how many are called valid, how many end in a traceback.
+"""Flips one bit of a signed bundle, in its archive, seal, frame, statement or signature: how many
+are called valid, how many end in a traceback.
 
-One bundle is packed from a results folder and signed with a key made for it. Each flip is checked as `podium verify --signers` does;
-the judge is asked once, of the bundle without a flip, since a bundle whose bytes or signature are not whole is broken before that.
+One bundle is packed from a results folder and signed with a key made for it. Each flip is checked
+as `podium verify --signers` does;
+the judge is asked once, of the bundle without a flip, since a bundle whose bytes or signature are
+not whole is broken before that.
 
-Usage: python benchmarks/flipped_bits.py [--flips 10000] [--seed 1] [--results DIR] [--format text|json]
+Usage: python benchmarks/flipped_bits.py [--flips 10000] [--seed 1] [--results DIR] [--format
+text|json]
 """
 
 import argparse
@@ -42,9 +46,13 @@ def arguments() -> argparse.Namespace:
 
 def signed_bundle(results: Path, folder: Path) -> tuple[Path, Signers]:
     """Pack and sign; give the bundle, and the file of signers that trusts the key."""
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / "key")], check=True)
+    subprocess.run(
+        ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / "key")], check=True
+    )
     allowed = folder / "allowed_signers"
-    allowed.write_text(f'{SIGNER} namespaces="{ssh_keygen.NAMESPACE}" {(folder / "key.pub").read_text()}')
+    allowed.write_text(
+        f'{SIGNER} namespaces="{ssh_keygen.NAMESPACE}" {(folder / "key.pub").read_text()}'
+    )
     bundle = pack(results, folder / "signed.tar.zst")
     sign(bundle, folder / "key", SIGNER, False)
     return bundle, Signers(allowed=allowed)
@@ -55,7 +63,11 @@ def parts(bundle: Path) -> dict[str, range]:
     sealed, size = trailer.read(bundle).sealed, bundle.stat().st_size
     statement = sealed + SIZE + trailer.HEAD_SIZE
     signature = bundle.read_bytes().index(armor.BEGIN, statement)
-    heads = {"archive": range(sealed), "seal": range(sealed, sealed + SIZE), "frame's head": range(sealed + SIZE, statement)}
+    heads = {
+        "archive": range(sealed),
+        "seal": range(sealed, sealed + SIZE),
+        "frame's head": range(sealed + SIZE, statement),
+    }
     return heads | {"statement": range(statement, signature), "signature": range(signature, size)}
 
 
@@ -97,11 +109,21 @@ def main() -> None:
             except Exception:  # what is counted
                 tracebacks[traceback.format_exc(limit=-1)] += 1
     seconds = time.monotonic() - begun
-    told = {"flips": dict(counts), "n": sum(counts.values()), "valid": len(good), "tracebacks": sum(tracebacks.values()), "seconds": round(seconds, 1)}
+    told = {
+        "flips": dict(counts),
+        "n": sum(counts.values()),
+        "valid": len(good),
+        "tracebacks": sum(tracebacks.values()),
+        "seconds": round(seconds, 1),
+    }
     if given.format == "json":
         print(json.dumps(told | {"valid_at": good, "traces": dict(tracebacks)}, indent=2))
     else:
-        print(f"{told['n']} bundles with one flipped bit ({', '.join(f'{count} in the {name}' for name, count in counts.items())}), seed {given.seed}")
+        print(
+            f"{told['n']} bundles with one flipped bit"
+            f" ({', '.join(f'{count} in the {name}' for name, count in counts.items())}), seed"
+            f" {given.seed}"
+        )
         print(f"valid: {len(good)}; tracebacks: {told['tracebacks']}; {seconds:.0f} s")
         print("".join(tracebacks), end="")
 

@@ -1,9 +1,12 @@
-"""One workload's full-size configuration on synthetic images of real size: a training step and a prediction, in images per second.
+"""One workload's full-size configuration on synthetic images of real size: a training step and a
+prediction, in images per second.
 
     python benchmarks/full_size.py maskrcnn --device cuda --precision bf16 --batch 8 --format json
 
-Scenes of 640 x 480 in COCO's own format go through the workload's own loader, training and inference; start weights are random ones in
-the file format of the real ones. On a GPU the fraction of the roofline is that of the matrix products and convolutions of a step
+Scenes of 640 x 480 in COCO's own format go through the workload's own loader, training and
+inference; start weights are random ones in
+the file format of the real ones. On a GPU the fraction of the roofline is that of the matrix
+products and convolutions of a step
 (counted by torch.utils.flop_counter) against `--peak-tflops`.
 """
 
@@ -64,7 +67,10 @@ def mask_weights(folder: Path) -> Mapping[str, HyperValue]:
     blobs = {name: state[found].numpy() for name in start_names() if (found := start.renamed(name))}
     path = folder / "R-50.pkl"
     path.write_bytes(pickle.dumps(blobs, protocol=2))
-    return {"model.start_weights": str(path), "model.start_sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+    return {
+        "model.start_weights": str(path),
+        "model.start_sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+    }
 
 
 def start_names() -> list[str]:
@@ -73,7 +79,11 @@ def start_names() -> list[str]:
     for stage, blocks in ((2, 3), (3, 4), (4, 6), (5, 3)):
         for block in range(blocks):
             branches = ("branch1",) * (block == 0) + ("branch2a", "branch2b", "branch2c")
-            found += [f"res{stage}_{block}_{branch}{end}" for branch in branches for end in ("_w", "_bn_s", "_bn_b")]
+            found += [
+                f"res{stage}_{block}_{branch}{end}"
+                for branch in branches
+                for end in ("_w", "_bn_s", "_bn_b")
+            ]
     return found
 
 
@@ -81,9 +91,18 @@ def settings_of(asked: Asked, folder: Path) -> Mapping[str, HyperValue]:
     """Give what each workload needs beside `full`'s own settings."""
     own: dict[str, Callable[[], Mapping[str, HyperValue]]] = {
         "maskrcnn": lambda: {"data.micro_batch": asked.batch, **mask_weights(folder)},
-        "ssd": lambda: {"model_bn_span": asked.batch, "model.start_weights": "random", "model.configuration": "300"},
+        "ssd": lambda: {
+            "model_bn_span": asked.batch,
+            "model.start_weights": "random",
+            "model.configuration": "300",
+        },
     }
-    return {"global_batch_size": asked.batch, "batching.max_batch": asked.batch, "data.workers": asked.workers, **own[asked.workload]()}
+    return {
+        "global_batch_size": asked.batch,
+        "batching.max_batch": asked.batch,
+        "data.workers": asked.workers,
+        **own[asked.workload](),
+    }
 
 
 def synthetic(folder: Path) -> Path:
@@ -100,7 +119,9 @@ def synthetic(folder: Path) -> Path:
         radius=(0.03, 0.3),
         crowd_share=0.1,
         empty_share=0.0,
-        surfaces=Weaving(periods_px=(5.0, 8.0), ground_strength=0.5, rags=(1, 4), rag_radius=(0.07, 0.2)),
+        surfaces=Weaving(
+            periods_px=(5.0, 8.0), ground_strength=0.5, rags=(1, 4), rag_radius=(0.07, 0.2)
+        ),
     )
     return synthetic_scenes.folder(folder, scenery)
 
@@ -119,7 +140,9 @@ def run_of(asked: Asked, folder: Path, *, serving: bool) -> Run:
         device=asked.device,
         precision=asked.precision,
         threads=asked.threads,
-        settings=settle(round, asked.workload, Profile.FULL, dict(settings_of(asked, folder)), serving=serving),
+        settings=settle(
+            round, asked.workload, Profile.FULL, dict(settings_of(asked, folder)), serving=serving
+        ),
     )
 
 
@@ -153,7 +176,10 @@ def serve(asked: Asked, run: Run, checkpoint: Path) -> float:
     system = registry.workload(asked.workload).inference(run, checkpoint, registry.engine("torch"))
     system.load(range(PICTURES))
     predict = system.open(0, asked.batch)
-    batches = [list(range(start, min(start + asked.batch, PICTURES))) for start in range(0, PICTURES, asked.batch)]
+    batches = [
+        list(range(start, min(start + asked.batch, PICTURES)))
+        for start in range(0, PICTURES, asked.batch)
+    ]
     predict(batches[0])
     began = settled(asked.device)
     answered = sum(len(predict(batch)) for batch in islice(batches, asked.steps))
@@ -182,7 +208,9 @@ def measure(asked: Asked) -> Measured:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("workload", choices=["maskrcnn", "ssd"])
     parser.add_argument("--format", choices=["text", "json"], default="text", dest="form")
     parser.add_argument("--device", default="cpu")
@@ -190,14 +218,28 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--steps", type=int, default=2)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--workers", type=int, default=1, help="processes that load training pictures")
-    parser.add_argument("--peak-tflops", type=float, default=0.0, help="of the device in this precision; 0: no fraction is given")
+    parser.add_argument(
+        "--workers", type=int, default=1, help="processes that load training pictures"
+    )
+    parser.add_argument(
+        "--peak-tflops",
+        type=float,
+        default=0.0,
+        help="of the device in this precision; 0: no fraction is given",
+    )
     given = parser.parse_args()
-    asked = Asked(**{name: getattr(given, name) for name in ("workload", "device", "precision", "batch", "steps", "threads", "workers")})
+    asked = Asked(
+        **{
+            name: getattr(given, name)
+            for name in ("workload", "device", "precision", "batch", "steps", "threads", "workers")
+        }
+    )
     found = measure(asked)
     table = {name: getattr(found, name) for name in found.__dataclass_fields__}
     if given.peak_tflops:
-        table["fraction_of_roofline"] = found.training_pictures_per_s * found.training_tflop_per_picture / given.peak_tflops
+        table["fraction_of_roofline"] = (
+            found.training_pictures_per_s * found.training_tflop_per_picture / given.peak_tflops
+        )
     if given.form == "json":
         print(json.dumps(table))
     else:

@@ -1,6 +1,7 @@
 """Plays games of a trained Mini-Go network against GNU Go, a yardstick that nothing depends on.
 
-GNU Go passes while dead stones are still on the board, and area scoring counts them: --capture-all-dead makes it take them first.
+GNU Go passes while dead stones are still on the board, and area scoring counts them:
+--capture-all-dead makes it take them first.
 Needs Debian's gnugo. Run: python benchmarks/gnugo.py --checkpoint FOLDER --games 32
 """
 
@@ -28,7 +29,15 @@ from workloads.minigo.positions.moves import action, check_legal, vertex
 
 # Legend: N games, T positions seen, P points, H positions of a game.
 PROGRAM: Final = "gnugo"
-OPTIONS: Final = ("--mode", "gtp", "--chinese-rules", "--capture-all-dead", "--positional-superko", "--forbid-suicide", "--never-resign")
+OPTIONS: Final = (
+    "--mode",
+    "gtp",
+    "--chinese-rules",
+    "--capture-all-dead",
+    "--positional-superko",
+    "--forbid-suicide",
+    "--never-resign",
+)
 KOMI: Final = 7.5
 POINT_LIMIT: Final = 1.4
 """Moves a point after which a game is counted as it stands, as in smoke's row."""
@@ -46,7 +55,9 @@ class GnuGo:
     def __init__(self, size: int, level: int, seed: int) -> None:
         command = [PROGRAM, *OPTIONS, "--level", str(level), "--seed", str(seed)]
         self._size = size
-        self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._child = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         for line in (f"boardsize {size}", "clear_board", f"komi {KOMI}"):
             self.ask(line)
 
@@ -88,9 +99,17 @@ class Game:
     moves: tuple[int, ...]
 
 
-def games(player: Player, size: int, planes: int, *, count: int, level: int, seed: int) -> list[Game]:
-    """Play games side by side, the network black in every other one; each move is checked by the rules of workloads/minigo/go."""
-    shape, rules, rng = geometry(size), Rules(komi=KOMI, limit=int(POINT_LIMIT * size**2)), np.random.default_rng(seed)
+def games(
+    player: Player, size: int, planes: int, *, count: int, level: int, seed: int
+) -> list[Game]:
+    """Play games side by side, the network black in every other one; each move is checked by the
+    rules of workloads/minigo/go.
+    """
+    shape, rules, rng = (
+        geometry(size),
+        Rules(komi=KOMI, limit=int(POINT_LIMIT * size**2)),
+        np.random.default_rng(seed),
+    )
     boards, past_NTP, history_NH = start(shape, count, planes)
     moves: list[list[int]] = [[] for _ in range(count)]
     with ExitStack() as stack:
@@ -99,7 +118,9 @@ def games(player: Player, size: int, planes: int, *, count: int, level: int, see
             mine = rows[[len(moves[row]) % 2 == row % 2 for row in rows]]
             action_N = np.full(count, shape.points)
             if len(mine):
-                action_N[mine], _ = answers(shape, rules, player, boards[mine], past_NTP[mine], history_NH[mine], rng)
+                action_N[mine], _ = answers(
+                    shape, rules, player, boards[mine], past_NTP[mine], history_NH[mine], rng
+                )
             for row in rows:
                 colour = "white" if len(moves[row]) % 2 else "black"
                 if row in mine:
@@ -114,20 +135,42 @@ def games(player: Player, size: int, planes: int, *, count: int, level: int, see
     for number, each in enumerate(moves):
         check_legal(f"game {number}", each, size)
     black_N = outcome(shape, rules, boards)
-    return [Game(black=row % 2 == 0, points=float((black_N[row] * (-1 if row % 2 else 1) + 1) / 2), moves=tuple(moves[row])) for row in range(count)]
+    return [
+        Game(
+            black=row % 2 == 0,
+            points=float((black_N[row] * (-1 if row % 2 else 1) + 1) / 2),
+            moves=tuple(moves[row]),
+        )
+        for row in range(count)
+    ]
 
 
 def summary(played: Sequence[Game], settings: Mapping[str, object]) -> dict[str, object]:
     """Count what was won."""
-    black, white = ([game.points for game in played if game.black is colour] for colour in (True, False))
-    sizes = {"games": len(played), "moves_of_a_game": sum(len(game.moves) for game in played) / len(played)}
-    return {**settings, **sizes, "won": sum(black) + sum(white), "won_as_black": sum(black), "won_as_white": sum(white)}
+    black, white = (
+        [game.points for game in played if game.black is colour] for colour in (True, False)
+    )
+    sizes = {
+        "games": len(played),
+        "moves_of_a_game": sum(len(game.moves) for game in played) / len(played),
+    }
+    return {
+        **settings,
+        **sizes,
+        "won": sum(black) + sum(white),
+        "won_as_black": sum(black),
+        "won_as_white": sum(white),
+    }
 
 
 def main() -> int:
     """Play, and print what was won as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--checkpoint", type=Path, required=True, help="a folder as podium train exports it")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--checkpoint", type=Path, required=True, help="a folder as podium train exports it"
+    )
     for name, default in (("games", 32), ("readouts", 32), ("level", 1), ("seed", 1)):
         parser.add_argument(f"--{name}", type=int, default=default)
     asked = parser.parse_args()
@@ -136,9 +179,32 @@ def main() -> int:
         return 3
     network = model.load(asked.checkpoint)
     size = network.description.board
-    player = Player(evaluate=PassLast(geometry(size), NetworkPlayer(network)), habits=Habits(readouts=asked.readouts, soft_moves=SOFT_MOVES))
-    played = games(player, size, network.description.planes, count=asked.games, level=asked.level, seed=asked.seed)
-    print(json.dumps(summary(played, {"board": size, "readouts": asked.readouts, "level": asked.level, "seed": asked.seed}), indent=1))
+    player = Player(
+        evaluate=PassLast(geometry(size), NetworkPlayer(network)),
+        habits=Habits(readouts=asked.readouts, soft_moves=SOFT_MOVES),
+    )
+    played = games(
+        player,
+        size,
+        network.description.planes,
+        count=asked.games,
+        level=asked.level,
+        seed=asked.seed,
+    )
+    print(
+        json.dumps(
+            summary(
+                played,
+                {
+                    "board": size,
+                    "readouts": asked.readouts,
+                    "level": asked.level,
+                    "seed": asked.seed,
+                },
+            ),
+            indent=1,
+        )
+    )
     return 0
 
 

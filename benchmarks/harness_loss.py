@@ -1,7 +1,10 @@
-"""The cost of LoadGen, the queue and the workload: Offline samples/s against the engine's own bare loop over the same batches.
+"""The cost of LoadGen, the queue and the workload: Offline samples/s against the engine's own bare
+loop over the same batches.
 
-Ours is a LoadGen run of ResNet-50 at 224x224 in ONNX Runtime INT8, the fastest engine here and so the hardest case; the
-other side takes the very tensors that the workload gives the engine, and calls it on them and on nothing else. In turns,
+Ours is a LoadGen run of ResNet-50 at 224x224 in ONNX Runtime INT8, the fastest engine here and so
+the hardest case; the
+other side takes the very tensors that the workload gives the engine, and calls it on them and on
+nothing else. In turns,
 each in a process of its own.
 
 Usage: python benchmarks/harness_loss.py [--pairs N] [--threads N] [--format text|json]
@@ -81,10 +84,21 @@ def main() -> None:
     """Measure both sides in one run."""
     given = arguments(__doc__ or "", pairs=5)
     with TemporaryDirectory(prefix="podium-benchmark-") as folder:
-        job = system(OnnxRuntimeEngine(), Precision.INT8, write_checkpoint(Path(folder) / "checkpoint"), given.threads)
+        job = system(
+            OnnxRuntimeEngine(),
+            Precision.INT8,
+            write_checkpoint(Path(folder) / "checkpoint"),
+            given.threads,
+        )
         measured = [(served(job), in_child(bare, job)) for _ in range(given.pairs)]
     ours, theirs = zip(*measured, strict=True)
-    show(f"Offline under LoadGen against the engine's bare loop, INT8, batches of {MAX_BATCH} (aim: 0.97)", compare(ours, theirs, "samples/s"), given.form, {})
+    show(
+        f"Offline under LoadGen against the engine's bare loop, INT8, batches of {MAX_BATCH} (aim:"
+        " 0.97)",
+        compare(ours, theirs, "samples/s"),
+        given.form,
+        {},
+    )
 
 
 if __name__ == "__main__":

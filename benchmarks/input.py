@@ -1,9 +1,14 @@
-"""Images per second from JPEG files to normalised batches: podium's two pipelines against a plain torchvision DataLoader.
+"""Images per second from JPEG files to normalised batches: podium's two pipelines against a plain
+torchvision DataLoader.
 
-Random crops of 500x400 files, resized to 224x224, mirrored at random, normalised, in batches of 64, on two processes or threads. Ours are
-ResNet-50's own album behind `--input default` and `--input dali`; the plain side is what torchvision's classification reference writes:
-ImageFolder, RandomResizedCrop, RandomHorizontalFlip, PILToTensor, float, Normalize, and a DataLoader of two workers. All in turns, each in a
-process of its own. What DALI needs beside its threads, a process that reads files and draws crops, is in its figure. Freed memory is kept on our side, as
+Random crops of 500x400 files, resized to 224x224, mirrored at random, normalised, in batches of 64,
+on two processes or threads. Ours are
+ResNet-50's own album behind `--input default` and `--input dali`; the plain side is what
+torchvision's classification reference writes:
+ImageFolder, RandomResizedCrop, RandomHorizontalFlip, PILToTensor, float, Normalize, and a
+DataLoader of two workers. All in turns, each in a
+process of its own. What DALI needs beside its threads, a process that reads files and draws crops,
+is in its figure. Freed memory is kept on our side, as
 in every run of ours, and given back on the plain one, as torch does by itself.
 
 Usage: python benchmarks/input.py [--pairs N] [--format text|json]
@@ -41,12 +46,21 @@ def write(folder: Path) -> int:
     """Write files with soft colours, edges and grain; the mean size in bytes."""
     for number in range(FILES):
         rng = np.random.default_rng(number)
-        soft, coarse = (Image.fromarray(rng.integers(0, 256, (*cells, 3), dtype=np.uint8)) for cells in ((5, 6), (50, 63)))
-        mixed = Image.blend(soft.resize(EXTENT, Image.Resampling.BICUBIC), coarse.resize(EXTENT, Image.Resampling.NEAREST), 0.3)
+        soft, coarse = (
+            Image.fromarray(rng.integers(0, 256, (*cells, 3), dtype=np.uint8))
+            for cells in ((5, 6), (50, 63))
+        )
+        mixed = Image.blend(
+            soft.resize(EXTENT, Image.Resampling.BICUBIC),
+            coarse.resize(EXTENT, Image.Resampling.NEAREST),
+            0.3,
+        )
         grain = np.asarray(mixed, dtype=np.float64) + rng.normal(0, 5, (*EXTENT[::-1], 3))
         place = folder / "train" / f"class{number % 2}"
         place.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(grain.clip(0, 255).astype(np.uint8)).save(place / f"{number:04d}.JPEG", "JPEG", quality=QUALITY)
+        Image.fromarray(grain.clip(0, 255).astype(np.uint8)).save(
+            place / f"{number:04d}.JPEG", "JPEG", quality=QUALITY
+        )
     return sum(path.stat().st_size for path in folder.rglob("*.JPEG")) // FILES
 
 
@@ -65,7 +79,9 @@ def ours(name: str, folder: Path) -> Pass:
     malloc.keep_freed()
     torch.set_num_threads(1)
     album = data.Album(pictures.find(folder, "train"), SIZE, 1, 0.05)
-    reader = registry.input_pipeline(name).open(album, Means(device="cpu", place=Place.CPU, workers=WORKERS))
+    reader = registry.input_pipeline(name).open(
+        album, Means(device="cpu", place=Place.CPU, workers=WORKERS)
+    )
     epochs = count(1)
 
     def once() -> Iterator[int]:
@@ -86,9 +102,18 @@ def theirs(_: str, folder: Path) -> Pass:
     torch.set_num_threads(1)
     transforms = torchvision.transforms
     normalised = transforms.Normalize(mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
-    steps = [transforms.RandomResizedCrop(SIZE), transforms.RandomHorizontalFlip(), transforms.PILToTensor(), transforms.ConvertImageDtype(torch.float)]
-    files = torchvision.datasets.ImageFolder(str(folder / "train"), transforms.Compose([*steps, normalised]))
-    loader = DataLoader(files, batch_size=BATCH, shuffle=True, num_workers=WORKERS, persistent_workers=True)
+    steps = [
+        transforms.RandomResizedCrop(SIZE),
+        transforms.RandomHorizontalFlip(),
+        transforms.PILToTensor(),
+        transforms.ConvertImageDtype(torch.float),
+    ]
+    files = torchvision.datasets.ImageFolder(
+        str(folder / "train"), transforms.Compose([*steps, normalised])
+    )
+    loader = DataLoader(
+        files, batch_size=BATCH, shuffle=True, num_workers=WORKERS, persistent_workers=True
+    )
 
     def once() -> Iterator[int]:
         for picture_NCHW, _ in loader:
@@ -102,7 +127,9 @@ SIDES: Final = {"default": ours, DALI: ours, "plain": theirs}
 
 def side(name: str, folder: Path, pipe: Connection) -> None:
     """Go over the files as often as asked for; answer with pictures per second."""
-    multiprocessing.set_start_method("fork", force=True)  # what a program of its own has; a spawned process would spawn its workers too
+    multiprocessing.set_start_method(
+        "fork", force=True
+    )  # what a program of its own has; a spawned process would spawn its workers too
     once = SIDES[name](name, folder)
     while asked := pipe.recv():
         began = time.perf_counter()
@@ -116,7 +143,9 @@ class Side:
     def __init__(self, name: str, folder: Path) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, far = context.Pipe()
-        self.process = context.Process(target=side, args=(name, folder, far))  # no daemon: a loader has workers of its own
+        self.process = context.Process(
+            target=side, args=(name, folder, far)
+        )  # no daemon: a loader has workers of its own
         self.process.start()
         far.close()
 
@@ -148,7 +177,10 @@ def main() -> None:
     if has_dali:
         dali = compare(rates[DALI], rates["plain"], "pictures/s")
         notes |= {"DALI": f"{dali.ours:.1f} pictures/s", "DALI ratio": f"{dali.ratio:.4f}"}
-    title = f"JPEG {EXTENT[0]}x{EXTENT[1]} to normalised {SIZE}x{SIZE}, {WORKERS} workers: --input default against a plain DataLoader; above 1.5 is the aim"
+    title = (
+        f"JPEG {EXTENT[0]}x{EXTENT[1]} to normalised {SIZE}x{SIZE}, {WORKERS} workers: --input"
+        " default against a plain DataLoader; above 1.5 is the aim"
+    )
     show(title, compare(rates["default"], rates["plain"], "pictures/s"), given.form, notes)
 
 

@@ -1,9 +1,13 @@
-"""Several instances behind one LoadGen: how much of N devices' rate is left, where each is a process that waits as long as a device would.
+"""Several instances behind one LoadGen: how much of N devices' rate is left, where each is a
+process that waits as long as a device would.
 
-A T4 answers ResNet-50 at about 5,600 samples/s (MLPerf Inference v0.5, Offline: 44,977.8 on eight). One instance and several are measured in turns in
-Offline; the ratio is the rate of the most instances over as many times one's, medians of n. The bar: 0.95; the goal: 0.98.
+A T4 answers ResNet-50 at about 5,600 samples/s (MLPerf Inference v0.5, Offline: 44,977.8 on eight).
+One instance and several are measured in turns in
+Offline; the ratio is the rate of the most instances over as many times one's, medians of n. The
+bar: 0.95; the goal: 0.98.
 
-Then two instances, each pinned to one core, beside one process of two threads, in turns: ResNet-50 at smoke size with random weights, in Offline.
+Then two instances, each pinned to one core, beside one process of two threads, in turns: ResNet-50
+at smoke size with random weights, in Offline.
 
     python benchmarks/instances.py [--runs 3] --format json
 
@@ -41,7 +45,18 @@ COUNTS: Final = (1, 2, 4, 8)
 BAR: Final = 0.95
 SERVE_S: Final = 600.0
 """Time limit of one command, which takes half a minute on two free cores."""
-SERVE: Final = ("infer", "resnet50", "--weights", "random", "--scenario", "offline", "--device", "cpu", "--threads", "2")
+SERVE: Final = (
+    "infer",
+    "resnet50",
+    "--weights",
+    "random",
+    "--scenario",
+    "offline",
+    "--device",
+    "cpu",
+    "--threads",
+    "2",
+)
 
 
 class Sleeping(NullPredictor):
@@ -56,29 +71,64 @@ class Sleeping(NullPredictor):
 def measured(instances: int) -> float:
     """Run Offline once; samples/s."""
     batches = round(LASTS_S / BATCH_S) * instances
-    schedule = replace(null_schedule(Scenario.OFFLINE), min_duration_ms=1, min_queries=batches * BATCH)
+    schedule = replace(
+        null_schedule(Scenario.OFFLINE), min_duration_ms=1, min_queries=batches * BATCH
+    )
     with TemporaryDirectory(prefix="podium-instances-") as folder:
-        system = replace(several(null_system(Path(folder), BATCH), instances), workload=SleepingWorkload(Sleeping))
+        system = replace(
+            several(null_system(Path(folder), BATCH), instances),
+            workload=SleepingWorkload(Sleeping),
+        )
         in_child(run_loadgen, Job(system=system, schedule=schedule, folder=Path(folder)))
         return rate(Scenario.OFFLINE, read_facts(Path(folder)))
 
 
 def on_cores(instances: int, cache: Path) -> float:
-    """Serve ResNet-50 by so many pinned processes, 0 for LoadGen's own with two threads; samples/s."""
-    pinned = ["--set", "sut.pin=on"] if instances else []  # where others use the cores they would not be
+    """Serve ResNet-50 by so many pinned processes, 0 for LoadGen's own with two threads;
+    samples/s.
+    """
+    pinned = (
+        ["--set", "sut.pin=on"] if instances else []
+    )  # where others use the cores they would not be
     with TemporaryDirectory(prefix="podium-instances-") as folder:
-        command = [sys.executable, "-m", "suite.cli", *SERVE, "--set", f"sut.instances={instances}", *pinned, "--results", folder]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={**os.environ, "PODIUM_CACHE": str(cache)}, timeout=SERVE_S)
+        command = [
+            sys.executable,
+            "-m",
+            "suite.cli",
+            *SERVE,
+            "--set",
+            f"sut.instances={instances}",
+            *pinned,
+            "--results",
+            folder,
+        ]
+        subprocess.run(
+            command,
+            check=True,
+            stdout=subprocess.DEVNULL,
+            env={**os.environ, "PODIUM_CACHE": str(cache)},
+            timeout=SERVE_S,
+        )
         found = Path(folder).glob("studies/**/Offline/performance/run_1/run.json")
-        (record,) = (path for path in found if ".podium" not in path.parts)  # a run that was too short is kept there
+        (record,) = (
+            path for path in found if ".podium" not in path.parts
+        )  # a run that was too short is kept there
         return float(json.loads(record.read_text())["value"])
 
 
 def beside(runs: int) -> dict[str, float]:
-    """Measure both kinds of processes in turns, with one cache, so that harness ceilings are measured once; medians in samples/s."""
+    """Measure both kinds of processes in turns, with one cache, so that harness ceilings are
+    measured once; medians in samples/s.
+    """
     with TemporaryDirectory(prefix="podium-cache-") as cache:
-        apart, alone = zip(*((on_cores(2, Path(cache)), on_cores(0, Path(cache))) for _ in range(runs)), strict=True)
-    return {"two_instances": statistics.median(apart), "one_process_of_two_threads": statistics.median(alone)}
+        apart, alone = zip(
+            *((on_cores(2, Path(cache)), on_cores(0, Path(cache))) for _ in range(runs)),
+            strict=True,
+        )
+    return {
+        "two_instances": statistics.median(apart),
+        "one_process_of_two_threads": statistics.median(alone),
+    }
 
 
 def main() -> int:
@@ -104,8 +154,17 @@ def main() -> int:
     if options.form == "json":
         print(json.dumps(found, indent=2))
     else:
-        print("\n".join(f"{count} instances: {rates[count]:,.0f} samples/s, efficiency {shares[str(count)]:.3f}" for count in COUNTS))
-        print(f"ResNet-50: {cpu['two_instances']:,.1f} samples/s by two instances, {cpu['one_process_of_two_threads']:,.1f} by one process of two threads")
+        print(
+            "\n".join(
+                f"{count} instances: {rates[count]:,.0f} samples/s, efficiency"
+                f" {shares[str(count)]:.3f}"
+                for count in COUNTS
+            )
+        )
+        print(
+            f"ResNet-50: {cpu['two_instances']:,.1f} samples/s by two instances,"
+            f" {cpu['one_process_of_two_threads']:,.1f} by one process of two threads"
+        )
     return 0
 
 

@@ -1,7 +1,10 @@
-"""ResNet-50 at 224x224 on the CPU, Offline under LoadGen: ONNX Runtime INT8 against its own fp32 and against eager PyTorch.
+"""ResNet-50 at 224x224 on the CPU, Offline under LoadGen: ONNX Runtime INT8 against its own fp32
+and against eager PyTorch.
 
-Ours is INT8; "theirs" is ONNX Runtime fp32. Beside it: the ratio to eager fp32 PyTorch in NCHW, as a user would write it, and
-to this suite's torch engine, which is channels-last. All sides in turns, each in a process of its own.
+Ours is INT8; "theirs" is ONNX Runtime fp32. Beside it: the ratio to eager fp32 PyTorch in NCHW, as
+a user would write it, and
+to this suite's torch engine, which is channels-last. All sides in turns, each in a process of its
+own.
 
 Usage: python benchmarks/int8.py [--pairs N] [--threads N] [--format text|json]
 """
@@ -28,14 +31,23 @@ SIDES: Final[Mapping[str, tuple[Engine[Any], Precision, int]]] = {
     "eager": (PlainEager(), Precision.FP32, 64),
     "channels-last": (TorchEngine(), Precision.FP32, 64),
 }
-"""Side -> engine, number format, and the samples of its query: some seconds of work on two cores."""
+"""Side -> engine, number format, and the samples of its query: some seconds of work on two
+cores.
+"""
 
 
 def rate(name: str, checkpoint: Path, threads: int) -> float:
     """Give one side's samples/s."""
     engine, precision, samples = SIDES[name]
     with TemporaryDirectory(prefix="podium-benchmark-") as folder:
-        in_child(run_loadgen, Job(system=system(engine, precision, checkpoint, threads), schedule=offline(samples), folder=Path(folder)))
+        in_child(
+            run_loadgen,
+            Job(
+                system=system(engine, precision, checkpoint, threads),
+                schedule=offline(samples),
+                folder=Path(folder),
+            ),
+        )
         return read_facts(Path(folder)).number(RATE)
 
 
@@ -44,10 +56,25 @@ def main() -> None:
     given = arguments(__doc__ or "", pairs=3)
     with TemporaryDirectory(prefix="podium-benchmark-") as folder:
         checkpoint = write_checkpoint(Path(folder) / "checkpoint")
-        rounds = [{name: rate(name, checkpoint, given.threads) for name in SIDES} for _ in range(given.pairs)]
-    figures = {name: compare([each["int8"] for each in rounds], [each[name] for each in rounds], "samples/s") for name in SIDES if name != "int8"}
-    notes = {f"times {name}": f"{figure.ratio:.2f} ({figure.theirs:.1f} samples/s)" for name, figure in figures.items()}
-    title = f"ResNet-50 at 224x224, Offline, batches of {MAX_BATCH}: ONNX Runtime INT8 against fp32 (aim: 3), eager NCHW (aim: 5), channels-last"
+        rounds = [
+            {name: rate(name, checkpoint, given.threads) for name in SIDES}
+            for _ in range(given.pairs)
+        ]
+    figures = {
+        name: compare(
+            [each["int8"] for each in rounds], [each[name] for each in rounds], "samples/s"
+        )
+        for name in SIDES
+        if name != "int8"
+    }
+    notes = {
+        f"times {name}": f"{figure.ratio:.2f} ({figure.theirs:.1f} samples/s)"
+        for name, figure in figures.items()
+    }
+    title = (
+        f"ResNet-50 at 224x224, Offline, batches of {MAX_BATCH}: ONNX Runtime INT8 against fp32"
+        " (aim: 3), eager NCHW (aim: 5), channels-last"
+    )
     show(title, figures["fp32"], given.form, notes)
 
 

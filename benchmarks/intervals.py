@@ -1,10 +1,15 @@
 """Coverage of podium's 95 % intervals, on the runs of published training sets.
 
-The runs of all sets of a workload are divided by their set's mean and pooled; sets of as many runs as the round asks for are drawn from the pool
-with replacement, and their intervals (submissions/compare/intervals.py) are held against the mean of such sets. The pool has the sets below --logs
-and those that podium has rows of (suite/rounds/published); what the logs alone give stands beside it: where they are few sets, a pool of them is a
-coarse picture of how runs spread. Beside all runs on logarithms, as podium takes them, stands the spread of the trimmed runs, which is what a mean
-without the fastest and the slowest suggests. The ratio is the smallest coverage of a workload / 0.90. What the sets below --logs take to be read,
+The runs of all sets of a workload are divided by their set's mean and pooled; sets of as many runs
+as the round asks for are drawn from the pool
+with replacement, and their intervals (submissions/compare/intervals.py) are held against the mean
+of such sets. The pool has the sets below --logs
+and those that podium has rows of (suite/rounds/published); what the logs alone give stands beside
+it: where they are few sets, a pool of them is a
+coarse picture of how runs spread. Beside all runs on logarithms, as podium takes them, stands the
+spread of the trimmed runs, which is what a mean
+without the fastest and the slowest suggests. The ratio is the smallest coverage of a workload /
+0.90. What the sets below --logs take to be read,
 judged and compared with one another is measured, too.
 
     python benchmarks/intervals.py --logs ../shared/corpus --format json
@@ -38,7 +43,9 @@ RUNS: Final = {"resnet50": 5, "ssd": 5, "maskrcnn": 5, "gnmt": 10, "transformer"
 SEED: Final = 18
 ROUNDS: Final = ("training-v0.6", "training-v0.7")
 STRAY: Final = 10.0
-"""Times the fastest run of a set: one published set has a run of 922 minutes beside four of 0.46, which is no spread of training."""
+"""Times the fastest run of a set: one published set has a run of 922 minutes beside four of 0.46,
+which is no spread of training.
+"""
 TRUTH: Final = 10
 """Times as many sets for the mean as for the intervals."""
 
@@ -48,7 +55,12 @@ Method = Callable[[float, Sequence[float]], Interval | None]
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--logs", type=Path, required=True, help="folder with published results, as their repositories lay them out")
+    parser.add_argument(
+        "--logs",
+        type=Path,
+        required=True,
+        help="folder with published results, as their repositories lay them out",
+    )
     parser.add_argument("--draws", type=int, default=6_000, help="sets drawn per workload")
     parser.add_argument("--format", choices=["text", "json"], default="text", dest="form")
     return parser.parse_args()
@@ -56,7 +68,9 @@ def arguments() -> argparse.Namespace:
 
 def trees(logs: Path) -> list[Path]:
     """The rounds whose times compare, v0.6 and v0.7, or the folder itself."""
-    return [found for name in ("training_v0.6", "training_v0.7") if (found := logs / name).is_dir()] or [logs]
+    return [
+        found for name in ("training_v0.6", "training_v0.7") if (found := logs / name).is_dir()
+    ] or [logs]
 
 
 def read_sets(sides: Iterable[Side]) -> Sets:
@@ -67,15 +81,25 @@ def read_sets(sides: Iterable[Side]) -> Sets:
 
 def row_sets() -> Sets:
     """What podium has rows of."""
-    return {(row.round, row.org, row.system, row.workload): row.runs for name in ROUNDS for row in load(name)}
+    return {
+        (row.round, row.org, row.system, row.workload): row.runs
+        for name in ROUNDS
+        for row in load(name)
+    }
 
 
 def pools(sets: Sets) -> dict[str, list[float]]:
-    """Workload -> the runs of its sets, each divided by the mean of its set; left out are sets with a run that missed or that fell out of time."""
+    """Workload -> the runs of its sets, each divided by the mean of its set; left out are sets with
+    a run that missed or that fell out of time.
+    """
     found: dict[str, list[float]] = {}
     for (_, _, _, workload), runs in sorted(sets.items()):
         timed = [run for run in runs if run is not None]
-        if workload in RUNS and len(timed) == len(runs) >= OLYMPIC_FROM and max(timed) < STRAY * min(timed):
+        if (
+            workload in RUNS
+            and len(timed) == len(runs) >= OLYMPIC_FROM
+            and max(timed) < STRAY * min(timed)
+        ):
             found.setdefault(workload, []).extend(run / statistics.fmean(timed) for run in timed)
     return found
 
@@ -83,7 +107,11 @@ def pools(sets: Sets) -> dict[str, list[float]]:
 def trimmed(value: float, runs: Sequence[float]) -> Interval | None:
     """What the runs that a mean keeps suggest."""
     kept = sorted(runs)[1:-1]
-    width = student.quantile(0.5 + CONFIDENCE / 2, len(kept) - 1) * statistics.stdev(kept) / math.sqrt(len(kept))
+    width = (
+        student.quantile(0.5 + CONFIDENCE / 2, len(kept) - 1)
+        * statistics.stdev(kept)
+        / math.sqrt(len(kept))
+    )
     return Interval(low=value - width, high=value + width)
 
 
@@ -92,7 +120,9 @@ def ours(value: float, runs: Sequence[float]) -> Interval | None:
 
 
 def coverage(pool: Sequence[float], runs: int, draws: int, method: Method) -> tuple[float, float]:
-    """Share of the intervals that hold the mean, and their median half width as a share of the value; an interval of equal runs is a point."""
+    """Share of the intervals that hold the mean, and their median half width as a share of the
+    value; an interval of equal runs is a point.
+    """
     draw = random.Random(SEED)
     truth = statistics.fmean(mean_of(draw.choices(pool, k=runs)) for _ in range(TRUTH * draws))
     held, widths = 0, []
@@ -115,7 +145,13 @@ def mean_of(runs: Sequence[float]) -> float:
 def measured(pool: Sequence[float], runs: int, draws: int) -> dict[str, float]:
     """One workload."""
     share, width = coverage(pool, runs, draws, ours)
-    return {"coverage": share, "half_width": width, "coverage_of_trimmed_runs": coverage(pool, runs, draws, trimmed)[0], "pool": len(pool), "runs": runs}
+    return {
+        "coverage": share,
+        "half_width": width,
+        "coverage_of_trimmed_runs": coverage(pool, runs, draws, trimmed)[0],
+        "pool": len(pool),
+        "runs": runs,
+    }
 
 
 def compared(paths: Sequence[Path]) -> tuple[list[Side], float]:
@@ -131,8 +167,14 @@ def show(found: Mapping[str, Mapping[str, float]], sums: Mapping[str, object], f
         print(json.dumps({**sums, "workloads": found}))
         return
     for name, each in found.items():
-        print(f"  {name:<18} {each['coverage']:.3f} +-{100 * each['half_width']:.1f} %, {each['pool']} runs pooled")
-        print(f"  {'':<18} of trimmed runs {each['coverage_of_trimmed_runs']:.3f}; pool of these logs alone {each.get('logs_alone', math.nan):.3f}")
+        print(
+            f"  {name:<18} {each['coverage']:.3f} +-{100 * each['half_width']:.1f} %,"
+            f" {each['pool']} runs pooled"
+        )
+        print(
+            f"  {'':<18} of trimmed runs {each['coverage_of_trimmed_runs']:.3f}; pool of these logs"
+            f" alone {each.get('logs_alone', math.nan):.3f}"
+        )
     for name, value in sums.items():
         print(f"  {name:<18} {value}")
 
@@ -143,8 +185,14 @@ def main() -> None:
     logged = read_sets(sides)
     if not logged:
         sys.exit(f"{given.logs}: no training sets in it")
-    alone = {name: coverage(pool, RUNS[name], given.draws, ours)[0] for name, pool in pools(logged).items()}
-    found = {name: measured(pool, RUNS[name], given.draws) for name, pool in sorted(pools({**row_sets(), **logged}).items())}
+    alone = {
+        name: coverage(pool, RUNS[name], given.draws, ours)[0]
+        for name, pool in pools(logged).items()
+    }
+    found = {
+        name: measured(pool, RUNS[name], given.draws)
+        for name, pool in sorted(pools({**row_sets(), **logged}).items())
+    }
     for name, share in alone.items():
         found[name]["logs_alone"] = share
     smallest = min(each["coverage"] for each in found.values())

@@ -1,8 +1,12 @@
-"""The judge's reading speed: v0.7 and v5.1 training logs, podium against the official checkers (PyPI mlperf-logging, rulesets 0.7.0 and 5.1.0).
+"""The judge's reading speed: v0.7 and v5.1 training logs, podium against the official checkers
+(PyPI mlperf-logging, rulesets 0.7.0 and 5.1.0).
 
-Of v5.1 single logs are judged beside the compliance checker, and whole sets, with seeds and convergence points, beside the package
-checker. Both run in this process, on one core, over the same files, alternated; MB/s of processor time, reading and judging together.
-Besides: how long `podium check` takes from the shell on a log of 1 MB, start-up included, and how much memory on one of 1 GB.
+Of v5.1 single logs are judged beside the compliance checker, and whole sets, with seeds and
+convergence points, beside the package
+checker. Both run in this process, on one core, over the same files, alternated; MB/s of processor
+time, reading and judging together.
+Besides: how long `podium check` takes from the shell on a log of 1 MB, start-up included, and how
+much memory on one of 1 GB.
 
 Usage: python benchmarks/judge.py [--logs DIR] [--pairs N] [--large-mb N] [--format text|json]
 """
@@ -33,14 +37,22 @@ from compliance.verdict import Verdict
 
 ROUND: Final = "training-v0.7"
 RULESET: Final = "0.7.0"
-CORPUS: Final = Path(os.environ.get("PODIUM_CORPUS", Path(__file__).parents[1].parent / "shared" / "corpus"))
+CORPUS: Final = Path(
+    os.environ.get("PODIUM_CORPUS", Path(__file__).parents[1].parent / "shared" / "corpus")
+)
 LOGS: Final = CORPUS / "training_v0.7"
 LATER: Final = ("training-v5.1", "5.1.0", CORPUS / "training_v5.1")
 MB: Final = 1e6
 SMALL_MB: Final = 1.0
 SHELL_RUNS: Final = 15
 START_MS: Final = 1_600_000_000_000
-HEADER: Final = {"benchmark": "resnet", "org": "Some Org", "division": "closed", "status": "onprem", "platform": "box"}
+HEADER: Final = {
+    "benchmark": "resnet",
+    "org": "Some Org",
+    "division": "closed",
+    "status": "onprem",
+    "platform": "box",
+}
 
 
 def ours(logs: Sequence[Path], round_name: str = ROUND) -> int:
@@ -55,14 +67,25 @@ def theirs(logs: Sequence[Path], ruleset: str = RULESET) -> int:
 
 
 def packages(homes: Sequence[Path], ruleset: str) -> int:
-    """Have the official package checker look at each organisation: its sets, seeds and convergence points; count those that it accepts."""
+    """Have the official package checker look at each organisation: its sets, seeds and convergence
+    points; count those that it accepts.
+    """
     with redirect_stdout(StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return sum(bool(package_checker.check_training_result_files(str(home), "training", ruleset, True, False, False, False, False)) for home in homes)
+        return sum(
+            bool(
+                package_checker.check_training_result_files(
+                    str(home), "training", ruleset, True, False, False, False, False
+                )
+            )
+            for home in homes
+        )
 
 
 def later(pairs: int) -> dict[str, str]:
-    """Compare on v5.1: logs beside the compliance checker, sets beside the package checker; the copy takes what that one writes."""
+    """Compare on v5.1: logs beside the compliance checker, sets beside the package checker; the
+    copy takes what that one writes.
+    """
     round_name, ruleset, folder = LATER
     with TemporaryDirectory(prefix="podium-benchmark-") as work:
         copy = Path(shutil.copytree(folder, Path(work) / folder.name))
@@ -70,8 +93,15 @@ def later(pairs: int) -> dict[str, str]:
         sets = sorted({log.parent for log in logs})
         size_mb = sum(log.stat().st_size for log in logs) / MB
         single = median_ratio(lambda: ours(logs, round_name), lambda: theirs(logs, ruleset), pairs)
-        whole = median_ratio(lambda: ours(sets, round_name), lambda: packages(homes, ruleset), pairs)
-    return {"v5.1": f"{len(logs)} logs, {size_mb:.1f} MB: {single:.1f} times the compliance checker; as {len(sets)} sets {whole:.1f} times the package checker"}
+        whole = median_ratio(
+            lambda: ours(sets, round_name), lambda: packages(homes, ruleset), pairs
+        )
+    return {
+        "v5.1": (
+            f"{len(logs)} logs, {size_mb:.1f} MB: {single:.1f} times the compliance checker; as"
+            f" {len(sets)} sets {whole:.1f} times the package checker"
+        )
+    }
 
 
 def median_ratio(mine: Callable[[], int], other: Callable[[], int], pairs: int) -> float:
@@ -88,7 +118,9 @@ def taken(work: Callable[[], int]) -> float:
 
 
 def accepted(log: Path, ruleset: str = RULESET) -> bool:
-    """Say what the official checker says; a traceback, after which it would go on with a stale queue, is a refusal."""
+    """Say what the official checker says; a traceback, after which it would go on with a stale
+    queue, is a refusal.
+    """
     mlp_compliance.enqueued_configs.clear()
     checker = mlp_compliance.make_checker("training", ruleset, True, False)
     try:
@@ -105,9 +137,19 @@ def rate(judge: Callable[[Sequence[Path]], int], logs: Sequence[Path], size_mb: 
 
 
 def lines(size_mb: float) -> Iterator[str]:
-    """Make a training log: a header, one run, and in between what other programs print; one line in 33 is a record."""
-    yield from (record(number, f"submission_{key}", value) for number, (key, value) in enumerate(HEADER.items()))
-    yield from (record(100 + number, key, value) for number, (key, value) in enumerate({"cache_clear": True, "init_start": None, "init_stop": None}.items()))
+    """Make a training log: a header, one run, and in between what other programs print; one line in
+    33 is a record.
+    """
+    yield from (
+        record(number, f"submission_{key}", value)
+        for number, (key, value) in enumerate(HEADER.items())
+    )
+    yield from (
+        record(100 + number, key, value)
+        for number, (key, value) in enumerate(
+            {"cache_clear": True, "init_start": None, "init_stop": None}.items()
+        )
+    )
     yield record(2000, "run_start", None)
     block = "".join(noise(number) for number in range(10_000))
     for number in range(round(size_mb * MB / len(block))):
@@ -118,16 +160,33 @@ def lines(size_mb: float) -> Iterator[str]:
 
 def record(after_ms: int, key: str, value: object, **metadata: object) -> str:
     """Make one record."""
-    document = {"namespace": "", "time_ms": START_MS + after_ms, "event_type": "POINT_IN_TIME", "key": key, "value": value, "metadata": metadata}
+    document = {
+        "namespace": "",
+        "time_ms": START_MS + after_ms,
+        "event_type": "POINT_IN_TIME",
+        "key": key,
+        "value": value,
+        "metadata": metadata,
+    }
     return f":::MLLOG {json.dumps(document)}\n"
 
 
 def noise(number: int) -> str:
-    """Make a line of what fills real logs: a progress bar, a throughput, a process's rank; now and then a record of no weight."""
+    """Make a line of what fills real logs: a progress bar, a throughput, a process's rank; now and
+    then a record of no weight.
+    """
     if number % 33 == 0:
-        return record(2500 + number, "tracked_stats", {"throughput": 1000.0 + number, "loss": 1.0 / (1 + number)}, step=number)
+        return record(
+            2500 + number,
+            "tracked_stats",
+            {"throughput": 1000.0 + number, "loss": 1.0 / (1 + number)},
+            step=number,
+        )
     speed, loss = 1000 + number % 77 + number % 10 / 10, 6.9 - number / 5000
-    return f"[1,{number % 8}]<stdout>: Epoch {number % 90} [{number}/10000]  Speed: {speed} samples/sec  loss={loss:.4f}\n"
+    return (
+        f"[1,{number % 8}]<stdout>: Epoch {number % 90} [{number}/10000]  Speed: {speed}"
+        f" samples/sec  loss={loss:.4f}\n"
+    )
 
 
 def write(path: Path, size_mb: float) -> Path:
@@ -161,9 +220,16 @@ def podium() -> str:
 def arguments() -> argparse.Namespace:
     """Read the options."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--logs", type=Path, default=LOGS, help="a folder of training logs of v0.7, at any depth")
+    parser.add_argument(
+        "--logs", type=Path, default=LOGS, help="a folder of training logs of v0.7, at any depth"
+    )
     parser.add_argument("--pairs", type=int, default=5, help="pairs of measurements")
-    parser.add_argument("--large-mb", type=float, default=1000.0, help="size of the log that memory is measured on; 0: none")
+    parser.add_argument(
+        "--large-mb",
+        type=float,
+        default=1000.0,
+        help="size of the log that memory is measured on; 0: none",
+    )
     parser.add_argument("--format", choices=["text", "json"], default="text", dest="form")
     return parser.parse_args()
 
@@ -176,19 +242,35 @@ def main() -> None:
         sys.exit(f"{given.logs}: no training logs in it; name a folder with --logs")
     logging.disable(logging.CRITICAL)  # the official checker tells its findings there
     size_mb = sum(log.stat().st_size for log in logs) / MB
-    notes = {"Logs": f"{len(logs)}, {size_mb:.1f} MB; ours finds {ours(logs)} valid, theirs accepts {theirs(logs)}"}  # warm caches on both sides
+    notes = {
+        "Logs": (
+            f"{len(logs)}, {size_mb:.1f} MB; ours finds {ours(logs)} valid, theirs accepts"
+            f" {theirs(logs)}"
+        )
+    }  # warm caches on both sides
     pairs = [(rate(ours, logs, size_mb), rate(theirs, logs, size_mb)) for _ in range(given.pairs)]
     with TemporaryDirectory(prefix="podium-benchmark-") as folder:
         small = write(Path(folder) / "result_0.txt", SMALL_MB)
         seconds = [shell_s(small) for _ in range(SHELL_RUNS)]
-        notes["Shell"] = f"podium check, {SMALL_MB:g} MB, start-up included: {statistics.median(seconds):.3f} s (median of {SHELL_RUNS})"
+        notes["Shell"] = (
+            f"podium check, {SMALL_MB:g} MB, start-up included: {statistics.median(seconds):.3f} s"
+            f" (median of {SHELL_RUNS})"
+        )
         if given.large_mb:
             peak, took = peak_mb(write(Path(folder) / "result_1.txt", given.large_mb))
-            notes["Memory"] = f"podium check, {given.large_mb:g} MB: {peak:.0f} MB resident at its peak, {took:.1f} s"
+            notes["Memory"] = (
+                f"podium check, {given.large_mb:g} MB: {peak:.0f} MB resident at its peak,"
+                f" {took:.1f} s"
+            )
     if LATER[2].is_dir():
         notes |= later(given.pairs)
     mine, other = zip(*pairs, strict=True)
-    show("the judge: reading and judging training logs of v0.7", compare(mine, other, "MB/s"), given.form, notes)
+    show(
+        "the judge: reading and judging training logs of v0.7",
+        compare(mine, other, "MB/s"),
+        given.form,
+        notes,
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Seconds that LARS takes for one step over ResNet-50's weights, beside the same formula layer by layer.
+"""Seconds that LARS takes for one step over ResNet-50's weights, beside the same formula layer by
+layer.
 
 python benchmarks/lars.py [--device cuda] [--repeats 7] [--format json]
 """
@@ -63,12 +64,30 @@ def main() -> None:
     momenta = [torch.zeros_like(weight) for weight in others]
     optimizer.step()
     by_layer(others, momenta)
-    if not all(torch.allclose(mine, other, rtol=1e-5, atol=1e-7) for mine, other in zip(ours, others, strict=True)):
+    if not all(
+        torch.allclose(mine, other, rtol=1e-5, atol=1e-7)
+        for mine, other in zip(ours, others, strict=True)
+    ):
         raise SystemExit("the two come to different weights: nothing to compare")
-    times = [(seconds(optimizer.step, asked.device), seconds(lambda: by_layer(others, momenta), asked.device)) for _ in range(asked.repeats)]
+    times = [
+        (
+            seconds(optimizer.step, asked.device),
+            seconds(lambda: by_layer(others, momenta), asked.device),
+        )
+        for _ in range(asked.repeats)
+    ]
     here, layered = (statistics.median(column) for column in zip(*times, strict=True))
-    found = {"device": asked.device, "n": asked.repeats, "ms": 1e3 * here, "ms_by_layer": 1e3 * layered, "ratio": layered / here}
-    told = f"LARS, ResNet-50, {asked.device}: {1e3 * here:.2f} ms a step, layer by layer {1e3 * layered:.2f} ms, ratio {layered / here:.2f}, n {asked.repeats}"
+    found = {
+        "device": asked.device,
+        "n": asked.repeats,
+        "ms": 1e3 * here,
+        "ms_by_layer": 1e3 * layered,
+        "ratio": layered / here,
+    }
+    told = (
+        f"LARS, ResNet-50, {asked.device}: {1e3 * here:.2f} ms a step, layer by layer"
+        f" {1e3 * layered:.2f} ms, ratio {layered / here:.2f}, n {asked.repeats}"
+    )
     print(json.dumps(found) if asked.format == "json" else told)
 
 

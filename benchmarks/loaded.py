@@ -1,7 +1,10 @@
-"""LoadGen runs beside intermittent busy loops: how many end without a verdict, how many are INVALID, how many were repeated.
+"""LoadGen runs beside intermittent busy loops: how many end without a verdict, how many are
+INVALID, how many were repeated.
 
-Each run is what `podium infer fake --scenario S --mode performance` does, on the tests' fake workload with some work to do for an answer: a look at
-the system, then LoadGen. Loops take the cores for a while and leave them alone for a while, so that a look sees a slow machine and its run a fast one,
+Each run is what `podium infer fake --scenario S --mode performance` does, on the tests' fake
+workload with some work to do for an answer: a look at
+the system, then LoadGen. Loops take the cores for a while and leave them alone for a while, so that
+a look sees a slow machine and its run a fast one,
 and the other way round. Each loop ends by itself.
 
 Usage: python benchmarks/loaded.py [--runs N] [--loops N] [--seed N] [--format text|json]
@@ -65,14 +68,28 @@ def disturb(over: threading.Event, loops: int, drawn: random.Random) -> None:
 
 
 def serve_once(scenario: Scenario) -> tuple[str, int, str]:
-    """Serve in one scenario; give its verdict or that it ended without one, how often the run was done again, and the error."""
+    """Serve in one scenario; give its verdict or that it ended without one, how often the run was
+    done again, and the error.
+    """
     said, error = StringIO(), ""
     with TemporaryDirectory(prefix="podium-benchmark-") as folder:
-        results, asked = Path(folder), (f"loadgen.min_duration_ms={MIN_DURATION_MS}", f"fake.work_kib={WORK_KIB}")
+        results, asked = (
+            Path(folder),
+            (
+                f"loadgen.min_duration_ms={MIN_DURATION_MS}",
+                f"fake.work_kib={WORK_KIB}",
+            ),
+        )
         keep_checkpoint(results)
         try:
             with redirect_stdout(said):
-                serve("fake", options(results, *asked), scenarios=(scenario,), mode="performance", checkpoint=None)
+                serve(
+                    "fake",
+                    options(results, *asked),
+                    scenarios=(scenario,),
+                    mode="performance",
+                    checkpoint=None,
+                )
         except Exception as raised:  # whatever it is: it is counted
             error = f"{type(raised).__name__}: {raised}"
         kept = entry(results).performance("fake", scenario)
@@ -94,7 +111,12 @@ def measure(runs: int, loops: int, seed: int) -> dict[str, object]:
             errors += [f"{scenario.value}: {error}"] if verdict == ENDED else []
     hardware = f"{cpu_model()}, {len(os.sched_getaffinity(0))} cores, up to {loops} busy loops"
     own = {key: found[key] for key in sorted(found) if " " in key}
-    figures = {"ends": found[ENDED], "valid": found["VALID"], "invalid": found["INVALID"], "retried": found["retried"]}
+    figures = {
+        "ends": found[ENDED],
+        "valid": found["VALID"],
+        "invalid": found["INVALID"],
+        "retried": found["retried"],
+    }
     return {"runs": runs, **figures, "errors": errors, "by_scenario": own, "hardware": hardware}
 
 
@@ -102,9 +124,18 @@ def main() -> None:
     """Measure, and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--format", choices=["text", "json"], default="text", dest="form")
-    parser.add_argument("--runs", type=int, default=100, help="LoadGen runs, over four scenarios in turns")
-    parser.add_argument("--loops", type=int, default=2 * len(os.sched_getaffinity(0)), help="busy loops at a time, at most")
-    parser.add_argument("--seed", type=int, default=1, help="of the times at which loops come and go")
+    parser.add_argument(
+        "--runs", type=int, default=100, help="LoadGen runs, over four scenarios in turns"
+    )
+    parser.add_argument(
+        "--loops",
+        type=int,
+        default=2 * len(os.sched_getaffinity(0)),
+        help="busy loops at a time, at most",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1, help="of the times at which loops come and go"
+    )
     given = parser.parse_args()
     figures = measure(given.runs, given.loops, given.seed)
     if given.form == "json":

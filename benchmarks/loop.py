@@ -1,7 +1,10 @@
-"""The cost of the timed loop (log, markers, progress, checkpoint clock) against a bare `for` over the same Training.
+"""The cost of the timed loop (log, markers, progress, checkpoint clock) against a bare `for` over
+the same Training.
 
-Both sides take the same steps of a ResNet-50 epoch (smoke: 32 px, bf16, the workload's own loader) from one Training
-object, in turns. The loop's own cost is also measured without any training in it, which no noise of the machine hides.
+Both sides take the same steps of a ResNet-50 epoch (smoke: 32 px, bf16, the workload's own loader)
+from one Training
+object, in turns. The loop's own cost is also measured without any training in it, which no noise of
+the machine hides.
 """
 
 import cProfile
@@ -33,7 +36,9 @@ NULL_STEPS = 200_000
 
 @dataclass
 class Tail:
-    """The last steps of an epoch of another Training, without its evaluation, which is the workload's and not the loop's."""
+    """The last steps of an epoch of another Training, without its evaluation, which is the
+    workload's and not the loop's.
+    """
 
     inner: Any  # a Training
     first_step: int
@@ -95,27 +100,56 @@ def main() -> None:
         request = prepare(options(Path(folder), given.threads), "resnet50")
         seeds.start(1, 0, "torch")
         training = request.workload.training(request.run(1, Precision.FP32))
-        steps = -(-int(str(training.facts()["train_samples"])) // int(str(request.settings["global_batch_size"])))
+        steps = -(
+            -int(str(training.facts()["train_samples"]))
+            // int(str(request.settings["global_batch_size"]))
+        )
         tail = Tail(training, steps - given.steps)
         theirs(tail)  # the first one starts the loader's workers and fills caches
-        pairs = [(ours(tail, Path(folder)), theirs(tail)) if turn % 2 else (theirs(tail), ours(tail, Path(folder)))[::-1] for turn in range(given.pairs)]
-        figure = compare([pair[0] for pair in pairs], [pair[1] for pair in pairs], f"s per {given.steps} steps")
+        pairs = [
+            (
+                (ours(tail, Path(folder)), theirs(tail))
+                if turn % 2
+                else (theirs(tail), ours(tail, Path(folder)))[::-1]
+            )
+            for turn in range(given.pairs)
+        ]
+        figure = compare(
+            [pair[0] for pair in pairs], [pair[1] for pair in pairs], f"s per {given.steps} steps"
+        )
         empty_epoch_s = min(ours(Nothing(0), Path(folder)) for _ in range(20))
-        step_s = (ours(Nothing(NULL_STEPS), Path(folder)) - theirs(Nothing(NULL_STEPS))) / NULL_STEPS
+        step_s = (
+            ours(Nothing(NULL_STEPS), Path(folder)) - theirs(Nothing(NULL_STEPS))
+        ) / NULL_STEPS
         epoch_s = figure.theirs / given.steps * steps
         own = (empty_epoch_s + step_s * steps) / epoch_s
         save_s = checkpoint(training, Path(folder))
         notes = {
-            "checkpoint": f"{save_s:.2f} s after each evaluation but the last: {save_s / epoch_s:.2%} of that epoch",
-            "loop alone": f"{step_s * 1e9:.0f} ns a step and {empty_epoch_s * 1e6:.0f} us an epoch: {own:.5%} of an epoch of {epoch_s:.1f} s",
+            "checkpoint": (
+                f"{save_s:.2f} s after each evaluation but the last: {save_s / epoch_s:.2%} of that"
+                " epoch"
+            ),
+            "loop alone": (
+                f"{step_s * 1e9:.0f} ns a step and {empty_epoch_s * 1e6:.0f} us an epoch: {own:.5%}"
+                f" of an epoch of {epoch_s:.1f} s"
+            ),
         }
         if given.form == "text":
-            notes["profile"] = "\n" + profile(Path(folder) / "profiled")  # a folder of its own: nothing there to resume from
-        show("timed loop against a bare loop, ResNet-50 smoke; below 1.02 is the aim", figure, given.form, notes)
+            notes["profile"] = "\n" + profile(
+                Path(folder) / "profiled"
+            )  # a folder of its own: nothing there to resume from
+        show(
+            "timed loop against a bare loop, ResNet-50 smoke; below 1.02 is the aim",
+            figure,
+            given.form,
+            notes,
+        )
 
 
 def checkpoint(training: Any, folder: Path) -> float:
-    """Seconds of one checkpoint, on the disk: inside the clock, but not of the loop's own making."""
+    """Seconds of one checkpoint, on the disk: inside the clock, but not of the loop's own
+    making.
+    """
     with Log(folder / "log") as log:
         keeper = Keeper(folder / "state", log, Alone(), Unheard(), 300.0)
         began = time.perf_counter()

@@ -1,11 +1,15 @@
-"""Makes workloads/minigo/positions/smoke.csv: positions of 5x5 games, with a move and a winner that three deep searches agree on.
+"""Makes workloads/minigo/positions/smoke.csv: positions of 5x5 games, with a move and a winner that
+three deep searches agree on.
 
-The games are those of a search without a network (workloads/minigo/go/area.py), with priors and moves drawn at random, so that no trained network has had a
-part in them. The labels are OpenSpiel's: Monte Carlo tree search with random rollouts, three times with other random numbers. Where one of
+The games are those of a search without a network (workloads/minigo/go/area.py), with priors and
+moves drawn at random, so that no trained network has had a
+part in them. The labels are OpenSpiel's: Monte Carlo tree search with random rollouts, three times
+with other random numbers. Where one of
 the three plays another move, or doubts who wins, the position is left out,
 and so are those whose move is the pass.
 
-Needs `pip install open_spiel`; nothing else of podium does. Run: python benchmarks/minigo_labels.py --candidates 1600 -o FILE
+Needs `pip install open_spiel`; nothing else of podium does. Run: python benchmarks/minigo_labels.py
+--candidates 1600 -o FILE
 """
 
 import argparse
@@ -41,9 +45,13 @@ SURE = 0.25
 
 
 class Whims(Area):
-    """The same search with priors drawn anew for each position: without them its games begin in the same corner."""
+    """The same search with priors drawn anew for each position: without them its games begin in the
+    same corner.
+    """
 
-    def __call__(self, boards: Boards, past_NTP: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    def __call__(
+        self, boards: Boards, past_NTP: Array, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
         """Judge positions, with other priors."""
         prior_NA, value_N = super().__call__(boards, past_NTP, rng)
         return prior_NA * np.exp(rng.normal(0, SPREAD, prior_NA.shape)), value_N
@@ -52,8 +60,13 @@ class Whims(Area):
 def positions(count: int) -> Iterator[Sequence[int]]:
     """Yield the moves of a game up to some place in it, one place a game."""
     shape, rng = geometry(SIZE), np.random.default_rng(SEED)
-    better, worse = (Player(evaluate=Whims(shape, KOMI), habits=Habits(readouts=readouts, soft_moves=LIMIT)) for readouts in READOUTS)
-    for moves in match(shape, Rules(komi=KOMI, limit=LIMIT), better, worse, 13, rng, 2 * count).moves[::2]:
+    better, worse = (
+        Player(evaluate=Whims(shape, KOMI), habits=Habits(readouts=readouts, soft_moves=LIMIT))
+        for readouts in READOUTS
+    )
+    for moves in match(
+        shape, Rules(komi=KOMI, limit=LIMIT), better, worse, 13, rng, 2 * count
+    ).moves[::2]:
         last = int(rng.integers(*PLIES))
         if last < len(moves) and shape.points not in moves[: last + 1]:
             yield moves[:last]
@@ -78,7 +91,11 @@ def labelled(moves: Sequence[int]) -> tuple[int, int] | None:
     mover = 1 if len(moves) % 2 == 0 else -1
     for number in range(SEARCHES):
         found.append(searched(moves, SEED + number))
-        if found[-1][0] != found[0][0] or found[-1][1] * found[0][1] < 0 or abs(found[-1][1]) < SURE:
+        if (
+            found[-1][0] != found[0][0]
+            or found[-1][1] * found[0][1] < 0
+            or abs(found[-1][1]) < SURE
+        ):
             return None
     return found[0][0], mover if found[0][1] > 0 else -mover
 
@@ -94,8 +111,16 @@ def main() -> int:
             kept[label[1]].append(f"{' '.join(map(str, moves))},{label[0]},{label[1]}")
     spare, white = kept[-1][:CALIBRATED], kept[-1][CALIBRATED:]
     asked = sorted([*kept[1], *white[: MOST_WHITE * len(kept[1])]])
-    chosen.output.write_text("".join([*(f"val,{line}\n" for line in asked), *(f"calibration,{line}\n" for line in spare)]), "ascii")
-    print(f"{len(asked)} positions, of which Black wins {len(kept[1])}, and {len(spare)} to calibrate with")
+    chosen.output.write_text(
+        "".join(
+            [*(f"val,{line}\n" for line in asked), *(f"calibration,{line}\n" for line in spare)]
+        ),
+        "ascii",
+    )
+    print(
+        f"{len(asked)} positions, of which Black wins {len(kept[1])}, and {len(spare)} to calibrate"
+        " with"
+    )
     return 0
 
 

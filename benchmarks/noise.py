@@ -1,9 +1,13 @@
-"""How often each noise rule of the judge fires: short runs on this host as it is, and with a busy loop on one of two cores beside them.
+"""How often each noise rule of the judge fires: short runs on this host as it is, and with a busy
+loop on one of two cores beside them.
 
-Each run is a LoadGen run (SingleStream, a system that does nothing) with its records, judged by the round's rules. This process and all it starts
-keep to two cores. On a quiet machine the runs without the loop should carry no warning; with it, all should carry noise.others.
+Each run is a LoadGen run (SingleStream, a system that does nothing) with its records, judged by the
+round's rules. This process and all it starts
+keep to two cores. On a quiet machine the runs without the loop should carry no warning; with it,
+all should carry noise.others.
 
-Usage: python benchmarks/noise.py [--runs N] [--seconds S] [--beside both|nothing|busy] [--format text|json]
+Usage: python benchmarks/noise.py [--runs N] [--seconds S] [--beside both|nothing|busy] [--format
+text|json]
 """
 
 import argparse
@@ -45,7 +49,11 @@ def beside(what: str) -> Iterator[None]:
     """Keep one of the cores busy, or nothing, while the block runs."""
     # started by a process that ends at once: a child of ours would count as our own work
     command = [sys.executable, "-c", STARTER, LOOP]
-    loop = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout) if what == "busy" else None
+    loop = (
+        int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        if what == "busy"
+        else None
+    )
     try:
         yield
     finally:
@@ -57,10 +65,18 @@ def warned(seconds: float) -> set[str]:
     """Do one run; name the noise rules that fire."""
     with TemporaryDirectory(prefix="podium-benchmark-") as name:
         folder = Path(name)
-        schedule = replace(null_schedule(Scenario.SINGLE_STREAM), min_duration_ms=int(1000 * seconds), expected_latency_ns=100_000)
-        with held(Job(system=null_system(folder, BATCH), schedule=schedule, folder=folder / "run_1")) as (_, outcome):
+        schedule = replace(
+            null_schedule(Scenario.SINGLE_STREAM),
+            min_duration_ms=int(1000 * seconds),
+            expected_latency_ns=100_000,
+        )
+        with held(
+            Job(system=null_system(folder, BATCH), schedule=schedule, folder=folder / "run_1")
+        ) as (_, outcome):
             assert not outcome.lost, outcome.lost
-        conditions = of_served(read_run(folder / "run_1", Mode.PERFORMANCE, Scenario.SINGLE_STREAM, registry.round()))
+        conditions = of_served(
+            read_run(folder / "run_1", Mode.PERFORMANCE, Scenario.SINGLE_STREAM, registry.round())
+        )
         assert conditions is not None
         return {finding.rule for each in members(noise) for finding in each(conditions)}
 
@@ -82,7 +98,16 @@ def main() -> None:
                 fired.update(warned(given.seconds))
         found[what] = {each.id: fired[each.id] for each in members(noise)}
     if given.form == "json":
-        print(json.dumps({"runs": given.runs, "seconds": given.seconds, "hardware": hardware(), "fired": found}))
+        print(
+            json.dumps(
+                {
+                    "runs": given.runs,
+                    "seconds": given.seconds,
+                    "hardware": hardware(),
+                    "fired": found,
+                }
+            )
+        )
         return
     print(f"noise rules that fired in {given.runs} runs of {given.seconds:g} s each; {hardware()}")
     for what, counts in found.items():

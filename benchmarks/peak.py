@@ -1,9 +1,13 @@
 """The peak search beside LoadGen's FindPeakPerformance, on six simulated queues.
 
-The truth is the rate at which half of all full runs are VALID by LoadGen's early stopping. podium's search (suite/studies/peak_search.py) starts from
-the queue's capacity with 5 % noise, as a probe tells it. FindPeakPerformance is replayed as loadgen.cc has it: from half the peak, which has to pass,
-doubling, then bisection to 0.1 queries/s, one full run each, by the raw percentile. The ratio is FindPeakPerformance's cost / podium's, in full runs.
-Queues: M/D/c with a fixed service time, and a device that takes up to 32 queries at once in 5 ms + 1 ms each.
+The truth is the rate at which half of all full runs are VALID by LoadGen's early stopping. podium's
+search (suite/studies/peak_search.py) starts from
+the queue's capacity with 5 % noise, as a probe tells it. FindPeakPerformance is replayed as
+loadgen.cc has it: from half the peak, which has to pass,
+doubling, then bisection to 0.1 queries/s, one full run each, by the raw percentile. The ratio is
+FindPeakPerformance's cost / podium's, in full runs.
+Queues: M/D/c with a fixed service time, and a device that takes up to 32 queries at once in 5 ms +
+1 ms each.
 
     python benchmarks/peak.py --format json
 """
@@ -59,7 +63,9 @@ class Servers:
         for number in range(self.count):
             own = arrived[number :: self.count]
             work = np.arange(len(own)) * self.service_s
-            found[number :: self.count] = np.maximum.accumulate(own - work) + work + self.service_s - own
+            found[number :: self.count] = (
+                np.maximum.accumulate(own - work) + work + self.service_s - own
+            )
         return found
 
 
@@ -116,11 +122,16 @@ def over(case: Case, rate: float, queries: int, rng: Any, skipped: int = 0) -> t
 
 
 def half_valid(case: Case, queries: int = FULL) -> float:
-    """Return the rate at which half of all full runs are VALID, by bisection on the same arrivals."""
+    """Return the rate at which half of all full runs are VALID, by bisection on the same
+    arrivals.
+    """
     allowed = most_over(queries, case.percentile)
 
     def passing(rate: float) -> float:
-        return statistics.mean(int(over(case, rate, queries, np.random.default_rng(7000 + each))[0].sum()) <= allowed for each in range(TRUTH_RUNS))
+        return statistics.mean(
+            int(over(case, rate, queries, np.random.default_rng(7000 + each))[0].sum()) <= allowed
+            for each in range(TRUTH_RUNS)
+        )
 
     low, high = 0.3 * case.queue.capacity, case.queue.capacity
     while high / low > 1.003:
@@ -143,19 +154,45 @@ def searched(case: Case, seed: int) -> Found:
     """Run podium's search."""
     rng = np.random.default_rng(500 + seed)
     known = case.queue.capacity * (1 + 0.05 * rng.standard_normal())
-    aim = Aim(percentile=case.percentile, bound_s=case.bound_s, seen=known, min_queries=FULL, min_duration_s=0.0, tolerance=TOLERANCE)
+    aim = Aim(
+        percentile=case.percentile,
+        bound_s=case.bound_s,
+        seen=known,
+        min_queries=FULL,
+        min_duration_s=0.0,
+        tolerance=TOLERANCE,
+    )
     search, queries, seconds = Search(aim), 0, 0.0
     while (step := search.next()) is not None:
-        late, lasted = over(case, step.rate, step.queries, rng, 0 if step.full else aim.skipped(step.rate))
-        count, parts = int(late.sum()), [float(part.sum()) for part in np.array_split(late, WINDOWS)]
+        late, lasted = over(
+            case, step.rate, step.queries, rng, 0 if step.full else aim.skipped(step.rate)
+        )
+        count, parts = (
+            int(late.sum()),
+            [float(part.sum()) for part in np.array_split(late, WINDOWS)],
+        )
         valid = step.full and count <= most_over(step.queries, case.percentile)
-        search.took(Seen(rate=step.rate, queries=step.queries, over=count, dispersion=dispersion(parts), full=step.full, valid=valid))
-        queries, seconds = queries + len(late) + (0 if step.full else aim.skipped(step.rate)), seconds + lasted
+        search.took(
+            Seen(
+                rate=step.rate,
+                queries=step.queries,
+                over=count,
+                dispersion=dispersion(parts),
+                full=step.full,
+                valid=valid,
+            )
+        )
+        queries, seconds = (
+            queries + len(late) + (0 if step.full else aim.skipped(step.rate)),
+            seconds + lasted,
+        )
     return Found(search.best, search.runs, queries, seconds)
 
 
 def loadgens(case: Case, start: float, seed: int) -> Found:
-    """Replay LoadGen's FindPeakPerformance: loadgen.cc, FindBoundaries and FindPeakPerformanceBinarySearch."""
+    """Replay LoadGen's FindPeakPerformance: loadgen.cc, FindBoundaries and
+    FindPeakPerformanceBinarySearch.
+    """
     rng, runs, seconds = np.random.default_rng(2000 + seed), 0, 0.0
 
     def passes(rate: float) -> bool:
@@ -194,18 +231,32 @@ def measured(case: Case, seeds: int) -> dict[str, Any]:
     truth = half_valid(case)
     ours = told([searched(case, seed) for seed in range(seeds)], truth)
     theirs = told([loadgens(case, truth / 2, seed) for seed in range(seeds)], truth)
-    good = ours["within"] >= BARS["within"] and ours["none_valid"] <= BARS["none_valid"] and ours["most_full_runs"] <= BARS["full_runs"]
+    good = (
+        ours["within"] >= BARS["within"]
+        and ours["none_valid"] <= BARS["none_valid"]
+        and ours["most_full_runs"] <= BARS["full_runs"]
+    )
     ratio = theirs["cost_full_runs"] / ours["cost_full_runs"]
-    return {"queue": case.name, "half_valid_rate": truth, "n": seeds, "podium": ours, "find_peak_performance": theirs, "ratio": ratio, "reached": good}
+    return {
+        "queue": case.name,
+        "half_valid_rate": truth,
+        "n": seeds,
+        "podium": ours,
+        "find_peak_performance": theirs,
+        "ratio": ratio,
+        "reached": good,
+    }
 
 
 def line(row: dict[str, Any]) -> str:
     """Format one queue."""
     ours, theirs = row["podium"], row["find_peak_performance"]
     return (
-        f"{row['queue']}: {row['half_valid_rate']:.1f}/s; within 3 % {ours['within']:.0%}, mean {ours['mean_error']:+.1%}, worst {ours['worst_error']:+.1%}, "
-        f"{ours['cost_full_runs']:.1f} full runs (most {ours['most_full_runs']}); FindPeakPerformance within 3 % {theirs['within']:.0%}, "
-        f"{theirs['cost_full_runs']:.0f} full runs; ratio {row['ratio']:.1f}{'' if row['reached'] else ': below the bar'}"
+        f"{row['queue']}: {row['half_valid_rate']:.1f}/s; within 3 % {ours['within']:.0%}, mean"
+        f" {ours['mean_error']:+.1%}, worst {ours['worst_error']:+.1%},"
+        f" {ours['cost_full_runs']:.1f} full runs (most {ours['most_full_runs']});"
+        f" FindPeakPerformance within 3 % {theirs['within']:.0%}, {theirs['cost_full_runs']:.0f}"
+        f" full runs; ratio {row['ratio']:.1f}{'' if row['reached'] else ': below the bar'}"
     )
 
 
@@ -224,10 +275,21 @@ def main() -> int:
     reached = all(row["reached"] for row in rows)
     ratio = statistics.median(row["ratio"] for row in rows)
     if options.form == "json":
-        document = {"benchmark": "peak", "n": options.seeds, "bars": BARS, "queues": rows, "ratio": ratio, "reached": reached, "hardware": hardware()}
+        document = {
+            "benchmark": "peak",
+            "n": options.seeds,
+            "bars": BARS,
+            "queues": rows,
+            "ratio": ratio,
+            "reached": reached,
+            "hardware": hardware(),
+        }
         print(json.dumps(document | {"seconds": time.monotonic() - began}, indent=2))
     else:
-        print(f"ratio {ratio:.1f} (median over queues), bars {'reached' if reached else 'NOT reached'}; n = {options.seeds}; {hardware()}")
+        print(
+            f"ratio {ratio:.1f} (median over queues), bars"
+            f" {'reached' if reached else 'NOT reached'}; n = {options.seeds}; {hardware()}"
+        )
     return 0 if reached else 1
 
 

@@ -1,7 +1,10 @@
-"""The peak search under the real LoadGen, on a device that sleeps: its rate is known, so the answer can be held against it.
+"""The peak search under the real LoadGen, on a device that sleeps: its rate is known, so the answer
+can be held against it.
 
-The device answers one query in a fixed time, one after another (M/D/1). The truth is the rate at which half of all full runs are VALID, by simulation
-(benchmarks/peak.py). Each try is a search of its own, with arrivals of its own: probes and full runs are LoadGen Server runs. The bar: within 5 % in
+The device answers one query in a fixed time, one after another (M/D/1). The truth is the rate at
+which half of all full runs are VALID, by simulation
+(benchmarks/peak.py). Each try is a search of its own, with arrivals of its own: probes and full
+runs are LoadGen Server runs. The bar: within 5 % in
 nine of ten tries; the ratio is the share of such tries / 0.9.
 
     python benchmarks/peak_device.py --format json
@@ -35,13 +38,17 @@ SERVICE_S: Final = 0.005
 BOUND_S: Final = 0.250
 PERCENTILE: Final = 99.0
 FULL: Final = 2_000
-"""Queries of a full run, 10 s here; 24,000, as of published rounds, would take hours for ten tries."""
+"""Queries of a full run, 10 s here; 24,000, as of published rounds, would take hours for ten
+tries.
+"""
 WITHIN: Final = 0.05
 BAR: Final = 0.9
 """Issue: within 5 % in 9 of 10."""
 LATE_S: Final = 10 * SERVICE_S
-"""A call so soon after the last answer is taken to have waited for it: the device has a clock of its own and goes on, however late a busy machine wakes
-the thread. A device that was idle for less than that is thus ahead by as much, a fifth of the bound; near its capacity it hardly ever is."""
+"""A call so soon after the last answer is taken to have waited for it: the device has a clock of
+its own and goes on, however late a busy machine wakes
+the thread. A device that was idle for less than that is thus ahead by as much, a fifth of the
+bound; near its capacity it hardly ever is."""
 TOLERANCE: Final = 0.02
 
 
@@ -65,9 +72,14 @@ def ran(step: Step, aim: Aim, seed: int) -> Seen:
     skipped = 0 if step.full else aim.skipped(step.rate)
     bound_ns = int(BOUND_S * 1e9)
     schedule = replace(
-        null_schedule(Scenario.SERVER), rate=step.rate, bound_ns=bound_ns, percentile=PERCENTILE, min_duration_ms=1, min_queries=step.queries + skipped,
+        null_schedule(Scenario.SERVER),
+        rate=step.rate,
+        bound_ns=bound_ns,
+        percentile=PERCENTILE,
+        min_duration_ms=1,
+        min_queries=step.queries + skipped,
         schedule_rng_seed=seed,
-    )  # fmt: skip
+    )
     with TemporaryDirectory(prefix="podium-peak-") as folder:
         system = replace(null_system(Path(folder), 1), workload=SleepingWorkload(Sleeping))
         in_child(run_loadgen, Job(system=system, schedule=schedule, folder=Path(folder)))
@@ -75,19 +87,37 @@ def ran(step: Step, aim: Aim, seed: int) -> Seen:
         queries, over, scatter = counted(latencies(Path(folder)), bound_ns, skipped)
     valid = step.full and facts.values.get("result_validity") == "VALID"
     if step.full:
-        queries, over = int(facts.number("result_query_count")), int(facts.number("result_overlatency_query_count"))
-    return Seen(rate=step.rate, queries=queries, over=over, dispersion=scatter, full=step.full, valid=valid)
+        queries, over = (
+            int(facts.number("result_query_count")),
+            int(facts.number("result_overlatency_query_count")),
+        )
+    return Seen(
+        rate=step.rate, queries=queries, over=over, dispersion=scatter, full=step.full, valid=valid
+    )
 
 
 def tried(number: int) -> dict[str, Any]:
     """Search once."""
-    aim = Aim(percentile=PERCENTILE, bound_s=BOUND_S, seen=1 / SERVICE_S, min_queries=FULL, min_duration_s=0.0, tolerance=TOLERANCE)
+    aim = Aim(
+        percentile=PERCENTILE,
+        bound_s=BOUND_S,
+        seen=1 / SERVICE_S,
+        min_queries=FULL,
+        min_duration_s=0.0,
+        tolerance=TOLERANCE,
+    )
     search, began, runs = Search(aim), time.monotonic(), 0
     while (step := search.next()) is not None:
         step = replace(step, rate=float(f"{step.rate:.6g}"))
         runs += 1
         search.took(ran(step, aim, 1000 * number + runs))
-    return {"valid": search.best, "invalid": search.worst, "full_runs": search.runs, "runs": runs, "seconds": time.monotonic() - began}
+    return {
+        "valid": search.best,
+        "invalid": search.worst,
+        "full_runs": search.runs,
+        "runs": runs,
+        "seconds": time.monotonic() - began,
+    }
 
 
 def main() -> int:
@@ -104,10 +134,22 @@ def main() -> int:
         print(f"try {number}: {found[-1]}, truth {truth:.1f}/s", file=sys.stderr, flush=True)
     errors = [each["valid"] / truth - 1 if each["valid"] else None for each in found]
     share = sum(error is not None and abs(error) <= WITHIN for error in errors) / len(found)
-    document = {"benchmark": "peak_device", "n": options.tries, "truth": truth, "errors": errors, "within": share, "bar": BAR, "ratio": share / BAR}
+    document = {
+        "benchmark": "peak_device",
+        "n": options.tries,
+        "truth": truth,
+        "errors": errors,
+        "within": share,
+        "bar": BAR,
+        "ratio": share / BAR,
+    }
     document |= {"reached": share >= BAR, "tries": found, "hardware": hardware()}
     told = ", ".join(f"{error:+.1%}" if error is not None else "none" for error in errors)
-    print(json.dumps(document, indent=2) if options.form == "json" else f"within 5 % of {truth:.1f}/s in {share:.0%} of {options.tries}: {told}; {hardware()}")
+    print(
+        json.dumps(document, indent=2)
+        if options.form == "json"
+        else f"within 5 % of {truth:.1f}/s in {share:.0%} of {options.tries}: {told}; {hardware()}"
+    )
     return 0 if share >= BAR else 1
 
 

@@ -1,10 +1,13 @@
-"""Power on made-up sysfs trees and loopback meters, in one run: energy of a square wave, cost of the sampler, the harness ceiling with and
+"""Power on made-up sysfs trees and loopback meters, in one run: energy of a square wave, cost of
+the sampler, the harness ceiling with and
 without it, and alignment of the window.
 
-The counter wraps in the middle of the square wave. zeus and codecarbon, where installed (pip install "podium-suite[bench]"), read it beside podium; they
+The counter wraps in the middle of the square wave. zeus and codecarbon, where installed (pip
+install "podium-suite[bench]"), read it beside podium; they
 read at the very edges of their windows, podium interpolates between readings each 100 ms.
 
-Aims: the square wave's energy within 1 %; the sampler under 1 % of a core; the ceiling with it at least 0.99 of that without; a meter of 100 W outside
+Aims: the square wave's energy within 1 %; the sampler under 1 % of a core; the ceiling with it at
+least 0.99 of that without; a meter of 100 W outside
 and 50 W inside the window gives 50 W within 1 %.
 
 Usage: python benchmarks/power.py [--seconds 10] [--pairs 5] [--format text|json]
@@ -50,7 +53,11 @@ def arguments() -> argparse.Namespace:
 def joules_until(passed_s: float) -> float:
     """The square wave's true energy after so many seconds."""
     whole, rest = divmod(passed_s, 2 * HALF_S)
-    return whole * HALF_S * (LOW_W + HIGH_W) + min(rest, HALF_S) * LOW_W + max(0.0, rest - HALF_S) * HIGH_W
+    return (
+        whole * HALF_S * (LOW_W + HIGH_W)
+        + min(rest, HALF_S) * LOW_W
+        + max(0.0, rest - HALF_S) * HIGH_W
+    )
 
 
 def powercap(root: Path) -> Path:
@@ -60,11 +67,17 @@ def powercap(root: Path) -> Path:
 
 @contextmanager
 def counter(root: Path) -> Iterator[float]:
-    """A RAPL tree whose counter follows the square wave, as a kernel's does about each millisecond, and soon wraps; gives when it began."""
+    """A RAPL tree whose counter follows the square wave, as a kernel's does about each millisecond,
+    and soon wraps; gives when it began.
+    """
     zone = powercap(root) / "intel-rapl" / "intel-rapl:0"
     zone.mkdir(parents=True)
     (powercap(root) / "intel-rapl:0").symlink_to(zone)
-    for name, value in {"name": "package-0", "max_energy_range_uj": RANGE_UJ, "energy_uj": START_UJ}.items():
+    for name, value in {
+        "name": "package-0",
+        "max_energy_range_uj": RANGE_UJ,
+        "energy_uj": START_UJ,
+    }.items():
         (zone / name).write_text(f"{value}\n")
     begun, stop = time.monotonic(), threading.Event()
 
@@ -72,7 +85,9 @@ def counter(root: Path) -> Iterator[float]:
         descriptor = os.open(zone / "energy_uj", os.O_WRONLY)
         while not stop.is_set():
             counted = START_UJ + int(joules_until(time.monotonic() - begun) * 1e6)
-            os.pwrite(descriptor, b"%012d\n" % (counted % RANGE_UJ), 0)  # one length, as the range: never half a number
+            os.pwrite(
+                descriptor, b"%012d\n" % (counted % RANGE_UJ), 0
+            )  # one length, as the range: never half a number
             time.sleep(0.001)
         os.close(descriptor)
 
@@ -93,20 +108,33 @@ def square_wave(seconds: float) -> dict[str, Any]:
             chosen = choose("rapl", None, {})
             with sampling(Path(name) / "telemetry.jsonl", "cpu", chosen.openings):
                 time.sleep(0.5)
-                others = {each: alternatives.begun(each, powercap(Path(name)), begun) for each in alternatives.ALTERNATIVES}
+                others = {
+                    each: alternatives.begun(each, powercap(Path(name)), begun)
+                    for each in alternatives.ALTERNATIVES
+                }
                 first_s, first_ns = time.monotonic() - begun, time.time_ns()
                 time.sleep(seconds)
                 last_s, last_ns = time.monotonic() - begun, time.time_ns()
-                beside = {each: alternatives.ended(each, other, begun, joules_until) for each, other in others.items()}
+                beside = {
+                    each: alternatives.ended(each, other, begun, joules_until)
+                    for each, other in others.items()
+                }
                 time.sleep(chosen.linger_s)
         finally:
             del os.environ[REHEARSAL]
-        (found,), _ = power_readings.records(power_readings.read(Path(name) / "telemetry.jsonl"), first_ns, last_ns, Work(samples=1))
+        (found,), _ = power_readings.records(
+            power_readings.read(Path(name) / "telemetry.jsonl"), first_ns, last_ns, Work(samples=1)
+        )
         lines = (Path(name) / "telemetry.jsonl").read_text().splitlines()
         head, end = json.loads(lines[0]), json.loads(lines[-1])["end"]
     true_j = joules_until(last_s) - joules_until(first_s)
     cpu_share = end["cpu_ms"] / 1000 / ((end["clocks_ns"][0] - head["clocks_ns"][0]) / 1e9)
-    figures = {"true_j": true_j, "podium_j": found.joules, "error": found.joules / true_j - 1, "edge_j": found.edge_j}
+    figures = {
+        "true_j": true_j,
+        "podium_j": found.joules,
+        "error": found.joules / true_j - 1,
+        "edge_j": found.edge_j,
+    }
     return {**figures, "sampler_core_share": cpu_share, "beside": beside}
 
 
@@ -122,7 +150,9 @@ def alignment(seconds: float) -> dict[str, Any]:
             time.sleep(seconds)
             end = step(profile, 100)
             time.sleep(0.5)
-        (found,), _ = power_readings.records(power_readings.read(Path(name) / "telemetry.jsonl"), begin, end, Work(samples=1))
+        (found,), _ = power_readings.records(
+            power_readings.read(Path(name) / "telemetry.jsonl"), begin, end, Work(samples=1)
+        )
     return {"watts": found.average_w, "error": found.average_w / 50 - 1}
 
 
@@ -140,9 +170,14 @@ def ceiling(cache: Path) -> float:
 
 
 def ceilings(pairs: int) -> dict[str, Any]:
-    """Measure the harness ceiling in turns, with a sampler of one counter and a meter beside it and without."""
+    """Measure the harness ceiling in turns, with a sampler of one counter and a meter beside it and
+    without.
+    """
     with_, without, cache = [], [], cache_folder()
-    with TemporaryDirectory(prefix="podium-benchmark-") as name, counter(Path(name)):  # made in both turns: only the sampler differs
+    with (
+        TemporaryDirectory(prefix="podium-benchmark-") as name,
+        counter(Path(name)),
+    ):  # made in both turns: only the sampler differs
         for turn in range(2 * pairs):
             if turn % 2 == (turn // 2) % 2:
                 without.append(ceiling(cache))
@@ -166,14 +201,25 @@ def main() -> None:
         print(json.dumps(found | {"load": os.getloadavg()}, indent=2))
         return
     wave, aligned = found["square_wave"], found["alignment"]
-    print(f"square wave {LOW_W}/{HIGH_W} W, {given.seconds:g} s: {wave['podium_j']:.2f} J of {wave['true_j']:.2f} J, {100 * wave['error']:+.3f} % (aim: 1 %)")
-    print(f"  bound of the error at the edges: {wave['edge_j']:.2f} J; the error is {wave['podium_j'] - wave['true_j']:+.2f} J")
+    print(
+        f"square wave {LOW_W}/{HIGH_W} W, {given.seconds:g} s: {wave['podium_j']:.2f} J of"
+        f" {wave['true_j']:.2f} J, {100 * wave['error']:+.3f} % (aim: 1 %)"
+    )
+    print(
+        f"  bound of the error at the edges: {wave['edge_j']:.2f} J; the error is"
+        f" {wave['podium_j'] - wave['true_j']:+.2f} J"
+    )
     for name, other in wave["beside"].items():
         print(f"  {name} {alternatives.version(name)}: {alternatives.told(other)}")
     print(f"sampler: {100 * wave['sampler_core_share']:.2f} % of a core (aim: 1 %)")
-    print(f"alignment: {aligned['watts']:.3f} W of 50 W, {100 * aligned['error']:+.3f} % (aim: 1 %)")
+    print(
+        f"alignment: {aligned['watts']:.3f} W of 50 W, {100 * aligned['error']:+.3f} % (aim: 1 %)"
+    )
     if given.pairs:
-        print(f"harness ceiling with / without: {found['ceiling']['ratio']:.4f}, n = {given.pairs} pairs (aim: 0.99)")
+        print(
+            f"harness ceiling with / without: {found['ceiling']['ratio']:.4f}, n = {given.pairs}"
+            " pairs (aim: 0.99)"
+        )
 
 
 if __name__ == "__main__":

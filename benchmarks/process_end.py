@@ -1,4 +1,5 @@
-"""CPU seconds of a process that loads PyTorch and ends: as podium's processes do, beside Python's own ways with garbage.
+"""CPU seconds of a process that loads PyTorch and ends: as podium's processes do, beside Python's
+own ways with garbage.
 
 python benchmarks/process_end.py [--pairs 6] [--format json]
 """
@@ -11,7 +12,10 @@ import subprocess
 import sys
 
 LOAD = "import torch"
-SIDES = {"seldom": f"from suite.process.garbage import look_seldom; look_seldom(); {LOAD}", "usual": f"from suite.process.garbage import look_seldom; {LOAD}"}
+SIDES = {
+    "seldom": f"from suite.process.garbage import look_seldom; look_seldom(); {LOAD}",
+    "usual": f"from suite.process.garbage import look_seldom; {LOAD}",
+}
 
 
 def seconds(code: str) -> float:
@@ -19,7 +23,9 @@ def seconds(code: str) -> float:
     before = os.times()
     subprocess.run([sys.executable, "-c", code], check=True)
     after = os.times()
-    return after.children_user + after.children_system - before.children_user - before.children_system
+    return (
+        after.children_user + after.children_system - before.children_user - before.children_system
+    )
 
 
 def main() -> None:
@@ -33,12 +39,20 @@ def main() -> None:
         for name, code in SIDES.items():
             taken[name].append(seconds(code))
     medians = {name: statistics.median(values) for name, values in taken.items()}
-    told = {"python": sys.version.split()[0], "pairs": asked.pairs, "cpu_s": medians, "ratio": medians["seldom"] / medians["usual"]}
+    told = {
+        "python": sys.version.split()[0],
+        "pairs": asked.pairs,
+        "cpu_s": medians,
+        "ratio": medians["seldom"] / medians["usual"],
+    }
     if asked.format == "json":
         print(json.dumps(told))
     else:
         print(f"Python {told['python']}, n = {asked.pairs} pairs, medians")
-        print(f"{medians['seldom']:.2f} s; with the usual looks {medians['usual']:.2f} s; ratio {told['ratio']:.2f}")
+        print(
+            f"{medians['seldom']:.2f} s; with the usual looks {medians['usual']:.2f} s; ratio"
+            f" {told['ratio']:.2f}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,10 @@
-"""The cost of a run's records: harness ceiling with the times of all queries and the sampler beside it, against the harness without both.
+"""The cost of a run's records: harness ceiling with the times of all queries and the sampler beside
+it, against the harness without both.
 
-A system under test that does nothing. Offline: samples/s. Server: queries/s completed under a rate that is far above what can be held. Both sides
-alternate in one run; the side without is the harness as it was before it kept records. The sampler's own use of a core is told by its last line.
+A system under test that does nothing. Offline: samples/s. Server: queries/s completed under a rate
+that is far above what can be held. Both sides
+alternate in one run; the side without is the harness as it was before it kept records. The
+sampler's own use of a core is told by its last line.
 
 Usage: python benchmarks/recording.py [--pairs N] [--format text|json]
 """
@@ -31,7 +34,10 @@ BATCH: Final = 256
 SAMPLES: Final = 1_000_000
 OVERLOAD_QPS: Final = 1_000_000.0
 SERVER_MS: Final = 1000
-RATES: Final = {Scenario.OFFLINE: "result_samples_per_second", Scenario.SERVER: "result_completed_samples_per_sec"}
+RATES: Final = {
+    Scenario.OFFLINE: "result_samples_per_second",
+    Scenario.SERVER: "result_completed_samples_per_sec",
+}
 ALONE_S: Final = 20.0
 """The sampler's use of a core is taken over as long, beside nothing else of ours."""
 NS_PER_MS: Final = 1e6
@@ -66,7 +72,9 @@ class PlainGatherer(Gatherer):
 class PlainWorkers(Workers):
     """As they were: nothing is noted of a completion."""
 
-    def answer(self, predictor: Any, batch: Any, envelope: Any, tally: Any, completions: Any) -> None:
+    def answer(
+        self, predictor: Any, batch: Any, envelope: Any, tally: Any, completions: Any
+    ) -> None:
         """Answer one batch."""
         ids, indexes, *_ = batch
         answers = predictor(indexes)
@@ -93,7 +101,11 @@ def sampled(job: Job) -> None:
 def measured(run: Callable[[Job], object], scenario: Scenario, cache: Path) -> float:
     """Do one run; give what it reached."""
     schedule = null_schedule(scenario)
-    schedule = replace(schedule, min_queries=SAMPLES) if scenario is Scenario.OFFLINE else replace(schedule, rate=OVERLOAD_QPS, min_duration_ms=SERVER_MS)
+    schedule = (
+        replace(schedule, min_queries=SAMPLES)
+        if scenario is Scenario.OFFLINE
+        else replace(schedule, rate=OVERLOAD_QPS, min_duration_ms=SERVER_MS)
+    )
     with TemporaryDirectory(prefix="podium-benchmark-") as folder:
         run(Job(system=null_system(cache, BATCH), schedule=schedule, folder=Path(folder)))
         return read_facts(Path(folder)).number(RATES[scenario])
@@ -112,7 +124,9 @@ def sampler_share(folder: Path) -> float:
     with sampling(path, "cpu"):
         time.sleep(ALONE_S)
     first, *_, last = map(json.loads, path.read_text().splitlines())
-    return float(last["end"]["cpu_ms"] * NS_PER_MS / (last["end"]["clocks_ns"][0] - first["clocks_ns"][0]))
+    return float(
+        last["end"]["cpu_ms"] * NS_PER_MS / (last["end"]["clocks_ns"][0] - first["clocks_ns"][0])
+    )
 
 
 def main() -> None:
@@ -122,11 +136,16 @@ def main() -> None:
     with TemporaryDirectory(prefix="podium-benchmark-") as folder:
         cache = Path(folder)
         for scenario in RATES:
-            ours, theirs = zip(*(pair(scenario, cache, number % 2 == 1) for number in range(given.pairs)), strict=True)
+            ours, theirs = zip(
+                *(pair(scenario, cache, number % 2 == 1) for number in range(given.pairs)),
+                strict=True,
+            )
             figures[scenario] = compare(ours, theirs, "samples/s")
         share = sampler_share(cache)
     worst = min(figures.values(), key=lambda figure: figure.ratio)
-    notes = {f"{scenario.label} ratio": round(figure.ratio, 4) for scenario, figure in figures.items()} | {"sampler share of a core": round(share, 5)}
+    notes = {
+        f"{scenario.label} ratio": round(figure.ratio, 4) for scenario, figure in figures.items()
+    } | {"sampler share of a core": round(share, 5)}
     show("harness ceiling: with records and sampler against without", worst, given.form, notes)
 
 

@@ -1,11 +1,15 @@
-"""What a network costs: a system under test that does nothing, in LoadGen's process, behind podium's server, and behind a real Triton.
+"""What a network costs: a system under test that does nothing, in LoadGen's process, behind
+podium's server, and behind a real Triton.
 
-All over loopback, one request per sample with a payload of 12,288 bytes (a picture of 32 px in fp32). Rate: Offline. Latency: the median of
-SingleStream, which podium infer --endpoint refuses, and which here shows a round trip without a queue. CPU: of the server's process and its
+All over loopback, one request per sample with a payload of 12,288 bytes (a picture of 32 px in
+fp32). Rate: Offline. Latency: the median of
+SingleStream, which podium infer --endpoint refuses, and which here shows a round trip without a
+queue. CPU: of the server's process and its
 children, per query; 1,500 queries/s on one core are 667 us. The sides take turns.
 
 Usage: python benchmarks/remote.py [--pairs N] [--triton PYTHON] [--format text|json]
-`--triton`: a Python with nvidia-pytriton (docs/SCALE.md); without it, podium's server alone is measured.
+`--triton`: a Python with nvidia-pytriton (docs/SCALE.md); without it, podium's server alone is
+measured.
 """
 
 import argparse
@@ -90,9 +94,24 @@ class Server:
 
 def facts(kind: str) -> ServerFacts:
     """Describe the null system."""
-    texts = dict.fromkeys(("round", "profile", "checkpoint_sha256", "engine_package", "node", "software", "version"), "none")
-    return ServerFacts(workload=MODEL, engine=MODEL, precision="fp32", framework="none", device="cpu", threads=1, settings={}, system=MODEL, description={},
-                       machine=machine(), server=kind, **texts)  # fmt: skip
+    texts = dict.fromkeys(
+        ("round", "profile", "checkpoint_sha256", "engine_package", "node", "software", "version"),
+        "none",
+    )
+    return ServerFacts(
+        workload=MODEL,
+        engine=MODEL,
+        precision="fp32",
+        framework="none",
+        device="cpu",
+        threads=1,
+        settings={},
+        system=MODEL,
+        description={},
+        machine=machine(),
+        server=kind,
+        **texts,
+    )
 
 
 def serve(kind: str, port: int) -> None:
@@ -100,7 +119,11 @@ def serve(kind: str, port: int) -> None:
     service = Service(Samples(), Batching(workers=1, max_batch=BATCH, window_us=0))
     service.start()
     listen = Endpoint(tls=False, host="127.0.0.1", port=port)
-    server = TritonServer(facts(kind), service, listen) if kind == "triton" else Builtin(facts(kind), service, listen, Guard())
+    server = (
+        TritonServer(facts(kind), service, listen)
+        if kind == "triton"
+        else Builtin(facts(kind), service, listen, Guard())
+    )
     print(f"PORT {server.start()}", flush=True)
     signal.sigwait({signal.SIGTERM})
     server.stop()
@@ -110,12 +133,17 @@ def serve(kind: str, port: int) -> None:
 def started(python: str, kind: str, port: int) -> Iterator[Server]:
     """Start a server, on one core where there are two, and end it."""
     words = [python, str(Path(__file__).resolve()), "--serve", kind, "--port", str(port)]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
+    )
     try:
         assert process.stdout is not None
         found = next(match for line in process.stdout if (match := re.match(r"PORT (\d+)", line)))
         cores = sorted(os.sched_getaffinity(0))
-        for each in [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]:
+        for each in [
+            psutil.Process(process.pid),
+            *psutil.Process(process.pid).children(recursive=True),
+        ]:
             each.cpu_affinity(cores[-1:])
         yield Server(pid=process.pid, port=int(found[1]))
     finally:
@@ -134,19 +162,50 @@ def near(cache: Path) -> System:
 def far(cache: Path, server: Server) -> RemoteSystem:
     """The system behind a server."""
     endpoint = Endpoint(tls=False, host="127.0.0.1", port=server.port)
-    record = NetworkRecord(endpoints=(endpoint.url,), servers=("",), nodes=("",), machines=("",), loadgen_machine="", loopback=True, form="opaque", model=MODEL,
-                           round_trip_p50_ns=(), round_trip_p99_ns=(), bytes_out=0, bytes_in=0)  # fmt: skip
-    remote = Remote(endpoints=(endpoint,), access=Access(), form=Opaque(model=MODEL), facts=(facts(""),), in_flight=IN_FLIGHT, timeout_ms=None, record=record)
+    record = NetworkRecord(
+        endpoints=(endpoint.url,),
+        servers=("",),
+        nodes=("",),
+        machines=("",),
+        loadgen_machine="",
+        loopback=True,
+        form="opaque",
+        model=MODEL,
+        round_trip_p50_ns=(),
+        round_trip_p99_ns=(),
+        bytes_out=0,
+        bytes_in=0,
+    )
+    remote = Remote(
+        endpoints=(endpoint,),
+        access=Access(),
+        form=Opaque(model=MODEL),
+        facts=(facts(""),),
+        in_flight=IN_FLIGHT,
+        timeout_ms=None,
+        record=record,
+    )
     base = near(cache)
-    return RemoteSystem(workload=base.workload, engine=base.engine, run=base.run, checkpoint=base.checkpoint, batching=base.batching, driver=run_over_network,
-                        remote=remote)  # fmt: skip
+    return RemoteSystem(
+        workload=base.workload,
+        engine=base.engine,
+        run=base.run,
+        checkpoint=base.checkpoint,
+        batching=base.batching,
+        driver=run_over_network,
+        remote=remote,
+    )
 
 
 def run(system: System, scenario: Scenario) -> Facts:
     """Do one LoadGen run."""
     schedule = null_schedule(scenario)
     offline = scenario is Scenario.OFFLINE
-    schedule = replace(schedule, min_queries=SAMPLES) if offline else replace(schedule, min_duration_ms=STREAM_MS, min_queries=100)
+    schedule = (
+        replace(schedule, min_queries=SAMPLES)
+        if offline
+        else replace(schedule, min_duration_ms=STREAM_MS, min_queries=100)
+    )
     with TemporaryDirectory(prefix="podium-benchmark-") as folder:
         in_child(run_loadgen, Job(system=system, schedule=schedule, folder=Path(folder)))
         return read_facts(Path(folder))
@@ -158,7 +217,11 @@ def measured(system: System, server: Server | None = None) -> dict[str, float]:
     rate = run(system, Scenario.OFFLINE).number("result_samples_per_second")
     spent = (server.cpu_s() if server else 0.0) - before
     p50 = run(system, Scenario.SINGLE_STREAM).number("result_50.00_percentile_latency_ns")
-    return {"samples_per_s": rate, "server_cpu_us": spent / SAMPLES * US_PER_S, "p50_ms": p50 / NS_PER_MS}
+    return {
+        "samples_per_s": rate,
+        "server_cpu_us": spent / SAMPLES * US_PER_S,
+        "p50_ms": p50 / NS_PER_MS,
+    }
 
 
 def sides(pairs: int, triton: str | None) -> dict[str, list[dict[str, float]]]:
@@ -195,14 +258,31 @@ def main() -> None:
     found = {side: medians(rows) for side, rows in sides(asked.pairs, asked.triton).items()}
     added = found["builtin"]["p50_ms"] - found["in_process"]["p50_ms"]
     per_core = US_PER_S / found["builtin"]["server_cpu_us"]
-    goals = {"queries_per_s_on_one_core": per_core, "wanted_queries_per_s": GOAL_QPS, "p50_added_ms": added, "wanted_ms": GOAL_MS}
-    told = {**goals, "sides": found, "n": asked.pairs, "load": os.getloadavg()[0], "payload_bytes": len(PAYLOAD), "hardware": hardware()}
+    goals = {
+        "queries_per_s_on_one_core": per_core,
+        "wanted_queries_per_s": GOAL_QPS,
+        "p50_added_ms": added,
+        "wanted_ms": GOAL_MS,
+    }
+    told = {
+        **goals,
+        "sides": found,
+        "n": asked.pairs,
+        "load": os.getloadavg()[0],
+        "payload_bytes": len(PAYLOAD),
+        "hardware": hardware(),
+    }
     if asked.format == "json":
         print(json.dumps(told))
         return
     for side, figures in found.items():
-        print(f"{side:<12}" + "".join(f"{key} {value:>12,.3f}   " for key, value in figures.items()))
-    print(f"one core answers {goals['queries_per_s_on_one_core']:,.0f} queries/s; the network adds {added:.3f} ms; n={asked.pairs}; {told['hardware']}")
+        print(
+            f"{side:<12}" + "".join(f"{key} {value:>12,.3f}   " for key, value in figures.items())
+        )
+    print(
+        f"one core answers {goals['queries_per_s_on_one_core']:,.0f} queries/s; the network adds"
+        f" {added:.3f} ms; n={asked.pairs}; {told['hardware']}"
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,11 @@
-"""Measures `podium report` and `podium publish`: `python benchmarks/report.py --bundle BUNDLE [--runs 5]`.
+"""Measures `podium report` and `podium publish`: `python benchmarks/report.py --bundle BUNDLE
+[--runs 5]`.
 
-Three rows: the page of a real bundle; the page of the same results with a record of 1,000,000 queries; a site of 50 bundles, the same one packed under
+Three rows: the page of a real bundle; the page of the same results with a record of 1,000,000
+queries; a site of 50 bundles, the same one packed under
 50 nonces: read, judged and drawn in full, then left out, since their LoadGen seeds are those of
-another nonce. Each in a process of its own, so that start-up and memory count. Time is wall clock and processor time, memory the largest resident set.
+another nonce. Each in a process of its own, so that start-up and memory count. Time is wall clock
+and processor time, memory the largest resident set.
 """
 
 import argparse
@@ -51,11 +54,21 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         page, large, site = folder / "page.html", folder / "large", folder / "site"
-        tell("page of the bundle", [measured("report", options.bundle, "-o", page) for _ in range(options.runs)], page.stat().st_size)
+        tell(
+            "page of the bundle",
+            [measured("report", options.bundle, "-o", page) for _ in range(options.runs)],
+            page.stat().st_size,
+        )
         many_queries(options.bundle, large)
-        tell(f"page with {QUERIES_LARGE:,} queries", [measured("report", large, "-o", page) for _ in range(options.runs)], page.stat().st_size)
+        tell(
+            f"page with {QUERIES_LARGE:,} queries",
+            [measured("report", large, "-o", page) for _ in range(options.runs)],
+            page.stat().st_size,
+        )
         bundles = list(campaigns(options.bundle, folder / "bundles"))
-        costs = [measured("publish", *bundles, "-o", site) for _ in range(max(1, options.runs // 5))]
+        costs = [
+            measured("publish", *bundles, "-o", site) for _ in range(max(1, options.runs // 5))
+        ]
         tell(f"site of {BUNDLES} bundles", costs, (site / "index.html").stat().st_size)
 
 
@@ -63,32 +76,58 @@ def measured(*words: object) -> Cost:
     """Run a command of podium to its end."""
     started = time.monotonic()
     command = [sys.executable, "-c", "from suite.cli import main; main()", *map(str, words)]
-    pid = os.posix_spawn(command[0], command, os.environ, file_actions=[(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_WRONLY, 0) for stream in (1, 2)])
+    pid = os.posix_spawn(
+        command[0],
+        command,
+        os.environ,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_WRONLY, 0) for stream in (1, 2)
+        ],
+    )
     _, status, used = os.wait4(pid, 0)
-    if os.waitstatus_to_exitcode(status) not in (0, 1):  # 1: a copy with other records need not be compliant
+    if os.waitstatus_to_exitcode(status) not in (
+        0,
+        1,
+    ):  # 1: a copy with other records need not be compliant
         sys.exit(f"podium {words[0]} ended with {os.waitstatus_to_exitcode(status)}")
-    return Cost(wall_s=time.monotonic() - started, cpu_s=used.ru_utime + used.ru_stime, memory_mib=used.ru_maxrss / KIB_PER_MIB)
+    return Cost(
+        wall_s=time.monotonic() - started,
+        cpu_s=used.ru_utime + used.ru_stime,
+        memory_mib=used.ru_maxrss / KIB_PER_MIB,
+    )
 
 
 def many_queries(bundle: Path, folder: Path) -> None:
     """Unpack a bundle, and give its Server run, else its first, a record of many queries."""
     unpack(bundle, folder)
     (folder / MANIFEST).unlink()
-    runs = sorted(folder.glob("*/*/results/*/*/*/performance/run_1"), key=lambda run: "Server" not in str(run))
+    runs = sorted(
+        folder.glob("*/*/results/*/*/*/performance/run_1"), key=lambda run: "Server" not in str(run)
+    )
     rng = np.random.default_rng(1)
     rows = np.zeros(QUERIES_LARGE, dtype=list(FIELDS))
-    rows["issued_ns"] = 1_000_000_000 + np.cumsum(rng.exponential(1e5, QUERIES_LARGE)).astype(np.int64)
+    rows["issued_ns"] = 1_000_000_000 + np.cumsum(rng.exponential(1e5, QUERIES_LARGE)).astype(
+        np.int64
+    )
     rows["done_ns"] = rows["issued_ns"] + rng.lognormal(15, 0.6, QUERIES_LARGE).astype(np.int64)
     rows["batch"], rows["samples"] = np.arange(QUERIES_LARGE) // 8, 1
     np.save(runs[0] / QUERIES, rows)
 
 
 def campaigns(bundle: Path, folder: Path) -> Iterator[Path]:
-    """Pack a bundle's results under other nonces. Their seeds no longer fit, so that they are judged in full and then left out."""
+    """Pack a bundle's results under other nonces. Their seeds no longer fit, so that they are
+    judged in full and then left out.
+    """
     tree = folder / "tree"
     unpack(bundle, tree)
     (tree / MANIFEST).unlink()
-    nonce = next(NONCE.finditer(next(tree.glob("checkpoints/*/*/record.json")).read_text("utf-8").partition('"nonce"')[2]))[0]
+    nonce = next(
+        NONCE.finditer(
+            next(tree.glob("checkpoints/*/*/record.json"))
+            .read_text("utf-8")
+            .partition('"nonce"')[2]
+        )
+    )[0]
     for number in range(BUNDLES):
         made = folder / f"tree-{number}"
         shutil.copytree(tree, made)
@@ -103,8 +142,15 @@ def campaigns(bundle: Path, folder: Path) -> Iterator[Path]:
 
 def tell(name: str, costs: Sequence[Cost], size: int) -> None:
     """Print the medians."""
-    wall, cpu, memory = (statistics.median(getattr(cost, field) for cost in costs) for field in ("wall_s", "cpu_s", "memory_mib"))
-    print(f"{name}: {wall:.2f} s, {cpu:.2f} s of processor time, {memory:.0f} MiB, {size / 1000:.0f} kB, n = {len(costs)}", flush=True)
+    wall, cpu, memory = (
+        statistics.median(getattr(cost, field) for cost in costs)
+        for field in ("wall_s", "cpu_s", "memory_mib")
+    )
+    print(
+        f"{name}: {wall:.2f} s, {cpu:.2f} s of processor time, {memory:.0f} MiB, {size / 1000:.0f}"
+        f" kB, n = {len(costs)}",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,14 @@
-"""Positions searched a CPU second in self-play: podium's search in numpy against OpenSpiel's search in Python on its own C++ rules.
+"""Positions searched a CPU second in self-play: podium's search in numpy against OpenSpiel's search
+in Python on its own C++ rules.
 
-5x5 Go, whole games, 16 readouts a move, smoke's network untrained. Ours plays 80 games side by side, as a group of self-play does, and evaluates
-a position of each at once. OpenSpiel's bot (open_spiel.python.algorithms.mcts, PUCT) plays one game after the other, and asks for one position at a
-time, as its AlphaZero evaluator does; its observation has fewer planes, the rest are 0. One thread each; CPU seconds of the process, since other
-programs on the machine would be measured otherwise. OpenSpiel is no dependency: pip install --no-deps open_spiel absl-py.
+5x5 Go, whole games, 16 readouts a move, smoke's network untrained. Ours plays 80 games side by
+side, as a group of self-play does, and evaluates
+a position of each at once. OpenSpiel's bot (open_spiel.python.algorithms.mcts, PUCT) plays one game
+after the other, and asks for one position at a
+time, as its AlphaZero evaluator does; its observation has fewer planes, the rest are 0. One thread
+each; CPU seconds of the process, since other
+programs on the machine would be measured otherwise. OpenSpiel is no dependency: pip install
+--no-deps open_spiel absl-py.
 
 Usage: python benchmarks/selfplay.py [--pairs N] [--format text|json]
 """
@@ -34,7 +39,9 @@ UCT_C: Final = 2.0
 def network() -> MiniGo:
     """Make smoke's network."""
     torch.manual_seed(0)
-    return MiniGo(Description(workload="minigo", board=SIZE, planes=PLANES, filters=24, blocks=3, hidden=64)).eval()
+    return MiniGo(
+        Description(workload="minigo", board=SIZE, planes=PLANES, filters=24, blocks=3, hidden=64)
+    ).eval()
 
 
 class OneByOne:
@@ -48,7 +55,9 @@ class OneByOne:
         """Evaluate a position once: the search asks for its value and its priors."""
         if self._kept[0] != (key := str(state)):
             shown = np.zeros((1, PLANES, SIZE, SIZE), np.float32)
-            seen = np.array(state.observation_tensor(state.current_player()), np.float32).reshape(-1, SIZE, SIZE)
+            seen = np.array(state.observation_tensor(state.current_player()), np.float32).reshape(
+                -1, SIZE, SIZE
+            )
             shown[0, : len(seen)] = seen
             with torch.inference_mode():
                 logit_1A, value_1 = self._network(torch.from_numpy(shown))
@@ -70,7 +79,15 @@ def ours() -> float:
     """Positions a CPU second."""
     habits = Habits(readouts=READOUTS, noise_alpha=0.4, noise_share=0.25, soft_moves=LIMIT)
     began = time.process_time()
-    examples = SelfPlay(geometry(SIZE), Rules(komi=KOMI, limit=LIMIT), NetworkPlayer(network()), habits, PLANES, np.random.default_rng(1), GAMES).play()
+    examples = SelfPlay(
+        geometry(SIZE),
+        Rules(komi=KOMI, limit=LIMIT),
+        NetworkPlayer(network()),
+        habits,
+        PLANES,
+        np.random.default_rng(1),
+        GAMES,
+    ).play()
     return len(examples) * READOUTS / (time.process_time() - began)
 
 
@@ -79,7 +96,16 @@ def theirs() -> float:
     game = pyspiel.load_game("go", {"board_size": SIZE, "komi": KOMI, "max_game_length": LIMIT})
     rng = np.random.RandomState(1)
     noise = (0.25, 0.4)
-    bot = mcts.MCTSBot(game, UCT_C, READOUTS, OneByOne(), solve=False, random_state=rng, child_selection_fn=mcts.SearchNode.puct_value, dirichlet_noise=noise)
+    bot = mcts.MCTSBot(
+        game,
+        UCT_C,
+        READOUTS,
+        OneByOne(),
+        solve=False,
+        random_state=rng,
+        child_selection_fn=mcts.SearchNode.puct_value,
+        dirichlet_noise=noise,
+    )
     moves = 0
     began = time.process_time()
     for _ in range(THEIR_GAMES):
@@ -95,8 +121,18 @@ def main() -> None:
     given = arguments(__doc__ or "", pairs=3)
     rates = [(ours(), theirs()) for _ in range(given.pairs)]
     mine, others = ([pair[side] for pair in rates] for side in (0, 1))
-    notes = {"Board": f"{SIZE}x{SIZE}", "Readouts": READOUTS, "Games side by side": GAMES, "Slowest": f"{min(mine):.0f} positions/CPU s"}
-    show("Self-play in numpy against OpenSpiel's search in Python; twice as many is the aim", compare(mine, others, "positions/CPU s"), given.form, notes)
+    notes = {
+        "Board": f"{SIZE}x{SIZE}",
+        "Readouts": READOUTS,
+        "Games side by side": GAMES,
+        "Slowest": f"{min(mine):.0f} positions/CPU s",
+    }
+    show(
+        "Self-play in numpy against OpenSpiel's search in Python; twice as many is the aim",
+        compare(mine, others, "positions/CPU s"),
+        given.form,
+        notes,
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,12 @@
-"""podium's ResNet-50 training step (channels-last, bf16 autocast, as in the workload) against plain eager fp32 NCHW PyTorch.
+"""podium's ResNet-50 training step (channels-last, bf16 autocast, as in the workload) against plain
+eager fp32 NCHW PyTorch.
 
-bf16 gains only on processors that have its instructions, and costs elsewhere: `--precision auto` takes fp32 there, and says so.
-Both at 64x64, batch 32, on the CPU, each in a process of its own, in turns. Our side is the workload's own
-`train_epoch`, with its loader decoding JPEGs on the same cores; the other side has its pictures in memory.
+bf16 gains only on processors that have its instructions, and costs elsewhere: `--precision auto`
+takes fp32 there, and says so.
+Both at 64x64, batch 32, on the CPU, each in a process of its own, in turns. Our side is the
+workload's own
+`train_epoch`, with its loader decoding JPEGs on the same cores; the other side has its pictures in
+memory.
 """
 
 import multiprocessing
@@ -30,7 +34,16 @@ def our_steps(threads: int, precision: Precision) -> Iterator[int]:
     from harness.training import seeds
 
     with TemporaryDirectory() as folder:
-        request = prepare(options(Path(folder), threads, f"data.picture_size={SIZE_PX}", f"global_batch_size={BATCH}", f"model_bn_span={BATCH}"), "resnet50")
+        request = prepare(
+            options(
+                Path(folder),
+                threads,
+                f"data.picture_size={SIZE_PX}",
+                f"global_batch_size={BATCH}",
+                f"model_bn_span={BATCH}",
+            ),
+            "resnet50",
+        )
         seeds.start(1, 0, "torch")
         training = request.workload.training(request.run(1, precision))
         for epoch in count(1):
@@ -49,7 +62,10 @@ def their_steps(threads: int, _: Precision) -> Iterator[int]:
     model = torchvision.models.resnet50(num_classes=CLASSES)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=5e-4)
     criterion = torch.nn.CrossEntropyLoss(label_smoothing=0.1)
-    picture_NCHW, label_N = torch.randn(BATCH, 3, SIZE_PX, SIZE_PX), torch.randint(CLASSES, (BATCH,))
+    picture_NCHW, label_N = (
+        torch.randn(BATCH, 3, SIZE_PX, SIZE_PX),
+        torch.randint(CLASSES, (BATCH,)),
+    )
     model.train()
     while True:
         optimizer.zero_grad()
@@ -76,7 +92,9 @@ class Side:
     def __init__(self, name: str, threads: int, precision: Precision) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, far = context.Pipe()
-        self.process = context.Process(target=side, args=(name, threads, precision, far))  # no daemon: a loader has workers of its own
+        self.process = context.Process(
+            target=side, args=(name, threads, precision, far)
+        )  # no daemon: a loader has workers of its own
         self.process.start()
         far.close()
 
@@ -103,8 +121,16 @@ def main() -> None:
     for one in (ours, theirs):
         one.end()
     known = f"this processor has {'bf16' if multiplies_bf16() else 'no bf16'} instructions"
-    title = f"ResNet-50 training step at {SIZE_PX}x{SIZE_PX}: {precision} channels-last against eager fp32 NCHW; with bf16, above 1.5 is the aim"
-    show(title, replace(figure, hardware=f"{figure.hardware}; {known}; ours in {precision}"), given.form, {})
+    title = (
+        f"ResNet-50 training step at {SIZE_PX}x{SIZE_PX}: {precision} channels-last against eager"
+        " fp32 NCHW; with bf16, above 1.5 is the aim"
+    )
+    show(
+        title,
+        replace(figure, hardware=f"{figure.hardware}; {known}; ours in {precision}"),
+        given.form,
+        {},
+    )
 
 
 if __name__ == "__main__":

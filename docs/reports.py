@@ -1,7 +1,10 @@
-"""Makes the gallery from real runs: `python docs/reports.py --bundle resnet50.tar.zst --bundle gnmt.tar.zst --study results/studies/vgg19`.
+"""Makes the gallery from real runs: `python docs/reports.py --bundle resnet50.tar.zst --bundle
+gnmt.tar.zst --study results/studies/vgg19`.
 
-Each bundle gets its page in docs/reports/, and a picture of what its model does in docs/images/; of the first one the head of the page, too, which
-the README shows. All studies get one page, and a picture each. Needs Chromium and playwright; pictures are reduced to 256 colours or fewer.
+Each bundle gets its page in docs/reports/, and a picture of what its model does in docs/images/; of
+the first one the head of the page, too, which
+the README shows. All studies get one page, and a picture each. Needs Chromium and playwright;
+pictures are reduced to 256 colours or fewer.
 """
 
 import argparse
@@ -33,11 +36,25 @@ def main(words: Sequence[str] | None = None) -> None:
     from playwright.sync_api import sync_playwright
 
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--bundle", type=Path, action="append", default=[], help="a bundle of a real run; may be repeated")
-    parser.add_argument("--study", type=Path, action="append", default=[], help="the folder of a study; may be repeated")
+    parser.add_argument(
+        "--bundle",
+        type=Path,
+        action="append",
+        default=[],
+        help="a bundle of a real run; may be repeated",
+    )
+    parser.add_argument(
+        "--study",
+        type=Path,
+        action="append",
+        default=[],
+        help="the folder of a study; may be repeated",
+    )
     parser.add_argument("--out", type=Path, default=DOCS, help="folder of the pages and pictures")
     options = parser.parse_args(words)
-    program = next(filter(None, map(shutil.which, BROWSERS)), None) or sys.exit("no chromium: apt-get install chromium-headless-shell, or chromium")
+    program = next(filter(None, map(shutil.which, BROWSERS)), None) or sys.exit(
+        "no chromium: apt-get install chromium-headless-shell, or chromium"
+    )
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
         for number, bundle in enumerate(options.bundle):
@@ -54,14 +71,20 @@ def make(page: Any, bundle: Path, out: Path, *, first: bool) -> None:
     show(page, document, out / "reports" / f"{workload}.html")
     if first:
         save(page.screenshot(), out / "images" / "report.png")
-    save(page.locator(f"section[id^=examples-{workload}]").screenshot(), out / "images" / f"report-{workload}.png")
+    save(
+        page.locator(f"section[id^=examples-{workload}]").screenshot(),
+        out / "images" / f"report-{workload}.png",
+    )
 
 
 def make_studies(page: Any, studies: Sequence[Path], out: Path) -> None:
     """Make one page of all studies, and a picture of each."""
     show(page, reported(studies), out / "reports" / "studies.html")
     for study in studies:
-        save(page.locator(f"section[id$=study-{study.name}]").screenshot(), out / "images" / f"study-{study.name}.png")
+        save(
+            page.locator(f"section[id$=study-{study.name}]").screenshot(),
+            out / "images" / f"study-{study.name}.png",
+        )
 
 
 def reported(paths: Sequence[Path]) -> Document:

@@ -1,6 +1,8 @@
-"""Makes the pictures in the README from a real run: `python docs/screens.py --log run.log --results results`.
+"""Makes the pictures in the README from a real run: `python docs/screens.py --log run.log --results
+results`.
 
-`run.log` is what `podium run WORKLOAD` printed. The first picture shows it as a terminal, the second one the result as `podium score` reads it,
+`run.log` is what `podium run WORKLOAD` printed. The first picture shows it as a terminal, the
+second one the result as `podium score` reads it,
 with the accuracy after each epoch from the training log.
 """
 
@@ -23,7 +25,9 @@ IMAGES: Final = Path(__file__).resolve().parent / "images"
 COLUMNS: Final = 80
 """Least width of the terminal; lines that are longer widen it."""
 TERMINAL: Final = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
-"""rich's picture of a terminal, in the reader's own monospaced font: nothing is fetched from other hosts."""
+"""rich's picture of a terminal, in the reader's own monospaced font: nothing is fetched from other
+hosts.
+"""
 WIDTH: Final = 1020
 """Width of the second picture, as docs/way.svg has it."""
 LEFT, TOP, RIGHT, BOTTOM = 70, 78, 600, 290
@@ -55,14 +59,23 @@ def main(words: Sequence[str] | None = None) -> None:
     options = parser.parse_args(words)
     options.out.mkdir(parents=True, exist_ok=True)
     scores = scored(options.results)
-    (options.out / "run.svg").write_text(screen(f"podium run {scores[0]['workload']}", options.log.read_text("utf-8")), "utf-8")
-    (options.out / "result.svg").write_text(card(scores, curve(options.results, scores[0])), "utf-8")
+    (options.out / "run.svg").write_text(
+        screen(f"podium run {scores[0]['workload']}", options.log.read_text("utf-8")), "utf-8"
+    )
+    (options.out / "result.svg").write_text(
+        card(scores, curve(options.results, scores[0])), "utf-8"
+    )
 
 
 def screen(command: str, printed: str) -> str:
     """Show a command and what it printed as a terminal."""
     lines = Text.from_ansi(printed)
-    console = Console(width=max(COLUMNS, *(line.cell_len for line in lines.split())), record=True, file=StringIO(), force_terminal=True)
+    console = Console(
+        width=max(COLUMNS, *(line.cell_len for line in lines.split())),
+        record=True,
+        file=StringIO(),
+        force_terminal=True,
+    )
     console.print(Text.assemble(("$ ", "bold green"), (command, "bold")))
     console.print(lines)
     return console.export_svg(title=command, unique_id="podium", code_format=TERMINAL)
@@ -70,7 +83,12 @@ def screen(command: str, printed: str) -> str:
 
 def scored(results: Path) -> Sequence[Score]:
     """Ask podium for the scores; the first row is the training set's."""
-    told = subprocess.run([sys.executable, "-m", "suite.cli", "score", str(results), "--format", "json"], check=True, capture_output=True, text=True)
+    told = subprocess.run(
+        [sys.executable, "-m", "suite.cli", "score", str(results), "--format", "json"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     rows: Sequence[Score] = json.loads(told.stdout)["scores"]
     if not all(row["compliant"] for row in rows):
         sys.exit(f"{results}: not compliant; see podium check")
@@ -82,9 +100,14 @@ def curve(results: Path, row: Score) -> Curve:
     (path,) = results.glob(f"{row['division']}/{row['org']}/results/{row['system']}/*/result_0.txt")
     records = list(events(path))
     start = next(record["time_ms"] for record in records if record["key"] == "run_start")
-    ((metric, target),) = next(record["value"] for record in records if record["key"] == "quality_target").items()  # workloads with one metric alone
+    ((metric, target),) = next(
+        record["value"] for record in records if record["key"] == "quality_target"
+    ).items()  # workloads with one metric alone
     evaluations = [record for record in records if record["key"] == "eval_accuracy"]
-    points = [((record["time_ms"] - start) / MS_PER_MINUTE, float(record["value"])) for record in evaluations]
+    points = [
+        ((record["time_ms"] - start) / MS_PER_MINUTE, float(record["value"]))
+        for record in evaluations
+    ]
     return Curve(points=points, metric=metric, target=target)
 
 
@@ -99,13 +122,21 @@ def card(scores: Sequence[Score], run: Curve) -> str:
     """Draw a result: the way to the target, and a tile for each scenario."""
     first = scores[0]
     title = f"{first['workload']}: {first['value']:.2f} minutes to {run.metric} {run.target:.3f}"
-    below = f"{first['round']} {first['profile']}, {first['division']} division, {first['system']}, {len(first['runs'])} run"
-    tiles = "".join(tile(index, row) for index, row in enumerate(row for row in scores if row["scenario"]))
+    below = (
+        f"{first['round']} {first['profile']}, {first['division']} division, {first['system']},"
+        f" {len(first['runs'])} run"
+    )
+    tiles = "".join(
+        tile(index, row) for index, row in enumerate(row for row in scores if row["scenario"])
+    )
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} 340" font-family="Helvetica, Arial, sans-serif" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} 340" font-family="Helvetica,'
+        ' Arial, sans-serif" role="img" '
         f'aria-label="{escape(title)}">\n<rect width="{WIDTH}" height="340" fill="#ffffff"/>\n'
-        f"{words(LEFT, 34, title, 19, '#111827', bold=True)}{words(LEFT, 56, below, 13, '#4b5563')}{plot(run)}{tiles}"
-        f"{words(LEFT, 328, 'Result not verified by MLCommons Association.', 11, '#4b5563')}</svg>\n"
+        f"{words(LEFT, 34, title, 19, '#111827', bold=True)}"
+        f"{words(LEFT, 56, below, 13, '#4b5563')}{plot(run)}{tiles}"
+        f"{words(LEFT, 328, 'Result not verified by MLCommons Association.', 11, '#4b5563')}"
+        "</svg>\n"
     )
 
 
@@ -118,12 +149,28 @@ def plot(run: Curve) -> str:
 
     points = [place(*point) for point in run.points]
     goal = place(0, run.target)[1]
-    axes = f'<path d="M{LEFT} {TOP}V{BOTTOM}H{RIGHT}" fill="none" stroke="#374151" stroke-width="1.3"/>\n'
-    line = f'<path d="M{LEFT} {goal:.1f}H{RIGHT}" stroke="#b45309" stroke-width="1.3" stroke-dasharray="6 4"/>\n'
-    way = f'<polyline points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in points)}" fill="none" stroke="#1d4ed8" stroke-width="2.5"/>\n'
-    dots = "".join(dot(x, y, value, above=value >= run.target) for (x, y), (_, value) in zip(points, run.points, strict=True))
-    scale = words(LEFT - 8, TOP + 5, "1", 12, "#4b5563", end=True) + words(LEFT - 8, BOTTOM + 4, "0", 12, "#4b5563", end=True)
-    names = words(LEFT + 8, goal - 7, f"target {run.target:.3f}", 12, "#b45309") + words(RIGHT, BOTTOM + 18, f"{end:.2f} minutes", 12, "#4b5563", end=True)
+    axes = (
+        f'<path d="M{LEFT} {TOP}V{BOTTOM}H{RIGHT}" fill="none" stroke="#374151"'
+        ' stroke-width="1.3"/>\n'
+    )
+    line = (
+        f'<path d="M{LEFT} {goal:.1f}H{RIGHT}" stroke="#b45309" stroke-width="1.3"'
+        ' stroke-dasharray="6 4"/>\n'
+    )
+    way = (
+        f'<polyline points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in points)}" fill="none"'
+        ' stroke="#1d4ed8" stroke-width="2.5"/>\n'
+    )
+    dots = "".join(
+        dot(x, y, value, above=value >= run.target)
+        for (x, y), (_, value) in zip(points, run.points, strict=True)
+    )
+    scale = words(LEFT - 8, TOP + 5, "1", 12, "#4b5563", end=True) + words(
+        LEFT - 8, BOTTOM + 4, "0", 12, "#4b5563", end=True
+    )
+    names = words(LEFT + 8, goal - 7, f"target {run.target:.3f}", 12, "#b45309") + words(
+        RIGHT, BOTTOM + 18, f"{end:.2f} minutes", 12, "#4b5563", end=True
+    )
     return axes + line + way + dots + scale + names
 
 
@@ -136,17 +183,38 @@ def dot(x: float, y: float, value: float, *, above: bool) -> str:
 def tile(index: int, row: Score) -> str:
     """Draw the figure of one scenario."""
     y = TOP + index * 54
-    value, unit = (row["value"] / NS_PER_MS, "ms") if row["unit"] == "ns" else (row["value"], row["unit"])
+    value, unit = (
+        (row["value"] / NS_PER_MS, "ms") if row["unit"] == "ns" else (row["value"], row["unit"])
+    )
     kind = row["metric"].replace("_", " ") if unit == "ms" else "throughput"
-    box = f'<rect x="650" y="{y}" width="340" height="46" rx="9" fill="#f3f4f6" stroke="#374151" stroke-width="1.3"/>\n'
-    name = words(664, y + 21, row["scenario"], 15, "#111827", bold=True) + words(664, y + 37, kind, 11.5, "#4b5563")
-    return box + name + words(976, y + 29, f"{value:,.2f} {unit}", 17, "#111827", bold=True, end=True)
+    box = (
+        f'<rect x="650" y="{y}" width="340" height="46" rx="9" fill="#f3f4f6" stroke="#374151"'
+        ' stroke-width="1.3"/>\n'
+    )
+    name = words(664, y + 21, row["scenario"], 15, "#111827", bold=True) + words(
+        664, y + 37, kind, 11.5, "#4b5563"
+    )
+    return (
+        box + name + words(976, y + 29, f"{value:,.2f} {unit}", 17, "#111827", bold=True, end=True)
+    )
 
 
-def words(x: float, y: float, text: str, size: float, colour: str, *, bold: bool = False, end: bool = False) -> str:
+def words(
+    x: float,
+    y: float,
+    text: str,
+    size: float,
+    colour: str,
+    *,
+    bold: bool = False,
+    end: bool = False,
+) -> str:
     """Draw a line of text, from x or up to it."""
     style = ' font-weight="bold"' * bold + ' text-anchor="end"' * end
-    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{colour}"{style}>{escape(text)}</text>\n'
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}"'
+        f' fill="{colour}"{style}>{escape(text)}</text>\n'
+    )
 
 
 if __name__ == "__main__":

@@ -14,21 +14,31 @@ from hypothesis import HealthCheck, settings
 from suite.process import garbage, openmp
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-"""Tests run side by side, one on each core; threads beyond that wait for one another, spinning: of networks as small as here, twice the time."""
-openmp.spin_briefly(os.environ)  # as podium does: tests that ask for more threads share their cores, too
+"""Tests run side by side, one on each core; threads beyond that wait for one another, spinning: of
+networks as small as here, twice the time.
+"""
+openmp.spin_briefly(
+    os.environ
+)  # as podium does: tests that ask for more threads share their cores, too
 
 HERE = Path(__file__).parent
 SPREAD = {"end_to_end": 0.7, "harness": 0.9}
-"""The part of a distributed run over which a folder's files are spread, if not all of it: nobody should wait for the longest ones at the end."""
+"""The part of a distributed run over which a folder's files are spread, if not all of it: nobody
+should wait for the longest ones at the end.
+"""
 
 sys.path.insert(0, str(HERE / "shared"))
-settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a machine that stalls is no finding
+settings.register_profile(
+    "tests", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)  # a machine that stalls is no finding
 settings.load_profile("tests")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Collect ten thousand tests without looking for garbage among them again and again, a quarter of that time; and look seldom while they run."""
+    """Collect ten thousand tests without looking for garbage among them again and again, a quarter
+    of that time; and look seldom while they run.
+    """
     gc.disable()
     try:
         return (yield)
@@ -39,19 +49,27 @@ def pytest_collection() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let workers take files of all folders in turn: whole runs and the harness wait for processes, networks compute, and four alike leave cores idle."""
+    """Let workers take files of all folders in turn: whole runs and the harness wait for processes,
+    networks compute, and four alike leave cores idle.
+    """
     if not hasattr(config, "workerinput"):
         return
     folders: dict[str, list[list[pytest.Item]]] = defaultdict(list)
     for path, tests in groupby(items, key=lambda item: item.path):
         folders[path.relative_to(HERE).parts[0]].append(list(tests))
-    turns = [(place / len(files) * SPREAD.get(folder, 1.0), tests) for folder, files in folders.items() for place, tests in enumerate(files)]
+    turns = [
+        (place / len(files) * SPREAD.get(folder, 1.0), tests)
+        for folder, files in folders.items()
+        for place, tests in enumerate(files)
+    ]
     items[:] = [test for _, tests in sorted(turns, key=lambda turn: turn[0]) for test in tests]
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call() -> None:
-    """Let the processes of all tests inherit the same environment: the sampler of one run waits for the next, and one that was started otherwise is ended."""
+    """Let the processes of all tests inherit the same environment: the sampler of one run waits for
+    the next, and one that was started otherwise is ended.
+    """
     os.environ.pop("PYTEST_CURRENT_TEST", None)
 
 

@@ -1,4 +1,6 @@
-"""Every `podium ...` and `make ...` of the pages is one that podium's own parser takes, with names and settings that there are; nothing is run."""
+"""Every `podium ...` and `make ...` of the pages is one that podium's own parser takes, with names
+and settings that there are; nothing is run.
+"""
 
 import re
 import shlex
@@ -20,10 +22,19 @@ from suite.rounds.settings import catalogue, choose, settle
 from suite.terms import Division
 
 ROOT: Final = Path(__file__).parents[1]
-PAGES: Final = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "workloads").glob("*/README.md")])
+PAGES: Final = sorted(
+    [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "workloads").glob("*/README.md"),
+    ]
+)
 BLOCK: Final = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 INLINE: Final = re.compile(r"`([^`]+)`")
-COMMAND: Final = re.compile(r"(?:- run: )?(?:\.venv/bin/)?(podium|make) (.*)|torchrun .*(-m harness) (.*)", re.DOTALL)
+COMMAND: Final = re.compile(
+    r"(?:- run: )?(?:\.venv/bin/)?(podium|make) (.*)|torchrun .*(-m harness) (.*)", re.DOTALL
+)
 PLACE: Final = re.compile(r"<[^>]*>|\bN\b")
 """What a reader puts something for: `<bundle>`, a number."""
 SHELL: Final = frozenset({"|", "||", "&&", ">", ";"})
@@ -32,7 +43,9 @@ NAMED: Final = {"engine": registry.ENGINES, "framework": registry.ENGINES, "inpu
 
 
 def texts(page: str) -> Iterator[str]:
-    """The lines of a page's blocks, then what stands between single backticks elsewhere, line ends and all."""
+    """The lines of a page's blocks, then what stands between single backticks elsewhere, line ends
+    and all.
+    """
     for block in BLOCK.findall(page):
         yield from block.replace("\\\n", " ").splitlines()
     for text in INLINE.findall(BLOCK.sub("", page)):
@@ -40,7 +53,9 @@ def texts(page: str) -> Iterator[str]:
 
 
 def commands(page: str) -> Iterator[tuple[str, ...]]:
-    """The commands of a page as words, `podium` or `make` first; a command that is only named (`podium run`) has no more words than that."""
+    """The commands of a page as words, `podium` or `make` first; a command that is only named
+    (`podium run`) has no more words than that.
+    """
     for text in texts(page):
         if match := COMMAND.fullmatch(text.strip()):
             words = shlex.split(PLACE.sub("1", match[2] or match[4]), comments=True)
@@ -48,14 +63,18 @@ def commands(page: str) -> Iterator[tuple[str, ...]]:
             yield ("make" if match[1] == "make" else "podium", *words[:end])
 
 
-FOUND: Final = [(page, words) for page in PAGES for words in dict.fromkeys(commands(page.read_text("utf-8")))]
+FOUND: Final = [
+    (page, words) for page in PAGES for words in dict.fromkeys(commands(page.read_text("utf-8")))
+]
 
 
 def parsed(words: tuple[str, ...]) -> click.Context:
     """What click makes of a command; click.ClickException where it is wrong."""
     command = group.get_command(click.Context(group), words[0])
     assert command is not None, words[0]
-    if isinstance(command, click.Group) and len(words) > 1 and not words[1].startswith("-"):  # a group takes any words, its commands do not
+    if (
+        isinstance(command, click.Group) and len(words) > 1 and not words[1].startswith("-")
+    ):  # a group takes any words, its commands do not
         inner = command.get_command(click.Context(command), words[1])
         assert inner is not None, words[:2]
         return inner.make_context(words[1], list(words[2:]))
@@ -63,19 +82,35 @@ def parsed(words: tuple[str, ...]) -> click.Context:
 
 
 def check_settings(name: str, context: click.Context) -> None:
-    """Hold a command about a workload against the round; PodiumError or AssertionError for what there is not, or may not be."""
+    """Hold a command about a workload against the round; PodiumError or AssertionError for what
+    there is not, or may not be.
+    """
     given = context.params
     round, profile = registry.round(), Profile(given["profile"])
     row = round.benchmark(name)
     row.check_data(name, profile, given["data"])
     chosen = choose(catalogue(round, row), given["config"], given["assignments"])
-    trains, serves = context.command.name in ("train", "run"), context.command.name in ("infer", "run", "precision")
+    trains, serves = (
+        context.command.name in ("train", "run"),
+        context.command.name
+        in (
+            "infer",
+            "run",
+            "precision",
+        ),
+    )
     if trains and row.training[profile].division is Division.CLOSED:
-        assert not list(judge(row.training[profile].constraints, settle(round, name, profile, chosen)))
-        needed = {constraint.key for constraint in row.training[profile].constraints if constraint.none_of}
+        assert not list(
+            judge(row.training[profile].constraints, settle(round, name, profile, chosen))
+        )
+        needed = {
+            constraint.key for constraint in row.training[profile].constraints if constraint.none_of
+        }
         assert needed <= chosen.keys(), f"{name} in {profile} needs {needed}"
     if serves and row.inference[profile].division is Division.CLOSED:
-        assert not list(judge_served(round, name, profile, settle(round, name, profile, chosen, serving=True)))
+        assert not list(
+            judge_served(round, name, profile, settle(round, name, profile, chosen, serving=True))
+        )
 
 
 def check_names(context: click.Context) -> None:
@@ -98,7 +133,9 @@ def check(words: tuple[str, ...]) -> None:
         return
     context = parsed(words)
     check_names(context)
-    workload = context.params.get("workload") or next(iter(context.params.get("workloads") or ()), None)
+    workload = context.params.get("workload") or next(
+        iter(context.params.get("workloads") or ()), None
+    )
     if workload in (None, "all", WORKLOAD):
         return
     if "assignments" in context.params:
@@ -107,12 +144,23 @@ def check(words: tuple[str, ...]) -> None:
         registry.round().benchmark(workload)
 
 
-@pytest.mark.parametrize(("page", "words"), FOUND, ids=lambda each: each.relative_to(ROOT).as_posix() if isinstance(each, Path) else " ".join(each))
+@pytest.mark.parametrize(
+    ("page", "words"),
+    FOUND,
+    ids=lambda each: (
+        each.relative_to(ROOT).as_posix() if isinstance(each, Path) else " ".join(each)
+    ),
+)
 def test_a_command_of_the_pages_is_one(page: Path, words: tuple[str, ...]) -> None:
-    """A reader types what stands there: a misspelt option, or a setting that is refused, costs an evening."""
+    """A reader types what stands there: a misspelt option, or a setting that is refused, costs an
+    evening.
+    """
     if words[0] == "make":
         text = (ROOT / "Makefile").read_text("utf-8")
-        known = {*re.findall(r"^([a-z]+):", text, re.MULTILINE), *re.findall(r"^([A-Z_]+) \?=", text, re.MULTILINE)}
+        known = {
+            *re.findall(r"^([a-z]+):", text, re.MULTILINE),
+            *re.findall(r"^([A-Z_]+) \?=", text, re.MULTILINE),
+        }
         assert {word.partition("=")[0] for word in words[1:]} <= known
     else:
         check(words[1:])
@@ -120,17 +168,25 @@ def test_a_command_of_the_pages_is_one(page: Path, words: tuple[str, ...]) -> No
 
 def options(page: str) -> Iterator[tuple[str, ...]]:
     """What stands on a page as options alone: `--engine tensorflow`, `--resume`."""
-    yield from (tuple(shlex.split(PLACE.sub("1", text))) for text in texts(page) if text.startswith("--"))
+    yield from (
+        tuple(shlex.split(PLACE.sub("1", text))) for text in texts(page) if text.startswith("--")
+    )
 
 
-OPTIONS: Final = [(page, words) for page in PAGES for words in dict.fromkeys(options(page.read_text("utf-8")))]
+OPTIONS: Final = [
+    (page, words) for page in PAGES for words in dict.fromkeys(options(page.read_text("utf-8")))
+]
 
 
 def taken(words: tuple[str, ...], workload: str) -> bool:
     """Tell whether some command has the option, or takes options with these values."""
     context = click.Context(group)
-    for command in filter(None, (group.get_command(context, name) for name in group.list_commands(context))):
-        if len(words) == 1 and any(words[0] in parameter.opts for parameter in command.get_params(context)):
+    for command in filter(
+        None, (group.get_command(context, name) for name in group.list_commands(context))
+    ):
+        if len(words) == 1 and any(
+            words[0] in parameter.opts for parameter in command.get_params(context)
+        ):
             return True
         with suppress(click.ClickException, PodiumError, AssertionError):
             if len(words) > 1:
@@ -140,14 +196,25 @@ def taken(words: tuple[str, ...], workload: str) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("page", "words"), OPTIONS, ids=lambda each: each.relative_to(ROOT).as_posix() if isinstance(each, Path) else " ".join(each))
+@pytest.mark.parametrize(
+    ("page", "words"),
+    OPTIONS,
+    ids=lambda each: (
+        each.relative_to(ROOT).as_posix() if isinstance(each, Path) else " ".join(each)
+    ),
+)
 def test_options_of_the_pages_are_some_command_s(page: Path, words: tuple[str, ...]) -> None:
-    """On a workload's page they are about that workload; a profile that needs data has them named elsewhere."""
+    """On a workload's page they are about that workload; a profile that needs data has them named
+    elsewhere.
+    """
     workload = page.parent.name if page.parent.parent.name == "workloads" else "resnet50"
     assert taken(words, workload) or taken((*words, "--data", "DIR"), workload)
 
 
-@pytest.mark.parametrize("text", ["--resumed", "--engine tensorfow", "--set answer.class=5", "--format txt", "--profile small"])
+@pytest.mark.parametrize(
+    "text",
+    ["--resumed", "--engine tensorfow", "--set answer.class=5", "--format txt", "--profile small"],
+)
 def test_options_that_nobody_takes_are_found(text: str) -> None:
     """As they would stand on ResNet-50's page."""
     (words,) = options(f"Type `{text}`.")
@@ -158,7 +225,9 @@ def test_the_pages_have_commands() -> None:
     """Each page of a workload, and enough of them all: a pattern that finds nothing would pass."""
     assert len(FOUND) > 50 and len(OPTIONS) > 20
     for page in PAGES:
-        assert page.parent.parent.name != "workloads" or sum(found == page for found, _ in FOUND) > 1, page
+        assert (
+            page.parent.parent.name != "workloads" or sum(found == page for found, _ in FOUND) > 1
+        ), page
 
 
 @pytest.mark.parametrize(
@@ -171,7 +240,10 @@ def test_the_pages_have_commands() -> None:
         "podium train ssd --profile full",
         "podium train ssd --profile full --data /coco",
         "podium train ssd --profile full --data /coco --set model.start_weights=random",
-        "podium train ssd --profile full --data /coco --set model.configuration=1200 --set model.start_weights=w.pth",
+        (
+            "podium train ssd --profile full --data /coco --set model.configuration=1200 --set"
+            " model.start_weights=w.pth"
+        ),
         "podium infer ssd --profile full --data /coco --set model.configuration=1200",
         "podium train ssd --set model.configuration=1201",
         "podium train ssd --set model.config=300",
@@ -193,6 +265,12 @@ def test_what_is_no_command_is_found(text: str) -> None:
 
 def test_a_number_among_choices_is_taken() -> None:
     """`1200` was unknown where '1200' was meant."""
-    chosen: dict[str, HyperValue] = choose(catalogue(registry.round(), registry.round().benchmark("ssd")), None, ["model.configuration=1200"])
+    chosen: dict[str, HyperValue] = choose(
+        catalogue(registry.round(), registry.round().benchmark("ssd")),
+        None,
+        ["model.configuration=1200"],
+    )
     assert chosen == {"model.configuration": "1200"}
-    check(("run", "ssd", "--profile", "quick", "--data", "/coco", "--set", "model.configuration=1200"))
+    check(
+        ("run", "ssd", "--profile", "quick", "--data", "/coco", "--set", "model.configuration=1200")
+    )

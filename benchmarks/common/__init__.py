@@ -1,1 +1,3 @@
-"""What several benchmarks share: figures and their hardware, systems under test, devices that only wait."""
+"""What several benchmarks share: figures and their hardware, systems under test, devices that only
+wait.
+"""

@@ -1,4 +1,6 @@
-"""Output of all benchmarks: both sides of one run and their ratio, as a table or as one JSON object."""
+"""Output of all benchmarks: both sides of one run and their ratio, as a table or as one JSON
+object.
+"""
 
 import argparse
 import json
@@ -27,7 +29,9 @@ class Figure:
 
 
 def compare(ours: Sequence[float], theirs: Sequence[float], unit: str) -> Figure:
-    """Take medians; the ratio is the median of the pairs' ratios, since both sides of a pair saw the same machine."""
+    """Take medians; the ratio is the median of the pairs' ratios, since both sides of a pair saw
+    the same machine.
+    """
     ratios = [mine / other for mine, other in zip(ours, theirs, strict=True)]
     return Figure(
         ratio=statistics.median(ratios),
@@ -47,26 +51,53 @@ def hardware() -> str:
 def show(title: str, figure: Figure, form: str, notes: Mapping[str, object]) -> None:
     """Print; in JSON the notes are further fields of the one object."""
     if form == "json":
-        print(json.dumps({**asdict(figure), **{key.lower().replace(" ", "_"): value for key, value in notes.items()}}))
+        print(
+            json.dumps(
+                {
+                    **asdict(figure),
+                    **{key.lower().replace(" ", "_"): value for key, value in notes.items()},
+                }
+            )
+        )
         return
     print(title)
-    rows = {"ours": f"{figure.ours:.6g} {figure.unit}", "theirs": f"{figure.theirs:.6g} {figure.unit}", "ratio": f"{figure.ratio:.4f}"}
-    for key, value in {**rows, "n": f"{figure.n} pairs", "hardware": figure.hardware, **notes}.items():
+    rows = {
+        "ours": f"{figure.ours:.6g} {figure.unit}",
+        "theirs": f"{figure.theirs:.6g} {figure.unit}",
+        "ratio": f"{figure.ratio:.4f}",
+    }
+    for key, value in {
+        **rows,
+        "n": f"{figure.n} pairs",
+        "hardware": figure.hardware,
+        **notes,
+    }.items():
         print(f"  {key:<14} {value}")
 
 
-def arguments(about: str, pairs: int, steps: int = 0, precision: bool = False, pictures: int = 0) -> argparse.Namespace:
+def arguments(
+    about: str, pairs: int, steps: int = 0, precision: bool = False, pictures: int = 0
+) -> argparse.Namespace:
     """Read what all benchmarks take."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--format", choices=["text", "json"], default="text", dest="form")
     parser.add_argument("--pairs", type=int, default=pairs, help="pairs of measurements")
     if steps:
-        parser.add_argument("--steps", type=int, default=steps, help="optimizer steps of a measurement")
+        parser.add_argument(
+            "--steps", type=int, default=steps, help="optimizer steps of a measurement"
+        )
     if pictures:
-        parser.add_argument("--pictures", type=int, default=pictures, help="files that are looked over")
+        parser.add_argument(
+            "--pictures", type=int, default=pictures, help="files that are looked over"
+        )
     parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0: all cores")
     if precision:
-        parser.add_argument("--precision", choices=["auto", "fp32", "bf16"], default="auto", help="number format of our side")
+        parser.add_argument(
+            "--precision",
+            choices=["auto", "fp32", "bf16"],
+            default="auto",
+            help="number format of our side",
+        )
     return parser.parse_args()
 
 

@@ -1,4 +1,5 @@
-"""What else reads RAPL, for benchmarks/power.py: zeus and codecarbon on a made-up sysfs tree. Neither is needed by podium, and nothing is installed here:
+"""What else reads RAPL, for benchmarks/power.py: zeus and codecarbon on a made-up sysfs tree.
+Neither is needed by podium, and nothing is installed here:
 
 pip install "podium-suite[bench]"
 """
@@ -13,7 +14,9 @@ from typing import Any, Final
 KWH_J: Final = 3.6e6
 MJ: Final = 1e3
 Start = Callable[[Path], Callable[[], float]]
-"""Begins a measurement of the RAPL zones below a folder; what it returns gives the joules since then."""
+"""Begins a measurement of the RAPL zones below a folder; what it returns gives the joules since
+then.
+"""
 
 
 def zeus(powercap: Path) -> Callable[[], float]:
@@ -39,7 +42,14 @@ def codecarbon(powercap: Path) -> Callable[[], float]:
 
     rapl: Any = IntelRAPL(rapl_dir=str(powercap / "intel-rapl"))
     rapl.start()
-    return lambda: sum(value for name, value in rapl.get_cpu_details(Time(seconds=1)).items() if "Energy" in name) * KWH_J
+    return lambda: (
+        sum(
+            value
+            for name, value in rapl.get_cpu_details(Time(seconds=1)).items()
+            if "Energy" in name
+        )
+        * KWH_J
+    )
 
 
 ALTERNATIVES: Final[Mapping[str, Start]] = {"zeus": zeus, "codecarbon": codecarbon}
@@ -61,7 +71,9 @@ def begun(name: str, powercap: Path, tree_s: float) -> Begun:
     return time.monotonic() - tree_s, joules
 
 
-def ended(name: str, other: Begun, tree_s: float, truth: Callable[[float], float]) -> dict[str, Any] | str:
+def ended(
+    name: str, other: Begun, tree_s: float, truth: Callable[[float], float]
+) -> dict[str, Any] | str:
     """End a measurement, and compare it with the truth over its own window."""
     if isinstance(other, str):
         return other
@@ -69,12 +81,21 @@ def ended(name: str, other: Begun, tree_s: float, truth: Callable[[float], float
     last_s = time.monotonic() - tree_s
     found_j = joules()
     true_j = truth(last_s) - truth(first_s)
-    return {"version": version(name), "true_j": true_j, "joules": found_j, "error": found_j / true_j - 1}
+    return {
+        "version": version(name),
+        "true_j": true_j,
+        "joules": found_j,
+        "error": found_j / true_j - 1,
+    }
 
 
 def told(other: dict[str, Any] | str) -> str:
     """Format what an alternative found."""
-    return other if isinstance(other, str) else f"{other['joules']:.2f} J of {other['true_j']:.2f} J, {100 * other['error']:+.3f} %"
+    return (
+        other
+        if isinstance(other, str)
+        else f"{other['joules']:.2f} J of {other['true_j']:.2f} J, {100 * other['error']:+.3f} %"
+    )
 
 
 def version(name: str) -> str:

@@ -1,4 +1,6 @@
-"""ResNet-50 at full image size as a system under test, with untrained weights: speed does not depend on them."""
+"""ResNet-50 at full image size as a system under test, with untrained weights: speed does not
+depend on them.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -18,7 +20,9 @@ from suite.workload import Inference, Run, Workload
 
 SIZE_PX: Final = 224
 MAX_BATCH: Final = 8
-"""ONNX Runtime's INT8 convolutions are fastest per picture from here on, on the CPUs that were seen."""
+"""ONNX Runtime's INT8 convolutions are fastest per picture from here on, on the CPUs that were
+seen.
+"""
 HELD: Final = 64
 """Pictures in memory."""
 RATE: Final = "result_samples_per_second"
@@ -61,7 +65,9 @@ class PlainExecutable:
 
 
 class FewPictures:
-    """The workload, with as many pictures in memory as make no difference: decoding a thousand takes longer than a measurement."""
+    """The workload, with as many pictures in memory as make no difference: decoding a thousand
+    takes longer than a measurement.
+    """
 
     def __init__(self, workload: Workload) -> None:
         self.workload, self.name = workload, workload.name
@@ -85,7 +91,9 @@ def write_checkpoint(folder: Path) -> Path:
     from workloads.resnet50.images import embedded
 
     torch.manual_seed(1)
-    description = model.Description(workload=model.NAME, classes=embedded.CLASSES, picture_size=SIZE_PX)
+    description = model.Description(
+        workload=model.NAME, classes=embedded.CLASSES, picture_size=SIZE_PX
+    )
     folder.mkdir(parents=True)
     weights.export(model.build(len(embedded.CLASSES)), description, folder)
     return folder
@@ -93,9 +101,23 @@ def write_checkpoint(folder: Path) -> Path:
 
 def system(engine: Engine[Any], precision: Precision, checkpoint: Path, threads: int) -> System:
     """Put together a system under test, on the embedded pictures made larger."""
-    request = prepare(options(checkpoint.parent, threads, f"data.picture_size={SIZE_PX}", f"batching.max_batch={MAX_BATCH}"), "resnet50")
+    request = prepare(
+        options(
+            checkpoint.parent,
+            threads,
+            f"data.picture_size={SIZE_PX}",
+            f"batching.max_batch={MAX_BATCH}",
+        ),
+        "resnet50",
+    )
     batching = Batching(workers=1, max_batch=MAX_BATCH, window_us=0)
-    return System(workload=FewPictures(request.workload), engine=engine, run=request.run(1, precision), checkpoint=checkpoint, batching=batching)
+    return System(
+        workload=FewPictures(request.workload),
+        engine=engine,
+        run=request.run(1, precision),
+        checkpoint=checkpoint,
+        batching=batching,
+    )
 
 
 def offline(samples: int) -> Schedule:

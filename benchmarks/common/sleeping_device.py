@@ -1,4 +1,6 @@
-"""A system under test whose device only waits, as several benchmarks serve it; each says how long a batch takes."""
+"""A system under test whose device only waits, as several benchmarks serve it; each says how long a
+batch takes.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass

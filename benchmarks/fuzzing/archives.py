@@ -1,4 +1,6 @@
-"""Malicious bundles: members that leave the folder, links, devices, decompression bombs, inconsistent headers and frames."""
+"""Malicious bundles: members that leave the folder, links, devices, decompression bombs,
+inconsistent headers and frames.
+"""
 
 import hashlib
 import io
@@ -13,14 +15,49 @@ from compliance.bundle.seal import SIZE, seal
 from fuzzing.changes import ODD, changed
 
 NAMES: Final = (
-    "../outside", "../../outside", "a/../../outside", "/tmp/podium-fuzz-outside", "//outside", "a\\..\\outside", "C:\\outside", "~/outside", ".", "..",
-    "", "a//b", "./a", "a\0b", "a\nb", "\x1b[2J", "\ud800", "a" * 300, "/".join("a" * 200), "manifest.json", "manifest.json/x", "truth",
+    "../outside",
+    "../../outside",
+    "a/../../outside",
+    "/tmp/podium-fuzz-outside",
+    "//outside",
+    "a\\..\\outside",
+    "C:\\outside",
+    "~/outside",
+    ".",
+    "..",
+    "",
+    "a//b",
+    "./a",
+    "a\0b",
+    "a\nb",
+    "\x1b[2J",
+    "\ud800",
+    "a" * 300,
+    "/".join("a" * 200),
+    "manifest.json",
+    "manifest.json/x",
+    "truth",
     "closed/x/results/y/z/result_0.txt",
-)  # fmt: skip
+)
 KINDS: Final = (
-    tarfile.REGTYPE, tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE, tarfile.CONTTYPE,
-    tarfile.GNUTYPE_SPARSE, tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, b"V", b"M", b"\xff",
-)  # fmt: skip
+    tarfile.REGTYPE,
+    tarfile.REGTYPE,
+    tarfile.DIRTYPE,
+    tarfile.SYMTYPE,
+    tarfile.LNKTYPE,
+    tarfile.CHRTYPE,
+    tarfile.BLKTYPE,
+    tarfile.FIFOTYPE,
+    tarfile.CONTTYPE,
+    tarfile.GNUTYPE_SPARSE,
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+    b"V",
+    b"M",
+    b"\xff",
+)
 BOMB: Final = 80 << 20
 """Bytes of zeros, a little more than any small archive may unpack to."""
 
@@ -34,12 +71,18 @@ def bundles(dice: random.Random, content: bytes, others: Sequence[bytes]) -> byt
     except zstandard.ZstdError:
         return changed(dice, content, others)
     raw = dice.choice((headers, members, members, manifests, changed_tar))(dice, raw, others)
-    packed = zstandard.ZstdCompressor(level=1, write_content_size=dice.random() < 0.8, write_checksum=dice.random() < 0.8).compress(raw)
+    packed = zstandard.ZstdCompressor(
+        level=1, write_content_size=dice.random() < 0.8, write_checksum=dice.random() < 0.8
+    ).compress(raw)
     match dice.randrange(8):
         case 0:
             return packed
         case 1:
-            return packed + zstandard.compress(dice.randbytes(64)) + seal(hashlib.sha256(packed).digest())
+            return (
+                packed
+                + zstandard.compress(dice.randbytes(64))
+                + seal(hashlib.sha256(packed).digest())
+            )
         case 2:
             return packed + seal(dice.randbytes(32))[: dice.randrange(SIZE + 1)]
         case _:
@@ -59,7 +102,12 @@ def headers(dice: random.Random, raw: bytes, others: Sequence[bytes]) -> bytes:
         return raw
     at = dice.choice(starts)
     for _ in range(dice.choice((1, 2, 6))):
-        place, odd = dice.randrange(500), dice.choice((*ODD, b"\x80" + dice.randbytes(11), b"77777777777", dice.choice(KINDS)))[:32]
+        place, odd = (
+            dice.randrange(500),
+            dice.choice((*ODD, b"\x80" + dice.randbytes(11), b"77777777777", dice.choice(KINDS)))[
+                :32
+            ],
+        )
         place = dice.choice((place, 0, 124, 156, 157, 345))
         found[at + place : at + place + len(odd)] = odd
     found[at + 148 : at + 156] = b" " * 8
@@ -71,7 +119,14 @@ def members(dice: random.Random, raw: bytes, others: Sequence[bytes]) -> bytes:
     """Add members that no bundle may have, before, behind or in place of the others."""
     text = b"".join(member(dice) for _ in range(dice.choice((1, 1, 3))))
     at = 512 * dice.randrange(len(raw) // 512 + 1)
-    return dice.choice((text + raw, raw.rstrip(b"\0") + b"\0" * (-len(raw.rstrip(b"\0")) % 512) + text, raw[:at] + text + raw[at:], text + b"\0" * 1024))
+    return dice.choice(
+        (
+            text + raw,
+            raw.rstrip(b"\0") + b"\0" * (-len(raw.rstrip(b"\0")) % 512) + text,
+            raw[:at] + text + raw[at:],
+            text + b"\0" * 1024,
+        )
+    )
 
 
 def member(dice: random.Random) -> bytes:
@@ -79,16 +134,30 @@ def member(dice: random.Random) -> bytes:
     name = dice.choice(NAMES)
     found = tarfile.TarInfo(name)
     found.type, found.linkname = dice.choice(KINDS), dice.choice(NAMES)
-    found.mode, found.uid, found.mtime = dice.choice((0o644, 0o7777, 0)), dice.choice((0, 1 << 20)), dice.choice((0, 1e9, -1))
+    found.mode, found.uid, found.mtime = (
+        dice.choice((0o644, 0o7777, 0)),
+        dice.choice((0, 1 << 20)),
+        dice.choice((0, 1e9, -1)),
+    )
     pax = (b"20 path=../outside\n", b"30 GNU.sparse.major=1\n20 size=999\n")
-    body = dice.choice((b"", b"x" * 700, b"[" * 100_000, b'{"a":' * 50_000, dice.randbytes(100), *pax))
+    body = dice.choice(
+        (b"", b"x" * 700, b"[" * 100_000, b'{"a":' * 50_000, dice.randbytes(100), *pax)
+    )
     if dice.random() < 0.01:
         body = b"\0" * BOMB
     found.size = len(body) if dice.random() < 0.9 else dice.choice((0, 1, 10**9, 10**15))
     if dice.random() < 0.2:
-        found.pax_headers = {dice.choice(("path", "linkpath", "size", "GNU.sparse.map", "hdrcharset", "x")): dice.choice((*NAMES[:8], "9" * 5000, "-1", "1,2"))}
+        found.pax_headers = {
+            dice.choice(
+                ("path", "linkpath", "size", "GNU.sparse.map", "hdrcharset", "x")
+            ): dice.choice((*NAMES[:8], "9" * 5000, "-1", "1,2"))
+        }
     try:
-        head = found.tobuf(dice.choice((tarfile.PAX_FORMAT, tarfile.GNU_FORMAT, tarfile.USTAR_FORMAT)), "utf-8", "surrogatepass")
+        head = found.tobuf(
+            dice.choice((tarfile.PAX_FORMAT, tarfile.GNU_FORMAT, tarfile.USTAR_FORMAT)),
+            "utf-8",
+            "surrogatepass",
+        )
     except (ValueError, OverflowError):
         head = tarfile.TarInfo("x").tobuf()
     return head + body + b"\0" * (-len(body) % 512)
@@ -97,7 +166,10 @@ def member(dice: random.Random) -> bytes:
 def manifests(dice: random.Random, raw: bytes, others: Sequence[bytes]) -> bytes:
     """Spoil the manifest's text, or another member's, in a tar that is well-formed."""
     whole = io.BytesIO()
-    with tarfile.open(fileobj=io.BytesIO(raw)) as source, tarfile.open(fileobj=whole, mode="w", format=tarfile.PAX_FORMAT) as target:
+    with (
+        tarfile.open(fileobj=io.BytesIO(raw)) as source,
+        tarfile.open(fileobj=whole, mode="w", format=tarfile.PAX_FORMAT) as target,
+    ):
         found = source.getmembers()
         chosen = 0 if dice.random() < 0.5 else dice.randrange(len(found))
         for number, each in enumerate(found):

@@ -35,7 +35,12 @@ def powered(results: Path, work: Path) -> Iterator[Reader]:
     for name in (TELEMETRY, RUN_RECORD):
         run = shutil.copytree(example, work / f"powered-{name}" / "run_1")
         seeds = [(example / name).read_bytes(), *named(results, name)]
-        yield Reader(name=f"power-{name}", file=run / name, seeds=seeds, read=each(recorded, *([reckoned] if name == TELEMETRY else [scored])))
+        yield Reader(
+            name=f"power-{name}",
+            file=run / name,
+            seeds=seeds,
+            read=each(recorded, *([reckoned] if name == TELEMETRY else [scored])),
+        )
 
 
 def sessions(work: Path) -> Iterator[Reader]:
@@ -43,7 +48,12 @@ def sessions(work: Path) -> Iterator[Reader]:
     example = next(EXAMPLES.glob("powered-session/**/spl.txt")).parents[1]
     for name in (CLIENT, SERVER, DAEMON_LOG, "run_1/spl.txt", "ranging/mlperf_log_detail.txt"):
         place = shutil.copytree(example, work / f"session-{name.replace('/', '-')}" / "performance")
-        yield Reader(name=f"session-{Path(name).name}", file=place / name, seeds=[(example / name).read_bytes()], read=each(of_session))
+        yield Reader(
+            name=f"session-{Path(name).name}",
+            file=place / name,
+            seeds=[(example / name).read_bytes()],
+            read=each(of_session),
+        )
 
 
 def of_session(path: Path) -> object:
@@ -67,7 +77,10 @@ def reckoned(path: Path) -> object:
     """Compute energies of the whole file."""
     found = power_readings.read(path)
     times = [time for track in found.tracks.values() for time in track.times_ns] or [0]
-    return power_readings.records(found, min(times) + 1, max(times) - 1, Work(samples=3, queries=2)), max(times) / NS_PER_S
+    return (
+        power_readings.records(found, min(times) + 1, max(times) - 1, Work(samples=3, queries=2)),
+        max(times) / NS_PER_S,
+    )
 
 
 def scored(path: Path) -> object:
@@ -80,13 +93,35 @@ def behind_the_seal(work: Path) -> Iterator[Reader]:
     blob = armor.MAGIC + armor.VERSION.to_bytes(4, "big")
     for field in (KEY, b"podium-bundle", b"", b"sha512", SIGNATURE):
         blob += len(field).to_bytes(4, "big") + field
-    subject = statement.Descriptor(name="x.tar.zst", digest={"sha256": SEAL.hex()}, annotations={"signer": "a@b"})
-    outcome = statement.Outcome(result="PASSED", configuration=(subject,), passed_tests=("a",), warned_tests=(), failed_tests=())
-    made = statement.Statement(kind=statement.STATEMENT, subject=(subject,), predicate_type=statement.PREDICATE, predicate=outcome)
+    subject = statement.Descriptor(
+        name="x.tar.zst", digest={"sha256": SEAL.hex()}, annotations={"signer": "a@b"}
+    )
+    outcome = statement.Outcome(
+        result="PASSED",
+        configuration=(subject,),
+        passed_tests=("a",),
+        warned_tests=(),
+        failed_tests=(),
+    )
+    made = statement.Statement(
+        kind=statement.STATEMENT,
+        subject=(subject,),
+        predicate_type=statement.PREDICATE,
+        predicate=outcome,
+    )
     content = statement.encode(made) + armor.armoured(blob)
-    rest = trailer.seal.seal(SEAL) + Frame(kind=Kind.SIGNATURE, content=content).encode() + Frame(kind=Kind.TIME, content=b"\x30\x00").encode()
+    rest = (
+        trailer.seal.seal(SEAL)
+        + Frame(kind=Kind.SIGNATURE, content=content).encode()
+        + Frame(kind=Kind.TIME, content=b"\x30\x00").encode()
+    )
     yield Reader(name="signature", file=work / "signature", seeds=[content], read=signed)
-    yield Reader(name="trailer", file=work / "trailer", seeds=[rest], read=lambda path: trailer.parse(path.read_bytes()))
+    yield Reader(
+        name="trailer",
+        file=work / "trailer",
+        seeds=[rest],
+        read=lambda path: trailer.parse(path.read_bytes()),
+    )
 
 
 def signed(path: Path) -> object:

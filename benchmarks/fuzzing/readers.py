@@ -1,4 +1,6 @@
-"""Every reader of outside bytes, each with real seed files: podium's and LoadGen's own, from one small campaign."""
+"""Every reader of outside bytes, each with real seed files: podium's and LoadGen's own, from one
+small campaign.
+"""
 
 import json
 import shutil
@@ -15,7 +17,13 @@ from compliance.documents.inference import entry_files
 from compliance.documents.podium import checkpoint, inference
 from compliance.documents.podium.system_description import read_system
 from compliance.documents.reader import DAMAGE
-from compliance.logs.loadgen import accuracy_counts, accuracy_log, legacy_detail, legacy_summary, summary
+from compliance.logs.loadgen import (
+    accuracy_counts,
+    accuracy_log,
+    legacy_detail,
+    legacy_summary,
+    summary,
+)
 from compliance.logs.mllog import mllog_lines, published
 from compliance.logs.source_file import read_document
 from compliance.recognition.path_kind import recognise
@@ -25,7 +33,17 @@ from fuzzing.archives import bundles
 from fuzzing.power_and_signatures import behind_the_seal, powered, sessions
 from fuzzing.reading import Reader, each, judged, parsed, shaped
 from fuzzing.run_records import beside
-from fuzzing.seeds import DESCRIBED, EXAMPLES, JSON, LARGEST_SEED, OBJECTS, TOML, WORKLOAD, contents, named
+from fuzzing.seeds import (
+    DESCRIBED,
+    EXAMPLES,
+    JSON,
+    LARGEST_SEED,
+    OBJECTS,
+    TOML,
+    WORKLOAD,
+    contents,
+    named,
+)
 from harness import data_manifest as looked
 from harness.distributed import Alone
 from harness.machine import system_description
@@ -42,7 +60,16 @@ from submissions.cost import prices as cost_prices
 from submissions.pack import bundle as package
 from submissions.score import log_values, score
 from suite import registry
-from suite.files.layout import ACCURACY, ACCURACY_TEXT, CHECKPOINT_RECORD, DETAIL, MANIFEST, RUN_RECORD, STATE, SUMMARY
+from suite.files.layout import (
+    ACCURACY,
+    ACCURACY_TEXT,
+    CHECKPOINT_RECORD,
+    DETAIL,
+    MANIFEST,
+    RUN_RECORD,
+    STATE,
+    SUMMARY,
+)
 from suite.files.untrusted_files import read
 from suite.process.signals import Unheard
 from suite.rounds.settings import catalogue, choose
@@ -109,50 +136,162 @@ def compared(root: Path, path: Path) -> object:
 def documents(results: Path, work: Path) -> Iterator[Reader]:
     """Records, states and settings."""
     seeds, log = partial(named, results), Log(work / "position" / "log.txt")
-    whole = json.dumps({"epoch": 3, "step": 7, "phase": "inside", "log_offset": 0, "run_start_ms": 1, "scores": {"top1": 0.5}}).encode()
-    yield Reader(name="position", file=work / "position" / "at_1" / checkpointing.POSITION, seeds=[whole], read=partial(restored, log))
-    over = export.Stopped(outcome=export.Outcome(ending=export.Ending.REACHED, scores={"top1": 0.5}, minutes=1.5, epoch=3), log_offset=7, sha256="ab" * 32)
+    whole = json.dumps(
+        {
+            "epoch": 3,
+            "step": 7,
+            "phase": "inside",
+            "log_offset": 0,
+            "run_start_ms": 1,
+            "scores": {"top1": 0.5},
+        }
+    ).encode()
+    yield Reader(
+        name="position",
+        file=work / "position" / "at_1" / checkpointing.POSITION,
+        seeds=[whole],
+        read=partial(restored, log),
+    )
+    over = export.Stopped(
+        outcome=export.Outcome(
+            ending=export.Ending.REACHED, scores={"top1": 0.5}, minutes=1.5, epoch=3
+        ),
+        log_offset=7,
+        sha256="ab" * 32,
+    )
     at = work / "stopped" / export.STOPPED
-    yield Reader(name="stopped", file=at, seeds=[msgspec.json.encode(over)], read=lambda path: export.stopped_run(path.parent))
-    kept = harness_ceiling.Ceiling(measured="2026-01-01T00:00:00+00:00", busy=0.1, samples_per_second={"offline": 1e6, "server": None})
-    yield Reader(name="ceiling", file=work / "ceiling.json", seeds=[msgspec.json.encode(kept)], read=joined)
+    yield Reader(
+        name="stopped",
+        file=at,
+        seeds=[msgspec.json.encode(over)],
+        read=lambda path: export.stopped_run(path.parent),
+    )
+    kept = harness_ceiling.Ceiling(
+        measured="2026-01-01T00:00:00+00:00",
+        busy=0.1,
+        samples_per_second={"offline": 1e6, "server": None},
+    )
+    yield Reader(
+        name="ceiling", file=work / "ceiling.json", seeds=[msgspec.json.encode(kept)], read=joined
+    )
     place = looked.Place(files=2, bytes=17, stamp="ab" * 32)
-    told = {"samples": {"train": 3}, "hashes": {"a": "ab" * 32}, "places": {"a": place}, "found": {"classes": ["x"], "train": {"broken": [1]}}}
+    told = {
+        "samples": {"train": 3},
+        "hashes": {"a": "ab" * 32},
+        "places": {"a": place},
+        "found": {"classes": ["x"], "train": {"broken": [1]}},
+    }
     noted = looked.Manifest(workload=WORKLOAD, root="/data", settings={"data.merges": 8}, **told)  # type: ignore[arg-type]
     sealed = msgspec.json.encode(msgspec.structs.replace(noted, sha256=noted.seal))
-    yield Reader(name="data-set", file=work / "data.json", seeds=[sealed], read=lambda path: looked.find(path, WORKLOAD))
+    yield Reader(
+        name="data-set",
+        file=work / "data.json",
+        seeds=[sealed],
+        read=lambda path: looked.find(path, WORKLOAD),
+    )
     at = work / "results" / STATE / f"run-{WORKLOAD}.json"
-    yield Reader(name="campaign", file=at, seeds=seeds(at.name), read=lambda path: campaign_state.read_state(work / "results", WORKLOAD))
+    yield Reader(
+        name="campaign",
+        file=at,
+        seeds=seeds(at.name),
+        read=lambda path: campaign_state.read_state(work / "results", WORKLOAD),
+    )
     at = work / "results" / STATE / WORKLOAD / set_state.FILE
-    states = each(lambda path: set_state.read(work / "results", WORKLOAD), lambda path: campaign_state.training_states(work / "results", WORKLOAD))
+    states = each(
+        lambda path: set_state.read(work / "results", WORKLOAD),
+        lambda path: campaign_state.training_states(work / "results", WORKLOAD),
+    )
     yield Reader(name="training-state", file=at, seeds=seeds(set_state.FILE), read=states)
-    way = json.dumps({"home": "open/acme", "standing": ["open/acme/results/box", STATE], "displaced": False}).encode()
-    ways = each(lambda path: read(path, staging.DECODER.decode), lambda path: campaign_replacement.on_its_way(path.parent))
-    yield Reader(name="on-its-way", file=work / "way" / campaign_replacement.WHOLE, seeds=[way], read=ways)
+    way = json.dumps(
+        {"home": "open/acme", "standing": ["open/acme/results/box", STATE], "displaced": False}
+    ).encode()
+    ways = each(
+        lambda path: read(path, staging.DECODER.decode),
+        lambda path: campaign_replacement.on_its_way(path.parent),
+    )
+    yield Reader(
+        name="on-its-way", file=work / "way" / campaign_replacement.WHOLE, seeds=[way], read=ways
+    )
     folder = work / "record"
-    records = each(lambda path: checkpoint_selection.read_checkpoint(path.parent), parsed(lambda source: checkpoint.read_checkpoint(source, [], ROUND)))
-    yield Reader(name="checkpoint", file=folder / CHECKPOINT_RECORD, seeds=seeds(CHECKPOINT_RECORD), read=each(records, partial(shaped, "checkpoint.json")))
+    records = each(
+        lambda path: checkpoint_selection.read_checkpoint(path.parent),
+        parsed(lambda source: checkpoint.read_checkpoint(source, [], ROUND)),
+    )
+    yield Reader(
+        name="checkpoint",
+        file=folder / CHECKPOINT_RECORD,
+        seeds=seeds(CHECKPOINT_RECORD),
+        read=each(records, partial(shaped, "checkpoint.json")),
+    )
     runs = each(
-        lambda path: run_record.record_in(path.parent), lambda path: log_values.served(path.parent),
+        lambda path: run_record.record_in(path.parent),
+        lambda path: log_values.served(path.parent),
         parsed(lambda source: read_document(source, inference.RECORD)),
         partial(shaped, "run.json"),
-    )  # fmt: skip
+    )
     yield Reader(name="run", file=work / "run" / RUN_RECORD, seeds=seeds(RUN_RECORD), read=runs)
-    measured = each(lambda path: log_values.reference_accuracy(path.parent), parsed(lambda source: read_document(source, inference.MEASUREMENTS)))
-    at = work / "open" / "acme" / "measurements" / "box" / "resnet50" / "Offline" / "box_podium_Offline.json"
+    measured = each(
+        lambda path: log_values.reference_accuracy(path.parent),
+        parsed(lambda source: read_document(source, inference.MEASUREMENTS)),
+    )
+    at = (
+        work
+        / "open"
+        / "acme"
+        / "measurements"
+        / "box"
+        / "resnet50"
+        / "Offline"
+        / "box_podium_Offline.json"
+    )
     measured = each(measured, partial(shaped, "measurements.json"))
     yield Reader(name="measurements", file=at, seeds=seeds("*_podium_*.json"), read=measured)
-    described = each(manifest.environment, parsed(lambda source: read_system(source, None, ROUND)), partial(shaped, "system.json"))
-    yield Reader(name="system", file=work / "system.json", seeds=contents(results.rglob("systems/*.json")), read=described)
-    given = each(lambda path: choose(SETTINGS, path, []), lambda path: hyperparameter_check.judge_config(path, "resnet50", None), assigned)
+    described = each(
+        manifest.environment,
+        parsed(lambda source: read_system(source, None, ROUND)),
+        partial(shaped, "system.json"),
+    )
+    yield Reader(
+        name="system",
+        file=work / "system.json",
+        seeds=contents(results.rglob("systems/*.json")),
+        read=described,
+    )
+    given = each(
+        lambda path: choose(SETTINGS, path, []),
+        lambda path: hyperparameter_check.judge_config(path, "resnet50", None),
+        assigned,
+    )
     yield Reader(name="config", file=work / "settings.toml", seeds=[TOML, DESCRIBED], read=given)
-    yield Reader(name="config-json", file=work / "settings.json", seeds=[JSON], read=lambda path: hyperparameter_check.judge_config(path, None, None))
+    yield Reader(
+        name="config-json",
+        file=work / "settings.json",
+        seeds=[JSON],
+        read=lambda path: hyperparameter_check.judge_config(path, None, None),
+    )
     rows = (published_rows.FOLDER / "training-v0.5.csv").read_bytes()
-    yield Reader(name="published-rows", file=work / "rows.csv", seeds=[rows], read=lambda path: published_rows.load(str(path)))
-    prices = b'currency = "USD"\ndate = "2026-11-01"\n[[system]]\nmatch = "*"\nhourly = { value = 36.0, source = "quote" }\n'
-    yield Reader(name="prices", file=work / "prices.toml", seeds=[prices], read=cost_prices.read_prices)
-    fields = dict.fromkeys(("hw_notes", "number_of_nodes", "host_processor_core_count", "accelerator_memory_capacity"))
-    yield Reader(name="system-file", file=work / "system.toml", seeds=[DESCRIBED, TOML], read=lambda path: system_description.given(path, fields))
+    yield Reader(
+        name="published-rows",
+        file=work / "rows.csv",
+        seeds=[rows],
+        read=lambda path: published_rows.load(str(path)),
+    )
+    prices = (
+        b'currency = "USD"\ndate = "2026-11-01"\n[[system]]\nmatch = "*"\nhourly = { value = 36.0,'
+        b' source = "quote" }\n'
+    )
+    yield Reader(
+        name="prices", file=work / "prices.toml", seeds=[prices], read=cost_prices.read_prices
+    )
+    fields = dict.fromkeys(
+        ("hw_notes", "number_of_nodes", "host_processor_core_count", "accelerator_memory_capacity")
+    )
+    yield Reader(
+        name="system-file",
+        file=work / "system.toml",
+        seeds=[DESCRIBED, TOML],
+        read=lambda path: system_description.given(path, fields),
+    )
 
 
 def logs(results: Path, work: Path) -> Iterator[Reader]:
@@ -164,53 +303,137 @@ def logs(results: Path, work: Path) -> Iterator[Reader]:
         ("summary", (SUMMARY,), (summary, legacy_summary)),
         ("accuracy-log", (ACCURACY,), (accuracy_log, accuracy_counts)),
     ):
-        yield Reader(name=name, file=work / name / "log.txt", seeds=seeds(*patterns), read=each(*(parsed(module.read) for module in modules)), share=2)
+        yield Reader(
+            name=name,
+            file=work / name / "log.txt",
+            seeds=seeds(*patterns),
+            read=each(*(parsed(module.read) for module in modules)),
+            share=2,
+        )
     for name in (DETAIL, ACCURACY):
-        run = shutil.copytree(next(results.rglob(f"accuracy/{name}")).parent, work / f"whole-{name}")
-        yield Reader(name=f"harness-{name}", file=run / name, seeds=contents(results.rglob(name)), read=partial(whole, run))
+        run = shutil.copytree(
+            next(results.rglob(f"accuracy/{name}")).parent, work / f"whole-{name}"
+        )
+        yield Reader(
+            name=f"harness-{name}",
+            file=run / name,
+            seeds=contents(results.rglob(name)),
+            read=partial(whole, run),
+        )
     told = each(parsed(inference.read_scores), entry_files.read_claims)
-    yield Reader(name="accuracy-text", file=work / ACCURACY_TEXT, seeds=seeds(ACCURACY_TEXT), read=told)
+    yield Reader(
+        name="accuracy-text", file=work / ACCURACY_TEXT, seeds=seeds(ACCURACY_TEXT), read=told
+    )
     seen = seeds("result_0.txt", DETAIL, RUN_RECORD)
-    yield Reader(name="round-of", file=work / "any" / RUN_RECORD, seeds=seen, read=lambda path: recognised(recognise(path)))
+    yield Reader(
+        name="round-of",
+        file=work / "any" / RUN_RECORD,
+        seeds=seen,
+        read=lambda path: recognised(recognise(path)),
+    )
 
 
 def whole(run: Path, path: Path) -> object:
     """Read a LoadGen run as the harness does."""
     count = "result_query_count"
-    return each(lambda _: loadgen.check_whole(run), lambda _: loadgen.read_facts(run).number(count), lambda _: dict(loadgen.read_answers(run)))(path)
+    return each(
+        lambda _: loadgen.check_whole(run),
+        lambda _: loadgen.read_facts(run).number(count),
+        lambda _: dict(loadgen.read_answers(run)),
+    )(path)
 
 
 def data(work: Path) -> Iterator[Reader]:
     """What workloads read: lists, annotations, vocabularies and truths."""
     table = json.dumps(OBJECTS).encode()
     samples = {0: b"", 1: b"\0" * 28, 2: b"\xff" * 56}
-    yield Reader(name="calibration", file=work / "list.txt", seeds=[b"a/b.jpg\nc.jpg\n\xc3\xa9.jpg\n"], read=calibration.read)
+    yield Reader(
+        name="calibration",
+        file=work / "list.txt",
+        seeds=[b"a/b.jpg\nc.jpg\n\xc3\xa9.jpg\n"],
+        read=calibration.read,
+    )
     at = work / "coco" / "annotations" / "instances_val2017.json"
-    yield Reader(name="annotations", file=at, seeds=[table], read=lambda path: coco.read(work / "coco", "val"))
+    yield Reader(
+        name="annotations",
+        file=at,
+        seeds=[table],
+        read=lambda path: coco.read(work / "coco", "val"),
+    )
     at = work / "truth" / coco.ANNOTATIONS
-    yield Reader(name="truth-boxes", file=at, seeds=[table], read=lambda path: ssd.score(samples, path.parent), raises=DAMAGE, share=0.1)
+    yield Reader(
+        name="truth-boxes",
+        file=at,
+        seeds=[table],
+        read=lambda path: ssd.score(samples, path.parent),
+        raises=DAMAGE,
+        share=0.1,
+    )
     at = work / "truth" / references.REFERENCES
-    yield Reader(name="references", file=at, seeds=[b"one sentence\nanother one\n"], read=lambda path: references.read(path.parent), raises=DAMAGE)
+    yield Reader(
+        name="references",
+        file=at,
+        seeds=[b"one sentence\nanother one\n"],
+        read=lambda path: references.read(path.parent),
+        raises=DAMAGE,
+    )
     at = work / "truth" / resnet50.LABELS
-    yield Reader(name="labels", file=at, seeds=[b"1\n0\n7\n"], read=lambda path: resnet50.score(samples, path.parent), raises=DAMAGE)
-    at, tokens = work / "words" / gnmt.VOCABULARY, "\n".join((*gnmt.SPECIAL, "a", "b@@", "c", "")).encode()
-    yield Reader(name="vocabulary", file=at, seeds=[tokens], read=lambda path: gnmt.read_vocabulary(path.parent), raises=DAMAGE)
+    yield Reader(
+        name="labels",
+        file=at,
+        seeds=[b"1\n0\n7\n"],
+        read=lambda path: resnet50.score(samples, path.parent),
+        raises=DAMAGE,
+    )
+    at, tokens = (
+        work / "words" / gnmt.VOCABULARY,
+        "\n".join((*gnmt.SPECIAL, "a", "b@@", "c", "")).encode(),
+    )
+    yield Reader(
+        name="vocabulary",
+        file=at,
+        seeds=[tokens],
+        read=lambda path: gnmt.read_vocabulary(path.parent),
+        raises=DAMAGE,
+    )
     merges = work / "merges"
     merges.mkdir()
     (merges / gnmt.VOCABULARY).write_bytes(tokens)
     codes = [b"#version: 0.2\na b\nb c</w>\n"]
-    yield Reader(name="merges", file=merges / "bpe.codes", seeds=codes, read=lambda path: Subwords.read(path.parent), share=0.3)
-    quoted = "".join(f"'{word}'\n" for word in (*subwords.RESERVED, *sorted(subwords.ESCAPING), "ab", "c_")).encode()
+    yield Reader(
+        name="merges",
+        file=merges / "bpe.codes",
+        seeds=codes,
+        read=lambda path: Subwords.read(path.parent),
+        share=0.3,
+    )
+    quoted = "".join(
+        f"'{word}'\n" for word in (*subwords.RESERVED, *sorted(subwords.ESCAPING), "ab", "c_")
+    ).encode()
     yield Reader(name="subtokens", file=work / "vocab.txt", seeds=[quoted], read=subwords.read)
     at = work / "text" / "val.en"
     at.parent.mkdir()
     (at.parent / "val.de").write_bytes(b"ein Satz\nnoch einer\n")
     for skip in (False, True):
         pairs = partial(parallel_text.find, at.parent, "val", skip=skip)
-        yield Reader(name=f"sentences-{skip}", file=at, seeds=[b"a sentence\nanother one\n"], read=lambda path, pairs=pairs: pairs())
+        yield Reader(
+            name=f"sentences-{skip}",
+            file=at,
+            seeds=[b"a sentence\nanother one\n"],
+            read=lambda path, pairs=pairs: pairs(),
+        )
     at = work / "model" / weights_description.DESCRIPTION
-    model = [json.dumps({"workload": "resnet50", "width": 8, "classes": 12, "framework": "torch"}).encode()]
-    yield Reader(name="description", file=at, seeds=model, read=lambda path: weights_description.describe(path.parent, Description, "resnet50"))
+    model = [
+        json.dumps(
+            {"workload": "resnet50", "width": 8, "classes": 12, "framework": "torch"}
+        ).encode()
+    ]
+    yield Reader(
+        name="description",
+        file=at,
+        seeds=model,
+        read=lambda path: weights_description.describe(path.parent, Description, "resnet50"),
+    )
 
 
 def sealed(results: Path, work: Path) -> Iterator[Reader]:
@@ -219,28 +442,79 @@ def sealed(results: Path, work: Path) -> Iterator[Reader]:
     archive.unpack(bundle, work / "bundle")
     told = each(manifest.read_or_none, lambda folder: list(manifest.verify(folder)))
     seeds = [(work / "bundle" / MANIFEST).read_bytes()]
-    yield Reader(name="manifest", file=work / "bundle" / MANIFEST, seeds=seeds, read=lambda path: told(path.parent), share=0.2)
+    yield Reader(
+        name="manifest",
+        file=work / "bundle" / MANIFEST,
+        seeds=seeds,
+        read=lambda path: told(path.parent),
+        share=0.2,
+    )
     lines = each(parsed(ledgers.judged), ledgers.gone_on_with)
-    yield Reader(name="ledger", file=ledgers.place(work, WORKLOAD), seeds=named(results, "ledger/*.jsonl"), read=lines, share=0.5)
+    yield Reader(
+        name="ledger",
+        file=ledgers.place(work, WORKLOAD),
+        seeds=named(results, "ledger/*.jsonl"),
+        read=lines,
+        share=0.5,
+    )
     packed = [bundle.read_bytes(), *contents(EXAMPLES.rglob("*.tar.zst"))]
-    yield Reader(name="archive", file=work / "x.tar.zst", seeds=packed, read=unpacked, share=0.1, make=bundles)
-    yield Reader(name="verify", file=work / "y.tar.zst", seeds=packed, read=verified, share=0.02, make=bundles)
+    yield Reader(
+        name="archive",
+        file=work / "x.tar.zst",
+        seeds=packed,
+        read=unpacked,
+        share=0.1,
+        make=bundles,
+    )
+    yield Reader(
+        name="verify",
+        file=work / "y.tar.zst",
+        seeds=packed,
+        read=verified,
+        share=0.02,
+        make=bundles,
+    )
 
 
 def trees(results: Path, work: Path) -> Iterator[Reader]:
     """Whole results, of which one file is spoilt."""
-    for number, tree in enumerate([results, *sorted(path for path in EXAMPLES.iterdir() if path.is_dir())]):
-        root = shutil.copytree(tree, work / f"tree-{number}", ignore=shutil.ignore_patterns("bundles", STATE))
-        files = [path for path in sorted(root.rglob("*")) if path.is_file() and path.stat().st_size <= LARGEST_SEED]
+    for number, tree in enumerate(
+        [results, *sorted(path for path in EXAMPLES.iterdir() if path.is_dir())]
+    ):
+        root = shutil.copytree(
+            tree, work / f"tree-{number}", ignore=shutil.ignore_patterns("bundles", STATE)
+        )
+        files = [
+            path
+            for path in sorted(root.rglob("*"))
+            if path.is_file() and path.stat().st_size <= LARGEST_SEED
+        ]
         for path in files[:: max(1, len(files) // 12)]:
-            calls = each(partial(judged, root), partial(compared, root), lambda _, root=root: package.pack(root, work / "packed.tar.zst"))
-            yield Reader(name=f"judge/{tree.name}/{path.relative_to(root)}", file=path, seeds=[path.read_bytes()], read=calls, share=TREES)
+            calls = each(
+                partial(judged, root),
+                partial(compared, root),
+                lambda _, root=root: package.pack(root, work / "packed.tar.zst"),
+            )
+            yield Reader(
+                name=f"judge/{tree.name}/{path.relative_to(root)}",
+                file=path,
+                seeds=[path.read_bytes()],
+                read=calls,
+                share=TREES,
+            )
 
 
 def readers(results: Path, work: Path) -> list[Reader]:
     """Name them all, with a place for each in a folder."""
     runs = [*logs(results, work), *beside(results, work), *powered(results, work), *sessions(work)]
-    found = [*documents(results, work), *runs, *behind_the_seal(work), *data(work), *sealed(results, work), *trees(results, work)]
+    found = [
+        *documents(results, work),
+        *runs,
+        *behind_the_seal(work),
+        *data(work),
+        *sealed(results, work),
+        *trees(results, work),
+    ]
     for reader in found:
         reader.file.parent.mkdir(parents=True, exist_ok=True)
         assert reader.seeds, f"{reader.name} has nothing to begin with"

@@ -43,7 +43,9 @@ def drained(found: object) -> object:
 
 
 def each(*calls: Callable[[Path], object]) -> Callable[[Path], object]:
-    """Read one file in several ways; an error that a user is told does not keep the others from it."""
+    """Read one file in several ways; an error that a user is told does not keep the others from
+    it.
+    """
 
     def read(path: Path) -> None:
         for call in calls:
@@ -61,7 +63,10 @@ def parsed(read: Callable[[SourceFile], object]) -> Callable[[Path], object]:
     def parse(path: Path) -> None:
         source = SourceFile(path)
         drained(read(source))
-        assert all(flaw.found and flaw.required and (flaw.line is None or flaw.line >= 1) for flaw in source.flaws)
+        assert all(
+            flaw.found and flaw.required and (flaw.line is None or flaw.line >= 1)
+            for flaw in source.flaws
+        )
 
     return parse
 

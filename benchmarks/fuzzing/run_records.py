@@ -23,17 +23,34 @@ ROUND: Final = registry.round()
 
 
 def beside(results: Path, work: Path) -> Iterator[Reader]:
-    """What a run leaves beside LoadGen's files and training logs, read with the run that it belongs to."""
+    """What a run leaves beside LoadGen's files and training logs, read with the run that it belongs
+    to.
+    """
     example = next(EXAMPLES.glob(f"recorded-gpu/**/{QUERIES}")).parent
     for name in (QUERIES, TELEMETRY):
         run = shutil.copytree(example, work / f"beside-{name}" / "run_1")
-        yield Reader(name=name, file=run / name, seeds=named(results, name), read=each(recorded, *lines_of(name)))
+        yield Reader(
+            name=name,
+            file=run / name,
+            seeds=named(results, name),
+            read=each(recorded, *lines_of(name)),
+        )
     root = shutil.copytree(EXAMPLES / "audited", work / "audited")
     said = each(partial(judged, root), lambda path: campaign_audits.said(path.parent, None))
-    yield Reader(name="audit", file=next(root.rglob(AUDIT_RECORD)), seeds=named(results, AUDIT_RECORD), read=said)
+    yield Reader(
+        name="audit",
+        file=next(root.rglob(AUDIT_RECORD)),
+        seeds=named(results, AUDIT_RECORD),
+        read=said,
+    )
     sampled = [*named(results, "telemetry_*.jsonl"), *named(results, TELEMETRY)]
     run = shutil.copytree(EXAMPLES / "observed", work / "observed")
-    yield Reader(name="training-telemetry", file=run / "telemetry_0.jsonl", seeds=sampled, read=partial(judged, run))
+    yield Reader(
+        name="training-telemetry",
+        file=run / "telemetry_0.jsonl",
+        seeds=sampled,
+        read=partial(judged, run),
+    )
 
 
 def lines_of(name: str) -> tuple[Callable[[Path], object], ...]:
@@ -44,6 +61,10 @@ def lines_of(name: str) -> tuple[Callable[[Path], object], ...]:
 def recorded(path: Path) -> object:
     """Judge a Server run with its records, and cut it into slices."""
     run = inference.read_run(path.parent, Mode.PERFORMANCE, Scenario.SERVER, ROUND)
-    found = [finding for document in (run, conditions.of_served(run)) for finding in judge(document, ROUND.name)]
+    found = [
+        finding
+        for document in (run, conditions.of_served(run))
+        for finding in judge(document, ROUND.name)
+    ]
     assert all(finding.found and finding.required for finding in found)
     return list(within([path.parent], Scenario.SERVER))

@@ -1,6 +1,8 @@
-"""Links of the repository's pages, as links of the site: each page keeps the links that work in a clone.
+"""Links of the repository's pages, as links of the site: each page keeps the links that work in a
+clone.
 
-A link that leaves the pages names a source file or a folder of them; such a link leads to a page that shows its text.
+A link that leaves the pages names a source file or a folder of them; such a link leads to a page
+that shows its text.
 """
 
 import posixpath
@@ -22,7 +24,9 @@ def is_local(target: str) -> bool:
 
 
 def resolve(target: str, origin: str) -> str:
-    """Give the path of a link's target from the repository's root; `origin` is the path of the file that holds the link."""
+    """Give the path of a link's target from the repository's root; `origin` is the path of the file
+    that holds the link.
+    """
     return posixpath.normpath(posixpath.join(posixpath.dirname(origin), target))
 
 
@@ -34,13 +38,16 @@ def targets(markdown: str, origin: str) -> Iterator[str]:
 
 
 def rewrite(markdown: str, origin: str, page: str, site: Mapping[str, str]) -> str:
-    """Turn the links of a repository file into links of the site page `page`; `site` maps repository paths to pages."""
+    """Turn the links of a repository file into links of the site page `page`; `site` maps
+    repository paths to pages.
+    """
 
     def link(match: re.Match[str]) -> str:
         path = resolve(match[2], origin)
         if not is_local(match[2]) or path not in site:
             return match[0]
-        return f"{match[1]}{posixpath.relpath(site[path], posixpath.dirname(page) or '.')}{match[3] or ''}{match[4]}"
+        target = posixpath.relpath(site[path], posixpath.dirname(page) or ".")
+        return f"{match[1]}{target}{match[3] or ''}{match[4]}"
 
     return LINK.sub(link, markdown)
 
@@ -53,7 +60,11 @@ def source_page(path: str) -> str:
 def source_text(root: Path, path: str) -> str:
     """Write the page of a source file, or of all files in a folder."""
     file = root / path
-    files = sorted(each for each in file.rglob("*") if each.suffix in LANGUAGES) if file.is_dir() else [file]
+    files = (
+        sorted(each for each in file.rglob("*") if each.suffix in LANGUAGES)
+        if file.is_dir()
+        else [file]
+    )
     return f"# {path}\n\n" + "\n\n".join(map(listing(root), files)) + "\n"
 
 
@@ -61,6 +72,9 @@ def listing(root: Path) -> Callable[[Path], str]:
     """Make the function that shows one file as a block of code."""
 
     def block(file: Path) -> str:
-        return f'~~~~ {{ .{LANGUAGES.get(file.suffix, "text")} title="{file.relative_to(root)}" }}\n{file.read_text("utf-8").rstrip()}\n~~~~'
+        return (
+            f'~~~~ {{ .{LANGUAGES.get(file.suffix, "text")} title="{file.relative_to(root)}"'
+            f" }}\n{file.read_text('utf-8').rstrip()}\n~~~~"
+        )
 
     return block

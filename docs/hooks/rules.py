@@ -1,4 +1,6 @@
-"""Pages with every rule of the judge, made of the rules themselves: one page per first word of their ids, and a table of all."""
+"""Pages with every rule of the judge, made of the rules themselves: one page per first word of
+their ids, and a table of all.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
@@ -9,8 +11,9 @@ from compliance.rules import Rule, catalogue
 
 INTRODUCTION: Final = """# Rules of the judge
 
-The {count} rules that `podium check` applies, as `podium explain RULE` shows them. A rule is one typed function; this page is generated from
-them. An *error* makes a result not compliant; a *warning* does not.
+The {count} rules that `podium check` applies, as `podium explain RULE` shows them. A rule is one
+typed function; this page is generated from them. An *error* makes a result not compliant; a
+*warning* does not.
 
 | rule | severity | what it asks |
 |---|---|---|
@@ -24,7 +27,10 @@ def rule_pages() -> Mapping[str, str]:
     """Write all pages: page -> Markdown."""
     rules = sorted(catalogue().values(), key=lambda rule: rule.id)
     groups = {name: list(group) for name, group in groupby(rules, key=group_of)}
-    return {"rules/index.md": overview(rules), **{f"rules/{name}.md": group_page(name, group) for name, group in groups.items()}}
+    return {
+        "rules/index.md": overview(rules),
+        **{f"rules/{name}.md": group_page(name, group) for name, group in groups.items()},
+    }
 
 
 def group_of(rule: Rule[Any]) -> str:
@@ -39,7 +45,11 @@ def anchor(rule: Rule[Any]) -> str:
 
 def overview(rules: Sequence[Rule[Any]]) -> str:
     """Write the table of all rules."""
-    rows = (f"| [`{rule.id}`]({group_of(rule)}.md#{anchor(rule)}) | {rule.severity} | {cell(rule.text)} |\n" for rule in rules)
+    rows = (
+        f"| [`{rule.id}`]({group_of(rule)}.md#{anchor(rule)}) | {rule.severity} |"
+        f" {cell(rule.text)} |\n"
+        for rule in rules
+    )
     return INTRODUCTION.format(count=len(rules)) + "".join(rows)
 
 
@@ -51,8 +61,14 @@ def group_page(name: str, rules: Iterable[Rule[Any]]) -> str:
 def section(rule: Rule[Any]) -> str:
     """Write what `podium explain` says of a rule: its text, then a list of facts."""
     title, text, *facts = explanation(rule)
-    items = "".join(f"- **{name}:** {plain(value)}\n" for name, _, value in (fact.partition(": ") for fact in facts))
-    return f"## `{rule.id}` {{ #{anchor(rule)} }}\n\n*{title.partition(' ')[2].strip('()')}*\n\n{plain(text)}\n\n{items}"
+    items = "".join(
+        f"- **{name}:** {plain(value)}\n"
+        for name, _, value in (fact.partition(": ") for fact in facts)
+    )
+    return (
+        f"## `{rule.id}` {{ #{anchor(rule)}"
+        f" }}\n\n*{title.partition(' ')[2].strip('()')}*\n\n{plain(text)}\n\n{items}"
+    )
 
 
 def plain(text: str) -> str:

@@ -1,4 +1,6 @@
-"""Hook of MkDocs: adds the pages that lie outside docs/ or are generated, and turns links between them into links of the site."""
+"""Hook of MkDocs: adds the pages that lie outside docs/ or are generated, and turns links between
+them into links of the site.
+"""
 
 from pathlib import Path
 from typing import Final
@@ -10,7 +12,11 @@ from mkdocs.structure.pages import Page
 from rules import rule_pages
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-OUTSIDE: Final = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+OUTSIDE: Final = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+}
 """Repository path -> page."""
 
 
@@ -39,7 +45,10 @@ def outside() -> dict[str, str]:
     found = dict(OUTSIDE)
     for readme in sorted(ROOT.glob("workloads/*/README.md")):
         found[f"workloads/{readme.parent.name}/README.md"] = f"workloads/{readme.parent.name}.md"
-        found |= {str(image.relative_to(ROOT)): f"workloads/{readme.parent.name}/{image.name}" for image in sorted(readme.parent.glob("*.png"))}
+        found |= {
+            str(image.relative_to(ROOT)): f"workloads/{readme.parent.name}/{image.name}"
+            for image in sorted(readme.parent.glob("*.png"))
+        }
     return found
 
 
@@ -57,7 +66,12 @@ def origins(files: Files) -> dict[str, str]:
 def linked_sources(files: Files) -> list[str]:
     """Name the source files and folders that pages link to and that are no pages themselves."""
     paths = origins(files)
-    found = {path for page, origin in paths.items() if page.endswith(".md") and (ROOT / origin).is_file() for path in links_of(origin)}
+    found = {
+        path
+        for page, origin in paths.items()
+        if page.endswith(".md") and (ROOT / origin).is_file()
+        for path in links_of(origin)
+    }
     return sorted(path for path in found - set(paths.values()) if (ROOT / path).exists())
 
 

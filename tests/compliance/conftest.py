@@ -5,7 +5,11 @@ from pathlib import Path
 
 import pytest
 
-for folder in (Path(__file__).parent, Path(__file__).parent / "builders", Path(__file__).parents[1] / "fakes"):
+for folder in (
+    Path(__file__).parent,
+    Path(__file__).parent / "builders",
+    Path(__file__).parents[1] / "fakes",
+):
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 

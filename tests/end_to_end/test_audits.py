@@ -1,4 +1,6 @@
-"""`podium run --audit`: the compliance tests between serving and packing, in the bundle and before the judge."""
+"""`podium run --audit`: the compliance tests between serving and packing, in the bundle and before
+the judge.
+"""
 
 import json
 import subprocess
@@ -20,18 +22,42 @@ SLEEPS = ("--set", "fake.sleep_ms=8", "--set", "server.qps_share=0.06")
 def test_a_campaign_with_audits_is_sealed_with_all_of_them_and_an_edited_answer_is_found(
     podium: Podium, forked: Podium, tmp_path: Path, fake: Sequence[str]
 ) -> None:
-    """Twelve tests, all passed, in the bundle; none of them is run again by the same command; the judge believes the logs and not the words."""
-    words = ("run", "fake", "--results", tmp_path / "results", "--seed", 1, *fake, *SLEEPS, "--audit")
+    """Twelve tests, all passed, in the bundle; none of them is run again by the same command; the
+    judge believes the logs and not the words.
+    """
+    words = (
+        "run",
+        "fake",
+        "--results",
+        tmp_path / "results",
+        "--seed",
+        1,
+        *fake,
+        *SLEEPS,
+        "--audit",
+    )
     made = forked(*words)
     assert made.returncode == 0, made.stdout + made.stderr
     records = sorted((tmp_path / "results").rglob(AUDIT_RECORD))
-    told = {(path.parents[1].name, path.parent.name): json.loads(path.read_text())["passed"] for path in records}
-    assert told == {(scenario.folder, str(test)): True for scenario in Scenario for test in AuditTest}
+    told = {
+        (path.parents[1].name, path.parent.name): json.loads(path.read_text())["passed"]
+        for path in records
+    }
+    assert told == {
+        (scenario.folder, str(test)): True for scenario in Scenario for test in AuditTest
+    }
     (bundle,) = (tmp_path / "results").glob("bundles/*.tar.zst")
-    assert podium("verify", bundle).returncode == 0 and podium("check", bundle, tmp_path / "results").returncode == 0
+    assert (
+        podium("verify", bundle).returncode == 0
+        and podium("check", bundle, tmp_path / "results").returncode == 0
+    )
     again = podium(*words)
     assert again.returncode == 0 and "audit: finished already" in again.stdout
-    log = next(path for path in sorted((tmp_path / "results").rglob(ACCURACY)) if "TEST01" in path.parts and path.stat().st_size > 100)
+    log = next(
+        path
+        for path in sorted((tmp_path / "results").rglob(ACCURACY))
+        if "TEST01" in path.parts and path.stat().st_size > 100
+    )
     text = log.read_text()
     place = text.index('"data" : "') + len('"data" : "')
     log.write_text(text[:place] + ("B" if text[place] != "B" else "C") + text[place + 1 :])

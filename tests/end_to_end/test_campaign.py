@@ -1,4 +1,6 @@
-"""From one command to a sealed bundle with the real harness, LoadGen and judge; only the network is a fake."""
+"""From one command to a sealed bundle with the real harness, LoadGen and judge; only the network is
+a fake.
+"""
 
 import json
 import re
@@ -33,7 +35,9 @@ def only(results: Path, pattern: str) -> Path:
     return found
 
 
-def test_one_command_leads_to_a_bundle_named_in_the_last_line(campaign: Campaign, bundle: Path) -> None:
+def test_one_command_leads_to_a_bundle_named_in_the_last_line(
+    campaign: Campaign, bundle: Path
+) -> None:
     _, outcome = campaign
     assert outcome.returncode == 0, outcome.stderr
     assert bundle.is_absolute()
@@ -48,32 +52,62 @@ def test_the_bundle_verifies(podium: Podium, bundle: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_judge_accepts_tree_and_bundle(podium: Podium, campaign: Campaign, bundle: Path) -> None:
+def test_the_judge_accepts_tree_and_bundle(
+    podium: Podium, campaign: Campaign, bundle: Path
+) -> None:
     outcome = podium("check", campaign[0], bundle, "--format", "json")
     assert outcome.returncode == 0, outcome.stdout
     told = json.loads(outcome.stdout)["results"]
     assert [result["verdict"] for result in told] == ["valid", "valid"]
     found = {finding["rule"] for result in told for finding in result["findings"]}
-    assert not found & {"loadgen.library", "loadgen.draws"}, "the judge draws again what the installed LoadGen drew"
+    assert not found & {
+        "loadgen.library",
+        "loadgen.draws",
+    }, "the judge draws again what the installed LoadGen drew"
 
 
 @pytest.mark.slow
-def test_tree_and_bundle_score_alike_and_compliant(podium: Podium, campaign: Campaign, bundle: Path) -> None:
-    rows = [json.loads(podium("score", path, "--format", "json").stdout)["scores"] for path in (campaign[0], bundle)]
+def test_tree_and_bundle_score_alike_and_compliant(
+    podium: Podium, campaign: Campaign, bundle: Path
+) -> None:
+    rows = [
+        json.loads(podium("score", path, "--format", "json").stdout)["scores"]
+        for path in (campaign[0], bundle)
+    ]
     assert rows[0] == rows[1]
-    assert sorted(str(row["scenario"]) for row in rows[0]) == ["MultiStream", "None", "Offline", "Server", "SingleStream"]
+    assert sorted(str(row["scenario"]) for row in rows[0]) == [
+        "MultiStream",
+        "None",
+        "Offline",
+        "Server",
+        "SingleStream",
+    ]
     assert all(row["compliant"] and row["value"] > 0 for row in rows[0])
 
 
 def test_the_official_checker_accepts_the_training_log(campaign: Campaign, tmp_path: Path) -> None:
     log = only(campaign[0], "*/result_0.txt")
-    words = ["-m", "mlperf_logging.compliance_checker", "--usage", "training", "--ruleset", "0.7.0", "--log_output", str(tmp_path / "checker.log"), str(log)]
-    outcome = subprocess.run([sys.executable, *words], capture_output=True, text=True, cwd=log.parents[6], check=False)
+    words = [
+        "-m",
+        "mlperf_logging.compliance_checker",
+        "--usage",
+        "training",
+        "--ruleset",
+        "0.7.0",
+        "--log_output",
+        str(tmp_path / "checker.log"),
+        str(log),
+    ]
+    outcome = subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, cwd=log.parents[6], check=False
+    )
     assert "SUCCESS" in outcome.stdout + outcome.stderr
 
 
 @pytest.mark.slow
-def test_the_same_command_again_does_nothing_and_gives_the_same_bytes(podium: Podium, copy: Path, fake: Sequence[str]) -> None:
+def test_the_same_command_again_does_nothing_and_gives_the_same_bytes(
+    podium: Podium, copy: Path, fake: Sequence[str]
+) -> None:
     (before,) = copy.glob("bundles/*.tar.zst")
     content = before.read_bytes()
     outcome = podium("run", "fake", "--results", copy, "--seed", 1, *fake)
@@ -111,7 +145,10 @@ def delete_answer(results: Path) -> None:
 
 
 def swap_detail(results: Path) -> None:
-    shutil.copy(only(results, "fake/Server/performance/run_1/mlperf_log_detail.txt"), only(results, "fake/Offline/performance/run_1/mlperf_log_detail.txt"))
+    shutil.copy(
+        only(results, "fake/Server/performance/run_1/mlperf_log_detail.txt"),
+        only(results, "fake/Offline/performance/run_1/mlperf_log_detail.txt"),
+    )
 
 
 def cut_log(results: Path) -> None:
@@ -125,8 +162,21 @@ def lower_truth(results: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tamper", [lower_accuracy, delete_epoch_marker, edit_throughput, delete_answer, swap_detail, cut_log, lower_truth])
-def test_tampered_results_are_refused(podium: Podium, copy: Path, tamper: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize(
+    "tamper",
+    [
+        lower_accuracy,
+        delete_epoch_marker,
+        edit_throughput,
+        delete_answer,
+        swap_detail,
+        cut_log,
+        lower_truth,
+    ],
+)
+def test_tampered_results_are_refused(
+    podium: Podium, copy: Path, tamper: Callable[[Path], None]
+) -> None:
     tamper(copy)
     outcome = podium("check", copy, "--format", "json")
     assert outcome.returncode == 1
@@ -153,47 +203,80 @@ def test_a_damaged_bundle_is_refused(podium: Podium, bundle: Path, tmp_path: Pat
 
 
 SPREAD = ("--set", "fake.step_ms=2", "--set", "fake.gain=0.1")
-"""Runs of these seeds take one or two epochs, and so never the same milliseconds of a log; sets of equal runs are not tested."""
+"""Runs of these seeds take one or two epochs, and so never the same milliseconds of a log; sets of
+equal runs are not tested.
+"""
 
 
 @pytest.mark.slow
-def test_two_sets_of_runs_are_compared_with_an_interval_and_a_verdict(podium: Podium, campaign: Campaign, tmp_path: Path, fake: Sequence[str]) -> None:
+def test_two_sets_of_runs_are_compared_with_an_interval_and_a_verdict(
+    podium: Podium, campaign: Campaign, tmp_path: Path, fake: Sequence[str]
+) -> None:
     """Three runs each, of different seeds; one run of each scenario is not tested."""
     sets = [tmp_path / name for name in ("one", "two")]
     for seed, results in zip((1, 11), sets, strict=True):
-        assert podium("train", "fake", "--runs", 3, "--seed", seed, "--results", results, *fake, *SPREAD).returncode == 0
+        assert (
+            podium(
+                "train", "fake", "--runs", 3, "--seed", seed, "--results", results, *fake, *SPREAD
+            ).returncode
+            == 0
+        )
     outcome = podium("compare", *sets, campaign[0], "--format", "json", "--require", "comparable")
     assert outcome.returncode == 1, "Server and the others stand in one path alone"
-    kinds = {row["scenario"] or "training": row["results"] for row in json.loads(outcome.stdout)["comparisons"]}
-    (_, other, single) = kinds["training"]
+    kinds = {
+        row["scenario"] or "training": row["results"]
+        for row in json.loads(outcome.stdout)["comparisons"]
+    }
+    _, other, single = kinds["training"]
     assert other["verdict"] in ("faster", "slower", "not separable") and len(other["runs"]) == 3
     assert other["ratio_interval"]["low"] < other["ratio"] < other["ratio_interval"]["high"]
     assert (single["verdict"], single["why"]) == ("not tested", "3 and 1 runs")
     itself = podium("compare", sets[0], sets[0], "--require", "separable")
     assert itself.returncode == 1 and "is not separable" in itself.stderr
     twice = podium("compare", campaign[0], campaign[0], "--format", "json")
-    offline = next(row for row in json.loads(twice.stdout)["comparisons"] if row["scenario"] == "Offline")
+    offline = next(
+        row for row in json.loads(twice.stdout)["comparisons"] if row["scenario"] == "Offline"
+    )
     assert (offline["results"][1]["verdict"], offline["results"][1]["ratio"]) == ("not tested", 1.0)
 
 
 @pytest.mark.slow
-def test_a_campaign_of_three_runs_has_verdicts_for_training_and_serving(podium: Podium, forked: Podium, tmp_path: Path, fake: Sequence[str]) -> None:
-    """`--runs` counts for both halves; a run that a kill took is made up for by the same command."""
+def test_a_campaign_of_three_runs_has_verdicts_for_training_and_serving(
+    podium: Podium, forked: Podium, tmp_path: Path, fake: Sequence[str]
+) -> None:
+    """`--runs` counts for both halves; a run that a kill took is made up for by the same
+    command.
+    """
     sets = [tmp_path / name for name in ("one", "two")]
     for seed, results in zip((1, 11), sets, strict=True):
-        outcome = forked("run", "fake", "--runs", 3, "--seed", seed, "--results", results, *fake, *SPREAD)
+        outcome = forked(
+            "run", "fake", "--runs", 3, "--seed", seed, "--results", results, *fake, *SPREAD
+        )
         assert outcome.returncode == 0, outcome.stdout + outcome.stderr
     kinds = {
         row["scenario"] or "training": row["results"][1]
-        for row in json.loads(podium("compare", *(next(each.glob("bundles/*.zst")) for each in sets), "--format", "json").stdout)["comparisons"]
+        for row in json.loads(
+            podium(
+                "compare", *(next(each.glob("bundles/*.zst")) for each in sets), "--format", "json"
+            ).stdout
+        )["comparisons"]
     }
     for kind in ("training", "Offline", "SingleStream", "MultiStream"):
-        assert kinds[kind]["verdict"] in ("faster", "slower", "not separable") and len(kinds[kind]["runs"]) == 3, (kind, kinds[kind])
-        assert kinds[kind]["ratio_interval"]["low"] < kinds[kind]["ratio"] < kinds[kind]["ratio_interval"]["high"]
+        assert (
+            kinds[kind]["verdict"] in ("faster", "slower", "not separable")
+            and len(kinds[kind]["runs"]) == 3
+        ), (kind, kinds[kind])
+        assert (
+            kinds[kind]["ratio_interval"]["low"]
+            < kinds[kind]["ratio"]
+            < kinds[kind]["ratio_interval"]["high"]
+        )
     (last,) = sets[0].glob("open/*/results/*/fake/Offline/performance/run_3")
     shutil.rmtree(last)
     outcome = forked("run", "fake", "--runs", 3, "--seed", 1, "--results", sets[0], *fake, *SPREAD)
-    assert outcome.returncode == 0 and "infer Offline, performance" in outcome.stdout and last.is_dir(), outcome.stdout + outcome.stderr
+    assert (
+        outcome.returncode == 0 and "infer Offline, performance" in outcome.stdout and last.is_dir()
+    ), outcome.stdout + outcome.stderr
 
 
 HEAVY = ("torch", "torchvision", "mlperf_loadgen", "PIL", "psutil", "safetensors", "pynvml")
@@ -201,17 +284,29 @@ HEAVY = ("torch", "torchvision", "mlperf_loadgen", "PIL", "psutil", "safetensors
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["verify", "check", "score", "compare"])
-def test_a_bundle_is_read_without_any_framework(environment: dict[str, str], bundle: Path, command: str) -> None:
+def test_a_bundle_is_read_without_any_framework(
+    environment: dict[str, str], bundle: Path, command: str
+) -> None:
     """Who only checks, scores or compares has the light core alone."""
     blocked = "; ".join(f"sys.modules[{name!r}] = None" for name in HEAVY)
-    words = [sys.executable, "-c", f"import sys; {blocked}; from suite.cli import main; main()", command, str(bundle)]
+    words = [
+        sys.executable,
+        "-c",
+        f"import sys; {blocked}; from suite.cli import main; main()",
+        command,
+        str(bundle),
+    ]
     outcome = subprocess.run(words, capture_output=True, text=True, env=environment, check=False)
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
 
 
 @pytest.mark.slow
-def test_shuffled_labels_miss_the_target_and_leave_no_bundle(podium: Podium, tmp_path: Path, fake: Sequence[str]) -> None:
-    outcome = podium("run", "fake", "--results", tmp_path, *fake, "--set", "data.shuffle_labels=true")
+def test_shuffled_labels_miss_the_target_and_leave_no_bundle(
+    podium: Podium, tmp_path: Path, fake: Sequence[str]
+) -> None:
+    outcome = podium(
+        "run", "fake", "--results", tmp_path, *fake, "--set", "data.shuffle_labels=true"
+    )
     assert outcome.returncode == 1
     assert "bundle:" not in outcome.stdout
     assert not list(tmp_path.rglob("*.tar.zst*"))
@@ -229,7 +324,9 @@ def test_shuffled_labels_miss_the_target_and_leave_no_bundle(podium: Podium, tmp
         (["compare", "x", "--format", "xml"], "json"),
     ],
 )
-def test_a_wrong_request_is_one_sentence_and_exit_2(podium: Podium, tmp_path: Path, words: list[str], sentence: str) -> None:
+def test_a_wrong_request_is_one_sentence_and_exit_2(
+    podium: Podium, tmp_path: Path, words: list[str], sentence: str
+) -> None:
     outcome = podium(*words, *(["--results", tmp_path] if words[0] == "run" else []))
     assert outcome.returncode == 2
     assert sentence in outcome.stderr
@@ -239,7 +336,9 @@ def test_a_wrong_request_is_one_sentence_and_exit_2(podium: Podium, tmp_path: Pa
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["verify", "score", "compare", "check"])
 @pytest.mark.parametrize("content", [None, b"\x28\xb5\x2f\xfd" * 9], ids=["missing", "garbage"])
-def test_what_cannot_be_read_is_exit_1_without_a_traceback(podium: Podium, tmp_path: Path, command: str, content: bytes | None) -> None:
+def test_what_cannot_be_read_is_exit_1_without_a_traceback(
+    podium: Podium, tmp_path: Path, command: str, content: bytes | None
+) -> None:
     if content is not None:
         (tmp_path / "x.tar.zst").write_bytes(content)
     outcome = podium(command, tmp_path / "x.tar.zst")

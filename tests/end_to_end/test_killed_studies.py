@@ -1,4 +1,6 @@
-"""A search or a sweep that is killed, as by the power cut of a night's study: what was measured stays, and the same command ends it."""
+"""A search or a sweep that is killed, as by the power cut of a night's study: what was measured
+stays, and the same command ends it.
+"""
 
 import json
 import signal
@@ -22,16 +24,34 @@ RECORDS = ("trial.json", "point.json")
 LEAST = 2
 """Runs that are complete when the kill comes; the one after them is on its way."""
 COMMANDS = {
-    "peak": ("--within-ms", "400", "--budget-s", "60", "--tolerance", "0.5", "--set", "batching.max_batch=1", "--set", "fake.sleep_ms=2"),
+    "peak": (
+        "--within-ms",
+        "400",
+        "--budget-s",
+        "60",
+        "--tolerance",
+        "0.5",
+        "--set",
+        "batching.max_batch=1",
+        "--set",
+        "fake.sleep_ms=2",
+    ),
     "sweep": ("--batches", "1,2,4,8", "--seconds", "1", "--set", "fake.sleep_ms=2"),
 }
 
 
 def kept(results: Path) -> dict[str, dict[str, Any]]:
-    """Give the records of all complete runs; a folder that is still `.partial` has none that counts, and may be renamed while they are listed."""
+    """Give the records of all complete runs; a folder that is still `.partial` has none that
+    counts, and may be renamed while they are listed.
+    """
     while True:
         with suppress(FileNotFoundError):
-            found = [path for name in RECORDS for path in results.glob(f"studies/**/{name}") if ".partial" not in str(path)]
+            found = [
+                path
+                for name in RECORDS
+                for path in results.glob(f"studies/**/{name}")
+                if ".partial" not in str(path)
+            ]
             return {str(path.relative_to(results)): measured(path) for path in found}
 
 
@@ -41,15 +61,32 @@ def measured(record: Path) -> dict[str, Any]:
     return {name: value for name, value in document.items() if name != "times"}
 
 
-def killed(words: Sequence[object], environment: dict[str, str], enough: Callable[[], bool], end: signal.Signals) -> None:
+def killed(
+    words: Sequence[object],
+    environment: dict[str, str],
+    enough: Callable[[], bool],
+    end: signal.Signals,
+) -> None:
     """Begin a command, and end it and all its children once there is enough."""
-    process = subprocess.Popen([sys.executable, "-m", "suite.cli", *map(str, words)], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "suite.cli", *map(str, words)],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     limit_s = time.monotonic() + 300
     while not enough():
-        assert process.poll() is None and time.monotonic() < limit_s, "it ended, or nothing was kept"
+        assert process.poll() is None and time.monotonic() < limit_s, (
+            "it ended, or nothing was kept"
+        )
         time.sleep(0.02)
-    for each in [*psutil.Process(process.pid).children(recursive=True), psutil.Process(process.pid)]:
-        with suppress(psutil.NoSuchProcess):  # LoadGen's own ends with the template that it was forked from
+    for each in [
+        *psutil.Process(process.pid).children(recursive=True),
+        psutil.Process(process.pid),
+    ]:
+        with suppress(
+            psutil.NoSuchProcess
+        ):  # LoadGen's own ends with the template that it was forked from
             each.send_signal(end)
     process.wait(120)
 
@@ -57,7 +94,13 @@ def killed(words: Sequence[object], environment: dict[str, str], enough: Callabl
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM], ids=["kill -9", "terminated"])
 def test_a_study_that_is_killed_keeps_what_was_measured_and_goes_on(
-    name: str, end: signal.Signals, podium: Podium, forked: Podium, environment: dict[str, str], tmp_path: Path, fake: Sequence[str]
+    name: str,
+    end: signal.Signals,
+    podium: Podium,
+    forked: Podium,
+    environment: dict[str, str],
+    tmp_path: Path,
+    fake: Sequence[str],
 ) -> None:
     """A part of a run must not count, and nothing that was measured is measured again."""
     own = {**environment, "PODIUM_CACHE": str(tmp_path / "cache")}

@@ -17,10 +17,21 @@ FAKES = Path(__file__).resolve().parents[1] / "fakes"
 if str(FAKES) not in sys.path:
     sys.path.insert(0, str(FAKES))
 if str(FAKES) not in os.environ.get("PYTHONPATH", "").split(os.pathsep):
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(FAKES), os.environ.get("PYTHONPATH")]))
-    for found in (registry.points, registry.round_files, registry.texts_of_round, registry.round_names, registry.kind_of_round, registry.round):
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        filter(None, [str(FAKES), os.environ.get("PYTHONPATH")])
+    )
+    for found in (
+        registry.points,
+        registry.round_files,
+        registry.texts_of_round,
+        registry.round_names,
+        registry.kind_of_round,
+        registry.round,
+    ):
         found.cache_clear()
-os.environ["PODIUM_FAKE_BRIEF"] = "yes"  # before the fakes are imported, here and in child processes
+os.environ["PODIUM_FAKE_BRIEF"] = (
+    "yes"  # before the fakes are imported, here and in child processes
+)
 
 
 @pytest.fixture(autouse=True)
@@ -31,16 +42,31 @@ def quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def samplers_of_any_cache() -> Iterator[None]:
-    """A sampler looks at no cache: the idle one serves the next test's run too, whose cache is another."""
+    """A sampler looks at no cache: the idle one serves the next test's run too, whose cache is
+    another.
+    """
     with pytest.MonkeyPatch.context() as patch:
         inherited = process.environment
-        patch.setattr(process, "environment", lambda: {name: value for name, value in inherited().items() if name != "PODIUM_CACHE"})
+        patch.setattr(
+            process,
+            "environment",
+            lambda: {name: value for name, value in inherited().items() if name != "PODIUM_CACHE"},
+        )
         yield
 
 
 @pytest.fixture(scope="session")
 def light() -> Iterator[Warm]:
-    """Where runs of the fake workload come from that are interrupted, killed or refused, and its servers; without a framework."""
-    started = Warm(*RUN, "harness.serving.network.command", "podium_fakes.fake", "podium_fakes.engine", "podium_fakes.served", "numpy.random")
+    """Where runs of the fake workload come from that are interrupted, killed or refused, and its
+    servers; without a framework.
+    """
+    started = Warm(
+        *RUN,
+        "harness.serving.network.command",
+        "podium_fakes.fake",
+        "podium_fakes.engine",
+        "podium_fakes.served",
+        "numpy.random",
+    )
     yield started
     started.end()

@@ -1,4 +1,6 @@
-"""`podium data`: one look over a data set, a manifest, and what becomes of both when something changes."""
+"""`podium data`: one look over a data set, a manifest, and what becomes of both when something
+changes.
+"""
 
 import errno
 import hashlib
@@ -50,7 +52,11 @@ class Words:
         type(self).looks += 1
         type(self).during(self.root)
         words = (self.root / WORDS).read_text().split()
-        return Survey(samples={"train": len(words)}, sha256={WORDS: hashlib.sha256(" ".join(words).encode()).hexdigest()}, found={"words": tuple(words)})
+        return Survey(
+            samples={"train": len(words)},
+            sha256={WORDS: hashlib.sha256(" ".join(words).encode()).hexdigest()},
+            found={"words": tuple(words)},
+        )
 
     def check(self, found: Mapping[str, Any]) -> None:
         if "bad" in found["words"]:
@@ -86,25 +92,58 @@ def told(root: Path, **changes: Any) -> Run:
 
 
 def test_a_look_is_printed_and_kept(root: Path):
-    """Counts, sizes and hashes for people; one object for programs, and nothing else on its stream."""
+    """Counts, sizes and hashes for people; one object for programs, and nothing else on its
+    stream.
+    """
     done = looked(root)
-    assert done.exit_code == 0 and "3 train samples in 2 files" in done.stdout and done.stdout.splitlines()[-1].endswith(f"  {WORDS}")
+    assert (
+        done.exit_code == 0
+        and "3 train samples in 2 files" in done.stdout
+        and done.stdout.splitlines()[-1].endswith(f"  {WORDS}")
+    )
     (path,) = manifests(root)
     assert str(path) in done.stdout
     found = json.loads(looked(root, "--format", "json").stdout)
-    assert found["manifest"] == str(path) and found["samples"] == {"train": 3} and (found["files"], found["bytes"]) == (2, 17)
-    assert set(found) == {"workload", "profile", "data", "manifest", "samples", "files", "bytes", "sha256"}
+    assert (
+        found["manifest"] == str(path)
+        and found["samples"] == {"train": 3}
+        and (found["files"], found["bytes"]) == (2, 17)
+    )
+    assert set(found) == {
+        "workload",
+        "profile",
+        "data",
+        "manifest",
+        "samples",
+        "files",
+        "bytes",
+        "sha256",
+    }
     assert Words.looks == 2, "the command looks whether or not that was done before"
 
 
 @pytest.mark.slow
-def test_a_training_without_a_manifest_looks_first(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """The first day is one command; the look is a step that is seen, before log and cache_clear, and is done once."""
+def test_a_training_without_a_manifest_looks_first(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """The first day is one command; the look is a step that is seen, before log and cache_clear,
+    and is done once.
+    """
     results = root.parent / "results"
-    monkeypatch.setattr(Words, "during", staticmethod(lambda _: (_ for _ in ()).throw(AssertionError) if list(results.rglob("result_0*")) else None))
+    monkeypatch.setattr(
+        Words,
+        "during",
+        staticmethod(
+            lambda _: (
+                (_ for _ in ()).throw(AssertionError) if list(results.rglob("result_0*")) else None
+            )
+        ),
+    )
     train_set("fake", options(results, data=root), seed=1)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1] == f"fake: surveying the data in {root}, once" and lines[2].startswith("fake: 3 train samples in 2 files")
+    assert lines[1] == f"fake: surveying the data in {root}, once" and lines[2].startswith(
+        "fake: 3 train samples in 2 files"
+    )
     train_set("fake", options(root.parent / "again", data=root), seed=1)
     assert Words.looks == 1 and "surveying" not in capsys.readouterr().out
     assert [event["key"] for event in events(log_path(results))].count("run_stop") == 1
@@ -112,11 +151,16 @@ def test_a_training_without_a_manifest_looks_first(root: Path, monkeypatch: pyte
 
 def test_runs_are_told_what_was_found(root: Path):
     """As JSON has it, whether it was found just now or by an earlier command."""
-    assert told(root).found == told(root).found == {"words": ["one", "two", "three"]} and Words.looks == 1
+    assert (
+        told(root).found == told(root).found == {"words": ["one", "two", "three"]}
+        and Words.looks == 1
+    )
 
 
 def test_other_settings_are_another_look(root: Path):
-    """Those that decide what is found; a manifest of others would be wrong, and is kept for them."""
+    """Those that decide what is found; a manifest of others would be wrong, and is kept for
+    them.
+    """
     told(root)
     told(root, assignments=("global_batch_size=4",))
     told(root)
@@ -124,25 +168,38 @@ def test_other_settings_are_another_look(root: Path):
 
 
 CHANGES = {
-    "longer": (lambda root: (root / WORDS).write_text("one two three four"), f"{WORDS} has 18 bytes and had 13"),
+    "longer": (
+        lambda root: (root / WORDS).write_text("one two three four"),
+        f"{WORDS} has 18 bytes and had 13",
+    ),
     "written to": (lambda root: os.utime(root / WORDS, ns=(1, 1)), f"{WORDS} was written to"),
     "gone": (lambda root: (root / WORDS).unlink(), f"{WORDS} is gone"),
-    "more files": (lambda root: (root / "more" / "deep" / "five.txt").write_text("five"), "more/deep has 2 files and had 1"),
-    "renamed": (lambda root: (root / "more" / "deep" / "four.txt").rename(root / "more" / "deep" / "4.txt"), "more/deep was written to"),
+    "more files": (
+        lambda root: (root / "more" / "deep" / "five.txt").write_text("five"),
+        "more/deep has 2 files and had 1",
+    ),
+    "renamed": (
+        lambda root: (root / "more" / "deep" / "four.txt").rename(root / "more" / "deep" / "4.txt"),
+        "more/deep was written to",
+    ),
     "new folder": (lambda root: (root / "more" / "six").mkdir(), "more/six is new"),
 }
 
 
 @pytest.mark.parametrize("kind", CHANGES)
 def test_data_that_changed_are_named(root: Path, kind: str):
-    """A manifest that is not true any more is refused, with the command that looks again; nothing is opened for it."""
+    """A manifest that is not true any more is refused, with the command that looks again; nothing
+    is opened for it.
+    """
     told(root)
     change, words = CHANGES[kind]
     change(root)
     with pytest.raises(RequestError) as caught:
         told(root)
     assert caught.value.exit_code == 2 and words in str(caught.value)
-    assert str(caught.value).endswith(f"to survey the data again: podium data fake --data {root} --profile smoke")
+    assert str(caught.value).endswith(
+        f"to survey the data again: podium data fake --data {root} --profile smoke"
+    )
     assert looked(root).exit_code == (1 if kind == "gone" else 0)
     if kind != "gone":
         assert told(root).found
@@ -161,9 +218,26 @@ def test_serving_refuses_changed_data(root: Path):
     results = root.parent / "results"
     train_set("fake", options(results, data=root), seed=1)
     (root / WORDS).write_text("others")
-    given = ["--framework", "fake", "--engine", "fake", "--device", "cpu", "--precision", "fp32", "--org", "tests", "--system", "testbed"]
-    done = CliRunner().invoke(infer, ["fake", *given, "--results", str(results), "--data", str(root)])
-    assert isinstance(done.exception, RequestError) and "changed since it was surveyed" in str(done.exception)
+    given = [
+        "--framework",
+        "fake",
+        "--engine",
+        "fake",
+        "--device",
+        "cpu",
+        "--precision",
+        "fp32",
+        "--org",
+        "tests",
+        "--system",
+        "testbed",
+    ]
+    done = CliRunner().invoke(
+        infer, ["fake", *given, "--results", str(results), "--data", str(root)]
+    )
+    assert isinstance(done.exception, RequestError) and "changed since it was surveyed" in str(
+        done.exception
+    )
 
 
 def edited(text: str) -> str:
@@ -172,7 +246,9 @@ def edited(text: str) -> str:
 
 def of_another(text: str) -> str:
     table = data_manifest.DECODER.decode(text)
-    other = type(table)(**{name: getattr(table, name) for name in table.__struct_fields__} | {"workload": "other"})
+    other = type(table)(
+        **{name: getattr(table, name) for name in table.__struct_fields__} | {"workload": "other"}
+    )
     sealed = json.loads(text) | {"workload": "other", "sha256": other.seal}
     return json.dumps(sealed)
 
@@ -192,33 +268,49 @@ def test_a_manifest_that_is_not_what_was_written_is_refused(root: Path, spoil: A
     told(root)
     (path,) = manifests(root)
     path.write_text(spoil(path.read_text()))
-    with pytest.raises(RequestError, match=f"{path}: {words}.*to survey the data again: podium data fake"):
+    with pytest.raises(
+        RequestError, match=f"{path}: {words}.*to survey the data again: podium data fake"
+    ):
         told(root)
     assert looked(root).exit_code == 0 and told(root).found
 
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.ENOSPC])
-def test_a_cache_that_cannot_be_written_is_told(root: Path, number: int, monkeypatch: pytest.MonkeyPatch):
+def test_a_cache_that_cannot_be_written_is_told(
+    root: Path, number: int, monkeypatch: pytest.MonkeyPatch
+):
     """A disk that is read-only or full: one sentence, which names the way out."""
 
     def refused(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(data_manifest, "write_json", refused)
-    with pytest.raises(RequestError, match=f"{os.strerror(number)}; set PODIUM_CACHE to a writable folder"):
+    with pytest.raises(
+        RequestError, match=f"{os.strerror(number)}; set PODIUM_CACHE to a writable folder"
+    ):
         told(root)
     assert not manifests(root)
 
 
 @pytest.mark.parametrize("place", ["survey", "write"])
-def test_an_interrupted_look_leaves_nothing(root: Path, place: str, monkeypatch: pytest.MonkeyPatch):
-    """Ctrl-C while files are read, or while the manifest is written: nothing that looks whole, and nothing in the way of the next look."""
+def test_an_interrupted_look_leaves_nothing(
+    root: Path, place: str, monkeypatch: pytest.MonkeyPatch
+):
+    """Ctrl-C while files are read, or while the manifest is written: nothing that looks whole, and
+    nothing in the way of the next look.
+    """
 
     def interrupted(*_: object) -> None:
         raise Interrupted("interrupted")
 
     with monkeypatch.context() as cut, pytest.raises(Interrupted):
-        cut.setattr(*((Words, "during", staticmethod(interrupted)) if place == "survey" else (layout, "sync", interrupted)))
+        cut.setattr(
+            *(
+                (Words, "during", staticmethod(interrupted))
+                if place == "survey"
+                else (layout, "sync", interrupted)
+            )
+        )
         told(root)
     assert not manifests(root)
     assert told(root).found
@@ -226,8 +318,12 @@ def test_an_interrupted_look_leaves_nothing(root: Path, place: str, monkeypatch:
 
 def test_data_that_change_under_the_look_are_refused(root: Path, monkeypatch: pytest.MonkeyPatch):
     """What was counted is not what is there."""
-    monkeypatch.setattr(Words, "during", staticmethod(lambda folder: (folder / WORDS).write_text("one")))
-    with pytest.raises(RequestError, match="changed during the survey: words.txt has 3 bytes and had 13"):
+    monkeypatch.setattr(
+        Words, "during", staticmethod(lambda folder: (folder / WORDS).write_text("one"))
+    )
+    with pytest.raises(
+        RequestError, match="changed during the survey: words.txt has 3 bytes and had 13"
+    ):
         told(root)
     assert not manifests(root)
 
@@ -235,7 +331,9 @@ def test_data_that_change_under_the_look_are_refused(root: Path, monkeypatch: py
 def test_parts_that_the_look_makes_are_part_of_it(root: Path, monkeypatch: pytest.MonkeyPatch):
     """A vocabulary is made beside the data; later it may not change."""
     monkeypatch.setattr(Words, "parts", (WORDS, "vocabulary"))
-    monkeypatch.setattr(Words, "during", staticmethod(lambda folder: (folder / "vocabulary").write_text("v")))
+    monkeypatch.setattr(
+        Words, "during", staticmethod(lambda folder: (folder / "vocabulary").write_text("v"))
+    )
     told(root)
     (root / "vocabulary").write_text("w2")
     with pytest.raises(RequestError, match="vocabulary has 2 bytes and had 1"):
@@ -243,15 +341,23 @@ def test_parts_that_the_look_makes_are_part_of_it(root: Path, monkeypatch: pytes
 
 
 def test_what_no_run_takes_is_exit_2(root: Path):
-    """Broken samples that are not to be left out: found by the command, refused by it and by each run; found anew where that would help."""
+    """Broken samples that are not to be left out: found by the command, refused by it and by each
+    run; found anew where that would help.
+    """
     (root / WORDS).write_text("one bad")
     done = looked(root, "--format", "json")
-    assert isinstance(done.exception, RequestError) and str(done.exception) == "a bad word" and json.loads(done.stdout)["samples"] == {"train": 2}
+    assert (
+        isinstance(done.exception, RequestError)
+        and str(done.exception) == "a bad word"
+        and json.loads(done.stdout)["samples"] == {"train": 2}
+    )
     with pytest.raises(RequestError, match="^a bad word$"):
         told(root)
     (root / WORDS).write_text("old")
     looked(root)
-    with pytest.raises(RequestError, match="an old word; to survey the data again: podium data fake"):
+    with pytest.raises(
+        RequestError, match="an old word; to survey the data again: podium data fake"
+    ):
         told(root)
 
 
@@ -270,12 +376,18 @@ def test_the_first_rank_of_each_machine_looks(root: Path):
     run = request.run(1, Precision.FP32)
     order: list[str] = []
     for local_rank in (0, 1):
-        ranks: Any = SimpleNamespace(local_rank=local_rank, wait=lambda: order.append(f"waited after {Words.looks}"))
-        assert informed_ranks(request, replace(run, local_rank=local_rank), ranks).found == {"words": ["one", "two", "three"]}
+        ranks: Any = SimpleNamespace(
+            local_rank=local_rank, wait=lambda: order.append(f"waited after {Words.looks}")
+        )
+        assert informed_ranks(request, replace(run, local_rank=local_rank), ranks).found == {
+            "words": ["one", "two", "three"]
+        }
     assert order == ["waited after 1"] * 2
 
 
-def test_a_workload_without_a_data_set_is_told_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_workload_without_a_data_set_is_told_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """A third party's need not have one; the command says so."""
     monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
     request = prepare(options(tmp_path / "results"), "fake")
@@ -286,16 +398,26 @@ def test_a_workload_without_a_data_set_is_told_nothing(tmp_path: Path, monkeypat
 
 @pytest.mark.parametrize(
     ("words", "told"),
-    [(["fak"], "did you mean 'fake'"), (["fake", "--data", "/nowhere"], "no such folder"), (["resnet50", "--profile", "full"], "--data")],
+    [
+        (["fak"], "did you mean 'fake'"),
+        (["fake", "--data", "/nowhere"], "no such folder"),
+        (["resnet50", "--profile", "full"], "--data"),
+    ],
 )
 def test_wrong_requests_are_exit_2(words: list[str], told: str):
     done = CliRunner().invoke(command, words)
-    assert isinstance(done.exception, PodiumError) and done.exception.exit_code == 2 and told in str(done.exception)
+    assert (
+        isinstance(done.exception, PodiumError)
+        and done.exception.exit_code == 2
+        and told in str(done.exception)
+    )
 
 
 def test_the_command_completes_like_the_others():
     """In the shell, by name and by option."""
     complete = ShellComplete(group, {}, "podium", "_PODIUM_COMPLETE")
     assert [item.value for item in complete.get_completions([], "dat")] == ["data"]
-    assert {"--data", "--profile", "--set", "--format"} <= {item.value for item in complete.get_completions(["data", "fake"], "--")}
+    assert {"--data", "--profile", "--set", "--format"} <= {
+        item.value for item in complete.get_completions(["data", "fake"], "--")
+    }
     assert data_survey.look.__doc__

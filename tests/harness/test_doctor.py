@@ -38,48 +38,88 @@ def fake() -> dict[str, Any]:
 def test_every_combination_has_a_state_and_a_reason(fake: dict[str, Any]):
     """A format that an engine cannot do is named with why; the others are ready."""
     found = {(f["half"], f["engine"], f["precision"]): f for f in fake["workloads"]}
-    assert found["training", "torch", "fp32"]["state"] == "ready" and found["inference", "fake", "bf16"]["state"] == "ready"
-    assert (found["inference", "fake", "int4"]["state"], found["inference", "fake", "int4"]["why"]) == ("cannot run here", "has no int4")
+    assert (
+        found["training", "torch", "fp32"]["state"] == "ready"
+        and found["inference", "fake", "bf16"]["state"] == "ready"
+    )
+    assert (
+        found["inference", "fake", "int4"]["state"],
+        found["inference", "fake", "int4"]["why"],
+    ) == ("cannot run here", "has no int4")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "why"),
     [
-        ("bf16 raise", "tried, and failed: RuntimeError: could not create a primitive descriptor for the LSTM forward propagation primitive"),
+        (
+            "bf16 raise",
+            (
+                "tried, and failed: RuntimeError: could not create a primitive descriptor for the"
+                " LSTM forward propagation primitive"
+            ),
+        ),
         ("bf16 SIGILL", "the process that tried it was ended by SIGILL"),
         ("bf16 SIGKILL", "the process that tried it was ended by SIGKILL"),
         ("bf16 hang", "took longer than 3 s"),
     ],
 )
-def test_a_format_that_crashes_is_not_ready_and_those_behind_it_are_tried(fault: str, why: str, monkeypatch: pytest.MonkeyPatch):
-    """`podium doctor gnmt` said that bf16 is ready, and training crashed; a crash ends neither doctor nor the other trials."""
+def test_a_format_that_crashes_is_not_ready_and_those_behind_it_are_tried(
+    fault: str, why: str, monkeypatch: pytest.MonkeyPatch
+):
+    """`podium doctor gnmt` said that bf16 is ready, and training crashed; a crash ends neither
+    doctor nor the other trials.
+    """
     monkeypatch.setenv("PODIUM_FAKE_TRIAL", fault)
     monkeypatch.setattr(dtype_trials, "LIMIT_S", 3.0)
     found = {f["precision"]: f for f in looked("fake")["workloads"] if f["half"] == "training"}
-    assert {name: f["state"] for name, f in found.items()} == {"fp32": "ready", "fp16": "ready", "bf16": "cannot run here"}
+    assert {name: f["state"] for name, f in found.items()} == {
+        "fp32": "ready",
+        "fp16": "ready",
+        "bf16": "cannot run here",
+    }
     assert found["bf16"]["why"] == why
 
 
 @pytest.mark.slow
 def test_a_framework_that_loads_for_long_refuses_nothing(monkeypatch: pytest.MonkeyPatch):
-    """From a busy network file system that took more than a trial may: training in bf16 was refused, and the machine said to lack it."""
+    """From a busy network file system that took more than a trial may: training in bf16 was
+    refused, and the machine said to lack it.
+    """
     monkeypatch.setattr(dtype_trials, "LIMIT_S", 0.1)
-    attempt = dtype_trials.Attempt(workload="fake", half=report.Half.TRAINING, engine="torch", precision=Precision.BF16)
+    attempt = dtype_trials.Attempt(
+        workload="fake", half=report.Half.TRAINING, engine="torch", precision=Precision.BF16
+    )
     receiver, sender = multiprocessing.Pipe(duplex=False)
     ran = dtype_trials.Result(ending=dtype_trials.Ending.RAN)
     loading = threading.Timer(0.5, lambda: [sender.send(each) for each in (None, ran)])
     loading.start()
-    assert dtype_trials.read([attempt], multiprocessing.get_context("spawn").Process(), receiver) == {attempt: ran}
+    assert dtype_trials.read(
+        [attempt], multiprocessing.get_context("spawn").Process(), receiver
+    ) == {attempt: ran}
     loading.join()
 
 
 @pytest.mark.slow
-def test_without_a_network_to_try_nothing_is_called_ready(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_without_a_network_to_try_nothing_is_called_ready(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     """A third party's workload is said to be untried, and that is no reason for exit 3."""
-    found = [report.Finding(workload="w", half=report.Half.TRAINING, engine="torch", precision=Precision.FP32, state=report.State.READY)]
-    untried = dtype_trials.Result(ending=dtype_trials.Ending.UNTRIED, why="there is no trial network for it")
-    monkeypatch.setattr(findings, "tried", lambda attempts, device: dict.fromkeys(attempts, untried))
+    found = [
+        report.Finding(
+            workload="w",
+            half=report.Half.TRAINING,
+            engine="torch",
+            precision=Precision.FP32,
+            state=report.State.READY,
+        )
+    ]
+    untried = dtype_trials.Result(
+        ending=dtype_trials.Ending.UNTRIED, why="there is no trial network for it"
+    )
+    monkeypatch.setattr(
+        findings, "tried", lambda attempts, device: dict.fromkeys(attempts, untried)
+    )
     (told,) = report.proved(found, "cpu")
     assert told.state is report.State.UNTRIED
     monkeypatch.setattr(report, "proved", lambda findings, device: [told])
@@ -88,51 +128,92 @@ def test_without_a_network_to_try_nothing_is_called_ready(monkeypatch: pytest.Mo
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workload", ["gnmt", "maskrcnn", "minigo", "resnet50", "ssd", "transformer"])
+@pytest.mark.parametrize(
+    "workload", ["gnmt", "maskrcnn", "minigo", "resnet50", "ssd", "transformer"]
+)
 def test_each_workload_has_something_to_try_in_every_framework(workload: str):
-    """In fp32, which every machine computes in: a training step, and what the framework's own engine serves."""
+    """In fp32, which every machine computes in: a training step, and what the framework's own
+    engine serves.
+    """
     for framework in sorted(registry.frameworks(registry.workload(workload)) or ()):
         if find_spec(framework) is None:
             continue
         for half in report.Half:
-            result = dtype_trials.result(dtype_trials.Attempt(workload=workload, half=half, engine=framework, precision=Precision.FP32), "cpu")
-            expected = dtype_trials.Ending.REFUSED if (workload, half, framework) == ("resnet50", "training", "tensorflow") else dtype_trials.Ending.RAN
+            result = dtype_trials.result(
+                dtype_trials.Attempt(
+                    workload=workload, half=half, engine=framework, precision=Precision.FP32
+                ),
+                "cpu",
+            )
+            expected = (
+                dtype_trials.Ending.REFUSED
+                if (workload, half, framework) == ("resnet50", "training", "tensorflow")
+                else dtype_trials.Ending.RAN
+            )
             assert result.ending is expected, result
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(platform_machine() not in ("x86_64", "AMD64"), reason="oneDNN's choice of instructions is a switch on x86 alone")
-def test_lstms_in_lower_formats_are_not_ready_without_their_instructions(monkeypatch: pytest.MonkeyPatch):
-    """oneDNN has no LSTM in bf16 and fp16 for AVX2; convolutions and attention run there. It reads the switch in the processes that try."""
+@pytest.mark.skipif(
+    platform_machine() not in ("x86_64", "AMD64"),
+    reason="oneDNN's choice of instructions is a switch on x86 alone",
+)
+def test_lstms_in_lower_formats_are_not_ready_without_their_instructions(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """oneDNN has no LSTM in bf16 and fp16 for AVX2; convolutions and attention run there. It reads
+    the switch in the processes that try.
+    """
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
     for workload, formats in (("gnmt", {"fp32"}), ("ssd", {"fp32", "fp16", "bf16"})):
         told = looked(workload)
         found = [f for f in told["workloads"] if f["engine"] == "torch" and f["state"] == "ready"]
         if "cuda" not in told["machine"]["device"]:
-            assert {f["precision"] for f in found if f["half"] == "training"} == {f["precision"] for f in found if f["half"] == "inference"} == formats
+            assert (
+                {f["precision"] for f in found if f["half"] == "training"}
+                == {f["precision"] for f in found if f["half"] == "inference"}
+                == formats
+            )
 
 
 @pytest.mark.parametrize("precision", [Precision.FP32, Precision.INT8])
 def test_onnx_runtime_is_tried_in_each_format_of_the_processor(precision: Precision):
-    """An export takes seconds; a product of two matrices shows that the package and its kernels are there."""
+    """An export takes seconds; a product of two matrices shows that the package and its kernels are
+    there.
+    """
     pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
-    attempt = dtype_trials.Attempt(workload="gnmt", half=report.Half.INFERENCE, engine="onnxruntime", precision=precision)
+    attempt = dtype_trials.Attempt(
+        workload="gnmt", half=report.Half.INFERENCE, engine="onnxruntime", precision=precision
+    )
     assert dtype_trials.result(attempt, "cpu").ending is dtype_trials.Ending.RAN
 
 
-def test_a_format_that_a_workload_is_not_served_in_is_told_with_the_reason(monkeypatch: pytest.MonkeyPatch):
+def test_a_format_that_a_workload_is_not_served_in_is_told_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+):
     """Nobody should find out after training that there is nothing to calibrate with."""
     monkeypatch.setattr(FakeEngine, "missing", lambda *_: None)
-    states = {finding.precision: finding for finding in report.examine_engine("fake", "fake", "cpu", "")}
-    assert states["bf16"].state is report.State.READY and states["int8"].state is report.State.CANNOT
-    assert states["int8"].why.endswith("the round has none of this workload: it answers by arithmetic")
+    states = {
+        finding.precision: finding for finding in report.examine_engine("fake", "fake", "cpu", "")
+    }
+    assert (
+        states["bf16"].state is report.State.READY and states["int8"].state is report.State.CANNOT
+    )
+    assert states["int8"].why.endswith(
+        "the round has none of this workload: it answers by arithmetic"
+    )
 
 
 @pytest.mark.slow
 def test_the_machine_is_described(fake: dict[str, Any]):
     """Cores, memory, disk and the device that auto takes."""
     here = fake["machine"]
-    assert here["cores"] >= 1 and here["memory_gib"] > 0 and here["disk_free_gib"] > 0 and here["device"].partition(":")[0] in ("cpu", "cuda")
+    assert (
+        here["cores"] >= 1
+        and here["memory_gib"] > 0
+        and here["disk_free_gib"] > 0
+        and here["device"].partition(":")[0] in ("cpu", "cuda")
+    )
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch):
@@ -152,7 +233,10 @@ def test_a_package_is_there_by_whichever_of_its_distributions(monkeypatch: pytes
         return "2.21.0"
 
     monkeypatch.setattr(report, "version", version)
-    assert [report.installed(name) for name in ("tensorflow", "tensorflow-cpu", "tensorrt-cu12", "torch")] == [True, True, False, False]
+    assert [
+        report.installed(name)
+        for name in ("tensorflow", "tensorflow-cpu", "tensorrt-cu12", "torch")
+    ] == [True, True, False, False]
 
 
 def test_an_engine_that_is_not_installed_is_missing_not_broken(monkeypatch: pytest.MonkeyPatch):
@@ -167,7 +251,9 @@ def test_an_engine_that_is_not_installed_is_missing_not_broken(monkeypatch: pyte
 
 
 @pytest.mark.slow
-def test_little_memory_and_disk_are_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_little_memory_and_disk_are_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     """Better before than in the middle of a run."""
     monkeypatch.setattr(report, "MEMORY_NEEDED_GIB", 1e6)
     monkeypatch.setattr(report, "DISK_NEEDED_GIB", 1e9)
@@ -177,38 +263,80 @@ def test_little_memory_and_disk_are_told(monkeypatch: pytest.MonkeyPatch, capsys
     assert "has no int4" not in told and "podium doctor -v says why" in told
 
 
-def test_the_answer_is_one_row_per_workload_and_engine_and_each_fix_is_told_once(capsys: pytest.CaptureFixture[str]):
-    """A hundred lines of reasons drowned what runs, and named one missing package twenty-eight times; no version stood in them."""
+def test_the_answer_is_one_row_per_workload_and_engine_and_each_fix_is_told_once(
+    capsys: pytest.CaptureFixture[str],
+):
+    """A hundred lines of reasons drowned what runs, and named one missing package twenty-eight
+    times; no version stood in them.
+    """
     why = f"engine 'onnxruntime' needs onnx: {install('onnx')}"
     found = [
-        findings.Finding(workload=name, half=report.Half.INFERENCE, engine="onnxruntime", precision=precision, state=report.State.MISSING, why=why)
+        findings.Finding(
+            workload=name,
+            half=report.Half.INFERENCE,
+            engine="onnxruntime",
+            precision=precision,
+            state=report.State.MISSING,
+            why=why,
+        )
         for name in ("gnmt", "ssd")
         for precision in Precision
     ]
-    ready = [findings.Finding(workload="gnmt", half=half, engine="torch", precision=Precision.FP32, state=report.State.READY) for half in report.Half]
+    ready = [
+        findings.Finding(
+            workload="gnmt",
+            half=half,
+            engine="torch",
+            precision=Precision.FP32,
+            state=report.State.READY,
+        )
+        for half in report.Half
+    ]
     screen.show(report.machine(), [*ready, *found], [])
     told = capsys.readouterr().out
     assert told.count(install("onnx")) == 1 and f"to add onnxruntime: {install('onnx')}" in told
     rows = [line.split() for line in told.splitlines() if line.startswith(("gnmt", "ssd"))]
-    assert rows == [["gnmt", "torch", "fp32", "fp32"], ["gnmt", "onnxruntime", "-", "not", "installed"], ["ssd", "onnxruntime", "-", "not", "installed"]]
-    assert told.startswith("versions   podium ") and f"Python {python_version()}" in told and "LoadGen " in told
+    assert rows == [
+        ["gnmt", "torch", "fp32", "fp32"],
+        ["gnmt", "onnxruntime", "-", "not", "installed"],
+        ["ssd", "onnxruntime", "-", "not", "installed"],
+    ]
+    assert (
+        told.startswith("versions   podium ")
+        and f"Python {python_version()}" in told
+        and "LoadGen " in told
+    )
 
 
 @pytest.mark.slow
 def test_verbose_gives_every_reason():
     done = CliRunner().invoke(command, ["fake", "-v"])
-    assert "fake inference fake: cannot run here: int4: has no int4" in done.output and "says why" not in done.output
+    assert (
+        "fake inference fake: cannot run here: int4: has no int4" in done.output
+        and "says why" not in done.output
+    )
 
 
 @pytest.mark.slow
-def test_data_that_a_workload_can_read_is_said_to_be_usable(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+def test_data_that_a_workload_can_read_is_said_to_be_usable(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
     """The folder is opened the way a training run opens it."""
     report.report("fake", tmp_path, "text")
     assert "can be used by fake" in capsys.readouterr().out
-    monkeypatch.setattr(report, "prepare", lambda *_: (_ for _ in ()).throw(RequestError("no train folder")))
+    monkeypatch.setattr(
+        report, "prepare", lambda *_: (_ for _ in ()).throw(RequestError("no train folder"))
+    )
     with pytest.raises(RequestError, match="--data .*: no train folder"):
         report.report("fake", tmp_path, "text")
-    assert json.loads(CliRunner().invoke(command, ["fake", "--data", str(tmp_path), "--format", "json"]).stdout)["data"]["usable"] is False
+    assert (
+        json.loads(
+            CliRunner()
+            .invoke(command, ["fake", "--data", str(tmp_path), "--format", "json"])
+            .stdout
+        )["data"]["usable"]
+        is False
+    )
 
 
 def test_wrong_requests_are_told():
@@ -220,7 +348,9 @@ def test_wrong_requests_are_told():
 
 
 def test_engines_of_other_frameworks_are_passed_over(monkeypatch: pytest.MonkeyPatch):
-    """A workload in PyTorch alone cannot be served by TensorFlow, however well that is installed."""
+    """A workload in PyTorch alone cannot be served by TensorFlow, however well that is
+    installed.
+    """
 
     class Engine:
         accepts = frozenset({"tensorflow"})
@@ -235,19 +365,27 @@ def test_engines_of_other_frameworks_are_passed_over(monkeypatch: pytest.MonkeyP
     assert {finding.half for finding in report.examine("fake", "cpu")} == {"training"}
 
 
-def test_an_engine_that_ran_on_no_hardware_yet_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_an_engine_that_ran_on_no_hardware_yet_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     """Ready is not the same as seen to work; in both forms."""
     from harness.engines.tensorrt.engine import TensorRTEngine
 
     told = "it has not run on a GPU yet"
     monkeypatch.setattr(report.registry, "engine", lambda name: TensorRTEngine())
     findings = list(report.examine_engine("fake", "tensorrt", "cpu", ""))
-    assert all(told in finding.caution and finding.why == "runs on NVIDIA GPUs only" for finding in findings if finding.precision == "fp32")
+    assert all(
+        told in finding.caution and finding.why == "runs on NVIDIA GPUs only"
+        for finding in findings
+        if finding.precision == "fp32"
+    )
     screen.show(report.machine(), findings, [])
     assert capsys.readouterr().out.count(told) == 1
 
 
-def test_input_pipelines_are_told_with_where_they_work(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_input_pipelines_are_told_with_where_they_work(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     """Ready, missing with the extra, or why not here: of each pipeline and place."""
 
     class Input:
@@ -265,11 +403,20 @@ def test_input_pipelines_are_told_with_where_they_work(monkeypatch: pytest.Monke
     monkeypatch.setattr(report.registry, "input_pipeline", asked)
     found = list(report.examine_inputs("cpu"))
     assert [(f.name, f.place, f.state.name) for f in found] == [
-        ("absent", "", "MISSING"), ("here", "cpu", "READY"), ("here", "mixed", "CANNOT"), ("here", "gpu", "CANNOT")
-    ]  # fmt: skip
-    assert [line.split() for line in screen.inputs_table(found)] == [["input", "absent", "not", "installed"], ["input", "here", "cpu"]]
+        ("absent", "", "MISSING"),
+        ("here", "cpu", "READY"),
+        ("here", "mixed", "CANNOT"),
+        ("here", "gpu", "CANNOT"),
+    ]
+    assert [line.split() for line in screen.inputs_table(found)] == [
+        ["input", "absent", "not", "installed"],
+        ["input", "here", "cpu"],
+    ]
     screen.show_reasons([], found)
-    assert "input here: cannot run here: mixed, gpu: needs a GPU, and the run's device is cpu" in capsys.readouterr().out.splitlines()
+    assert (
+        "input here: cannot run here: mixed, gpu: needs a GPU, and the run's device is cpu"
+        in capsys.readouterr().out.splitlines()
+    )
 
 
 @pytest.mark.slow

@@ -1,4 +1,6 @@
-"""`podium run ssd --profile full` over other data than COCO 2017, and what else it refuses, before anything is trained."""
+"""`podium run ssd --profile full` over other data than COCO 2017, and what else it refuses, before
+anything is trained.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -19,9 +21,18 @@ WEIGHTS = "model.start_weights=resnet34-333f7ec4.pth"
 @pytest.mark.parametrize(
     ("assignments", "words"),
     [
-        ((WEIGHTS,), "train_samples [0-9], and profile full asks for 117266; eval_samples 5, and profile full asks for 5000: in the closed division"),
+        (
+            (WEIGHTS,),
+            (
+                "train_samples [0-9], and profile full asks for 117266; eval_samples 5, and profile"
+                " full asks for 5000: in the closed division"
+            ),
+        ),
         ((WEIGHTS, "model.configuration=1200"), "model.configuration is '1200', has to be 300"),
-        (("model.start_weights=random",), "model.start_weights is 'random', has to be anything but 'random'"),
+        (
+            ("model.start_weights=random",),
+            "model.start_weights is 'random', has to be anything but 'random'",
+        ),
         ((WEIGHTS, "data.skip_broken=true"), "data.skip_broken is True, has to be False"),
     ],
 )
@@ -29,11 +40,24 @@ def test_a_campaign_that_cannot_count_is_refused_before_it_trains(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, assignments: tuple[str, ...], words: str
 ) -> None:
     """Five runs of days, and then a serving that is refused: nothing is written but the folder."""
-    coco = synthetic_scenes.folder(tmp_path / "coco", replace(data.SCENERY, pictures={"train": 9, "val": 5}))
+    coco = synthetic_scenes.folder(
+        tmp_path / "coco", replace(data.SCENERY, pictures={"train": 9, "val": 5})
+    )
     monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(model, "start_from", lambda network, path: None)  # the file is the user's
-    asked = options(tmp_path / "results", *assignments, profile=Profile.FULL, data=coco, framework="torch", engine="torch")
+    asked = options(
+        tmp_path / "results",
+        *assignments,
+        profile=Profile.FULL,
+        data=coco,
+        framework="torch",
+        engine="torch",
+    )
     with pytest.raises(RequestError, match=words) as caught:
         campaigns("ssd", asked, seed=1, runs=None)
     assert caught.value.exit_code == 2
-    assert not [path for path in (tmp_path / "results").rglob("*") if path.name.startswith(("result_", "step_"))]
+    assert not [
+        path
+        for path in (tmp_path / "results").rglob("*")
+        if path.name.startswith(("result_", "step_"))
+    ]

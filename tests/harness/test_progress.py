@@ -1,4 +1,6 @@
-"""What a user sees, and what it costs: a bar on a terminal, plain lines elsewhere, the loss asked rarely."""
+"""What a user sees, and what it costs: a bar on a terminal, plain lines elsewhere, the loss asked
+rarely.
+"""
 
 import io
 import math
@@ -20,7 +22,9 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_elsewhere_there_is_one_line_an_epoch_and_one_an_evaluation(capsys: pytest.CaptureFixture[str]):
+def test_elsewhere_there_is_one_line_an_epoch_and_one_an_evaluation(
+    capsys: pytest.CaptureFixture[str],
+):
     """A log file with ten thousand carriage returns is of no use."""
     with Progress("fake", 80, lambda: math.nan, {"top1": 0.759}) as progress:
         progress.begin(1, 0)
@@ -30,12 +34,19 @@ def test_elsewhere_there_is_one_line_an_epoch_and_one_an_evaluation(capsys: pyte
         progress.evaluated(1, {"top1": 0.8, "other": 1.0})
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("fake: epoch 1: ") and first.endswith("samples/s, loss 0.5000")
-    assert second == "fake: epoch 1: top1 0.8000 (target 0.7590), 0:00 elapsed" and stats["loss"] == 0.5 and stats["throughput"] > 0
+    assert (
+        second == "fake: epoch 1: top1 0.8000 (target 0.7590), 0:00 elapsed"
+        and stats["loss"] == 0.5
+        and stats["throughput"] > 0
+    )
 
 
 def test_a_loss_that_is_no_number_is_null_in_the_log(capsys: pytest.CaptureFixture[str]):
     """NaN is no JSON."""
-    assert Progress("fake", 8, lambda: 0.0, {}).end(math.nan)["loss"] is None and "nan" in capsys.readouterr().out
+    assert (
+        Progress("fake", 8, lambda: 0.0, {}).end(math.nan)["loss"] is None
+        and "nan" in capsys.readouterr().out
+    )
 
 
 def test_other_ranks_are_silent(capsys: pytest.CaptureFixture[str]):
@@ -66,8 +77,12 @@ def test_the_loss_is_asked_rarely(monkeypatch: pytest.MonkeyPatch):
     assert "loss 0.2500" in shown and "samples/s" in shown and "epoch 1" in shown
 
 
-def test_without_a_terminal_there_is_a_line_every_thirty_seconds(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """A batch job over ImageNet printed nothing for an hour: it looked hung. The time left counts to the last epoch allowed."""
+def test_without_a_terminal_there_is_a_line_every_thirty_seconds(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """A batch job over ImageNet printed nothing for an hour: it looked hung. The time left counts
+    to the last epoch allowed.
+    """
     now = [0.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
     with Progress("fake", 1000, lambda: 0.25, {"top1": 0.759}, max_epochs=4) as progress:
@@ -76,8 +91,14 @@ def test_without_a_terminal_there_is_a_line_every_thirty_seconds(monkeypatch: py
             now[0] += 1.0
             progress.step(10 * step)
     first, second = capsys.readouterr().out.splitlines()
-    assert first == "fake: epoch 2/4, 300/1,000 samples, 10.0 samples/s, loss 0.2500, 0:30 elapsed, at most 4:30 left"
-    assert second.endswith("600/1,000 samples, 10.0 samples/s, loss 0.2500, 1:00 elapsed, at most 4:00 left")
+    assert (
+        first
+        == "fake: epoch 2/4, 300/1,000 samples, 10.0 samples/s, loss 0.2500, 0:30 elapsed, at most"
+        " 4:30 left"
+    )
+    assert second.endswith(
+        "600/1,000 samples, 10.0 samples/s, loss 0.2500, 1:00 elapsed, at most 4:00 left"
+    )
 
 
 def test_the_bar_names_epochs_target_and_times(monkeypatch: pytest.MonkeyPatch):
@@ -93,10 +114,16 @@ def test_the_bar_names_epochs_target_and_times(monkeypatch: pytest.MonkeyPatch):
         progress.step(50)
         progress.evaluating()
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", sys.stdout.getvalue())
-    assert "epoch 1/4" in shown and "top1 to 0.759, 0:20 elapsed, at most 2:20 left" in shown and "epoch 1/4, evaluating" in shown
+    assert (
+        "epoch 1/4" in shown
+        and "top1 to 0.759, 0:20 elapsed, at most 2:20 left" in shown
+        and "epoch 1/4, evaluating" in shown
+    )
 
 
-def test_a_loadgen_run_says_how_long_it_lasts_and_what_is_left(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_a_loadgen_run_says_how_long_it_lasts_and_what_is_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     """Minutes without a word."""
     now = [0.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
@@ -105,16 +132,23 @@ def test_a_loadgen_run_says_how_long_it_lasts_and_what_is_left(monkeypatch: pyte
             now[0] += 1.0
             waiting.tick()
     assert capsys.readouterr().out.splitlines() == [
-        "SingleStream performance, at least 60 s", "SingleStream performance: 0:30 elapsed, at least 0:30 left",
-        "SingleStream performance: 1:00 elapsed", "SingleStream performance: 1:30 elapsed",
-    ]  # fmt: skip
+        "SingleStream performance, at least 60 s",
+        "SingleStream performance: 0:30 elapsed, at least 0:30 left",
+        "SingleStream performance: 1:00 elapsed",
+        "SingleStream performance: 1:30 elapsed",
+    ]
 
 
-def test_quiet_says_nothing_of_what_goes_on(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_quiet_says_nothing_of_what_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     """Results and errors alone, on a terminal too."""
     monkeypatch.setattr(module, "screen", lambda: Screen(quiet=True))
     monkeypatch.setattr("suite.console.screen.screen", lambda: Screen(quiet=True))
-    with Progress("fake", 8, lambda: 0.0, {}) as progress, Waiting("Offline accuracy", 1.0) as waiting:
+    with (
+        Progress("fake", 8, lambda: 0.0, {}) as progress,
+        Waiting("Offline accuracy", 1.0) as waiting,
+    ):
         progress.begin(1, 0)
         progress.step(8)
         progress.end(1.0)
@@ -123,6 +157,14 @@ def test_quiet_says_nothing_of_what_goes_on(monkeypatch: pytest.MonkeyPatch, cap
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize(("seconds", "short", "words"), [(0.2, "0:00", "1 s"), (59.6, "1:00", "60 s"), (600, "10:00", "10 min"), (3725, "1:02:05", "62 min")])
+@pytest.mark.parametrize(
+    ("seconds", "short", "words"),
+    [
+        (0.2, "0:00", "1 s"),
+        (59.6, "1:00", "60 s"),
+        (600, "10:00", "10 min"),
+        (3725, "1:02:05", "62 min"),
+    ],
+)
 def test_durations_are_spelled_for_people(seconds: float, short: str, words: str):
     assert (clock(seconds), lasting(seconds)) == (short, words)

@@ -1,4 +1,6 @@
-"""A result that is there stays until the new one is whole: what is interrupted, failed or refused takes nothing away."""
+"""A result that is there stays until the new one is whole: what is interrupted, failed or refused
+takes nothing away.
+"""
 
 import json
 import os
@@ -11,7 +13,18 @@ from pathlib import Path
 import click
 import pytest
 from podium_fakes import drive
-from podium_fakes.drive import entry, events, listed, log_path, options, partial, slowed, until, weights, words
+from podium_fakes.drive import (
+    entry,
+    events,
+    listed,
+    log_path,
+    options,
+    partial,
+    slowed,
+    until,
+    weights,
+    words,
+)
 from podium_fakes.kept import keep_ceiling, keep_checkpoint, run_folders, run_record
 from warm import Warm
 
@@ -28,7 +41,12 @@ from suite.process.signals import Interrupted
 pytestmark = pytest.mark.slow
 
 SLOW = ("--set", "fake.step_ms=20", "--set", "fake.gain=0.02")
-FASTER = ("server.target_qps=20000", "fake.sleep_ms=2", "batching.max_batch=8", "loadgen.min_duration_ms=400")
+FASTER = (
+    "server.target_qps=20000",
+    "fake.sleep_ms=2",
+    "batching.max_batch=8",
+    "loadgen.min_duration_ms=400",
+)
 """Queries at five times the rate that such a device answers at most."""
 OFFLINE = ("loadgen.min_duration_ms=20",)
 
@@ -40,8 +58,14 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def tree(results: Path) -> Mapping[str, bytes]:
-    """What counts in a results folder: everything but podium's own state, files that are not finished, and the ledger, which grows with each attempt."""
-    files = (path for path in results.rglob("*") if path.is_file() and not {".podium", "ledger"} & {*path.relative_to(results).parts})
+    """What counts in a results folder: everything but podium's own state, files that are not
+    finished, and the ledger, which grows with each attempt.
+    """
+    files = (
+        path
+        for path in results.rglob("*")
+        if path.is_file() and not {".podium", "ledger"} & {*path.relative_to(results).parts}
+    )
     return {str(path.relative_to(results)): path.read_bytes() for path in files}
 
 
@@ -70,25 +94,44 @@ def state(results: Path) -> Path:
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_an_interrupted_set_takes_nothing_away_and_goes_on(light: Warm, trained: Path, how: signal.Signals):
-    """The finished log had been moved aside, every other row was no longer compliant, and nothing said how to restore it."""
+def test_an_interrupted_set_takes_nothing_away_and_goes_on(
+    light: Warm, trained: Path, how: signal.Signals
+):
+    """The finished log had been moved aside, every other row was no longer compliant, and nothing
+    said how to restore it.
+    """
     before = tree(trained)
-    child = light.start(words(trained, "--seed", "4", "--runs", "2", "--set", "checkpoint.interval_s=0.04", *SLOW), slowed())
+    child = light.start(
+        words(trained, "--seed", "4", "--runs", "2", "--set", "checkpoint.interval_s=0.04", *SLOW),
+        slowed(),
+    )
     until(lambda: max(generations(state(trained)), default=0) >= 3)
     child.send_signal(how)
     out, err = child.communicate(timeout=40)
-    assert tree(trained) == before and "moved" not in out and "put back" not in out and "Traceback" not in err
+    assert (
+        tree(trained) == before
+        and "moved" not in out
+        and "put back" not in out
+        and "Traceback" not in err
+    )
     train_set("fake", options(trained), resume=True, given=())
     after = tree(trained)
-    assert {path.removesuffix(".partial") for path in after} == set(after) and before.keys() & after.keys() >= {str(log_path(trained, 1).relative_to(trained))}
-    assert [event["value"] for event in events(log_path(trained, 1)) if event["key"] == "seed"] == [5] and not staged_results(trained, "fake").exists()
+    assert {path.removesuffix(".partial") for path in after} == set(
+        after
+    ) and before.keys() & after.keys() >= {str(log_path(trained, 1).relative_to(trained))}
+    assert [event["value"] for event in events(log_path(trained, 1)) if event["key"] == "seed"] == [
+        5
+    ] and not staged_results(trained, "fake").exists()
     assert len(list((trained / ".podium" / "superseded").rglob("result_*.txt"))) == 2
 
 
 def test_a_set_is_whole_or_not_there(trained: Path):
     """One run of the new set beside one of the old would be a set of nothing."""
     before = tree(trained)
-    with pytest.raises(JudgedError, match="run 1 aborted|broken on purpose"), pytest.MonkeyPatch.context() as patch:
+    with (
+        pytest.raises(JudgedError, match="run 1 aborted|broken on purpose"),
+        pytest.MonkeyPatch.context() as patch,
+    ):
         second = set_state.end_run
 
         def failing(*given: object) -> object:
@@ -101,8 +144,16 @@ def test_a_set_is_whole_or_not_there(trained: Path):
     assert tree(trained) == before
 
 
-@pytest.mark.parametrize(("setting", "told"), [("fake.fault=epoch", "run 0 aborted"), ("data.shuffle_labels=true", "1 of 1 runs did not reach the target")])
-def test_a_failed_run_does_not_replace_one_that_reached_its_target(trained: Path, capsys: pytest.CaptureFixture[str], setting: str, told: str):
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("fake.fault=epoch", "run 0 aborted"),
+        ("data.shuffle_labels=true", "1 of 1 runs did not reach the target"),
+    ],
+)
+def test_a_failed_run_does_not_replace_one_that_reached_its_target(
+    trained: Path, capsys: pytest.CaptureFixture[str], setting: str, told: str
+):
     """It is kept for whoever wants to see why; the earlier result still counts."""
     before = tree(trained)
     capsys.readouterr()
@@ -128,13 +179,21 @@ def test_a_set_that_reached_its_target_replaces_one_that_missed_it(tmp_path: Pat
 
 
 @pytest.mark.parametrize("moment", range(8))
-def test_a_kill_while_a_set_takes_its_place_is_mended_by_the_next_command(trained: Path, monkeypatch: pytest.MonkeyPatch, moment: int):
-    """Whatever has been moved by then: no log is lost, and none of the old set stands beside the new."""
+def test_a_kill_while_a_set_takes_its_place_is_mended_by_the_next_command(
+    trained: Path, monkeypatch: pytest.MonkeyPatch, moment: int
+):
+    """Whatever has been moved by then: no log is lost, and none of the old set stands beside the
+    new.
+    """
     calls = iter(range(100))
     replace = Path.replace
 
     def killed(path: Path, target: Path) -> Path:
-        brought = "/next/" in str(path) and "/next/" not in str(target) and "superseded" not in str(target)
+        brought = (
+            "/next/" in str(path)
+            and "/next/" not in str(target)
+            and "superseded" not in str(target)
+        )
         if brought and next(calls) == moment:
             raise KeyboardInterrupt
         return replace(path, target)
@@ -144,30 +203,54 @@ def test_a_kill_while_a_set_takes_its_place_is_mended_by_the_next_command(traine
         with pytest.raises(KeyboardInterrupt):
             train_set("fake", options(trained), seed=30, runs=3)
     train_set("fake", options(trained), resume=True, given=())
-    seeds = [next(event["value"] for event in events(log_path(trained, index)) if event["key"] == "seed") for index in range(3)]
-    assert seeds == [30, 31, 32] and not staged_results(trained, "fake").exists() and not partial(log_path(trained)).exists()
+    seeds = [
+        next(event["value"] for event in events(log_path(trained, index)) if event["key"] == "seed")
+        for index in range(3)
+    ]
+    assert (
+        seeds == [30, 31, 32]
+        and not staged_results(trained, "fake").exists()
+        and not partial(log_path(trained)).exists()
+    )
     assert len(list((trained / "checkpoints" / "fake").glob("*/record.json"))) == 5
 
 
 @pytest.mark.parametrize("refusal", ["system-file", "data", "setting"])
-def test_a_refused_request_leaves_no_state_and_says_nothing_of_results(light: Warm, tmp_path: Path, refusal: str):
-    """"earlier results moved", "put back", for a leftover of the refused request itself."""
+def test_a_refused_request_leaves_no_state_and_says_nothing_of_results(
+    light: Warm, tmp_path: Path, refusal: str
+):
+    """ "earlier results moved", "put back", for a leftover of the refused request itself."""
     results = tmp_path / "results"
-    wrong = {"system-file": ("--system-file", "nosuch.toml"), "data": ("--set", "fake.fault=refused"), "setting": ("--set", "nosuch=1")}[refusal]
+    wrong = {
+        "system-file": ("--system-file", "nosuch.toml"),
+        "data": ("--set", "fake.fault=refused"),
+        "setting": ("--set", "nosuch=1"),
+    }[refusal]
     for _ in range(2):
         child = light.start(words(results, *wrong))
         out, err = child.communicate(timeout=40)
-        assert child.returncode == 2 and "earlier results" not in out + err and len(err.strip().splitlines()) == 1
+        assert (
+            child.returncode == 2
+            and "earlier results" not in out + err
+            and len(err.strip().splitlines()) == 1
+        )
     assert not results.exists()
 
 
 def test_the_first_interrupt_saves_and_names_the_command_that_goes_on(light: Warm, tmp_path: Path):
-    """Most smoke epochs are shorter than the interval between checkpoints: a Ctrl-C lost everything, and said that --resume goes on."""
+    """Most smoke epochs are shorter than the interval between checkpoints: a Ctrl-C lost
+    everything, and said that --resume goes on.
+    """
     results = tmp_path / "my results"
     whole = tmp_path / "whole"
     train_set("fake", options(whole, "fake.step_ms=20", "fake.gain=0.02"), seed=4)
     child = light.start(words(results, "--seed", "4", *SLOW), slowed(500))
-    until(lambda: partial(log_path(results)).exists() and "epoch_start" in partial(log_path(results)).read_text())
+    until(
+        lambda: (
+            partial(log_path(results)).exists()
+            and "epoch_start" in partial(log_path(results)).read_text()
+        )
+    )
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=40)
     assert child.returncode == 130 and "saved in epoch 1, after step " in err
@@ -176,32 +259,60 @@ def test_the_first_interrupt_saves_and_names_the_command_that_goes_on(light: War
     again = light.start(command[1:])
     _, err = again.communicate(timeout=120)
     assert again.returncode == 0, err
-    assert weights(results) == weights(whole) and drive.keys(log_path(results)).count("resumed") == 1
+    assert (
+        weights(results) == weights(whole) and drive.keys(log_path(results)).count("resumed") == 1
+    )
 
 
 def test_an_interrupt_in_an_evaluation_saves_what_was_trained(light: Warm, tmp_path: Path):
-    """Evaluations take minutes: the signal does not wait for their end, and the epoch before them is kept."""
+    """Evaluations take minutes: the signal does not wait for their end, and the epoch before them
+    is kept.
+    """
     child = light.start(words(tmp_path, "--seed", "4", *SLOW, "--set", "fake.evaluate_s=30"))
-    until(lambda: partial(log_path(tmp_path)).exists() and "eval_start" in partial(log_path(tmp_path)).read_text())
+    until(
+        lambda: (
+            partial(log_path(tmp_path)).exists()
+            and "eval_start" in partial(log_path(tmp_path)).read_text()
+        )
+    )
     child.send_signal(signal.SIGTERM)
     _, err = child.communicate(timeout=40)
     assert child.returncode == 143 and "saved after epoch 1, before its evaluation" in err
 
 
 @pytest.mark.parametrize("option", [("--set", "fake.gain=0.5"), ("--precision", "bf16")])
-def test_what_is_typed_goes_before_what_the_set_was_begun_with(light: Warm, tmp_path: Path, option: tuple[str, str]):
+def test_what_is_typed_goes_before_what_the_set_was_begun_with(
+    light: Warm, tmp_path: Path, option: tuple[str, str]
+):
     """--resume takes the set's options, and refuses others by name."""
     child = light.start(words(tmp_path, "--seed", "4", *SLOW), slowed())
-    until(lambda: partial(log_path(tmp_path)).exists() and "epoch_start" in partial(log_path(tmp_path)).read_text())
+    until(
+        lambda: (
+            partial(log_path(tmp_path)).exists()
+            and "epoch_start" in partial(log_path(tmp_path)).read_text()
+        )
+    )
     child.send_signal(signal.SIGINT)
     child.communicate(timeout=40)
     again = light.start(["train", "fake", "--results", str(tmp_path), "--resume", *option])
     _, err = again.communicate(timeout=120)
-    assert again.returncode == 2 and "--resume: the set was started with " in err and option[1].split("=")[0] in err
+    assert (
+        again.returncode == 2
+        and "--resume: the set was started with " in err
+        and option[1].split("=")[0] in err
+    )
 
 
-def infer(results: Path, *assignments: str, scenario: Scenario = Scenario.OFFLINE, **changes: object) -> None:
-    serving.serve("fake", options(results, *OFFLINE, *assignments, **changes), scenarios=(scenario,), mode="all", checkpoint=None)
+def infer(
+    results: Path, *assignments: str, scenario: Scenario = Scenario.OFFLINE, **changes: object
+) -> None:
+    serving.serve(
+        "fake",
+        options(results, *OFFLINE, *assignments, **changes),
+        scenarios=(scenario,),
+        mode="all",
+        checkpoint=None,
+    )
 
 
 @pytest.fixture
@@ -214,7 +325,18 @@ def served(made: Path, tmp_path: Path) -> Path:
 def test_interrupted_runs_take_nothing_away(light: Warm, served: Path, how: signal.Signals):
     """`score` said `no performance run` after a Ctrl-C, where a VALID one had been."""
     before = tree(served)
-    arguments = ["infer", *words(served, "--scenario", "offline", "--set", "loadgen.min_duration_ms=60000", "--set", "batching.max_batch=4")[1:]]
+    arguments = [
+        "infer",
+        *words(
+            served,
+            "--scenario",
+            "offline",
+            "--set",
+            "loadgen.min_duration_ms=60000",
+            "--set",
+            "batching.max_batch=4",
+        )[1:],
+    ]
     child = light.start(arguments)
     until(lambda: bool(listed(served / ".podium", "performance/*.partial")))
     child.send_signal(how)
@@ -235,8 +357,12 @@ def test_runs_that_fail_take_nothing_away(served: Path):
     assert tree(served) == before
 
 
-def test_an_invalid_run_is_kept_aside_where_a_valid_one_stands(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """The user tried a rate: what counted before still does, and what was tried can be looked at."""
+def test_an_invalid_run_is_kept_aside_where_a_valid_one_stands(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """The user tried a rate: what counted before still does, and what was tried can be looked
+    at.
+    """
     keep_checkpoint(tmp_path / "results")
     infer(tmp_path / "results", "server.qps_share=0.01", scenario=Scenario.SERVER)
     before = tree(tmp_path / "results")
@@ -244,17 +370,28 @@ def test_an_invalid_run_is_kept_aside_where_a_valid_one_stands(tmp_path: Path, c
         infer(tmp_path / "results", *FASTER, scenario=Scenario.SERVER)
     assert tree(tmp_path / "results") == before
     kept = Path(capsys.readouterr().out.split("this one is stored in ")[1].split("\n")[0])
-    assert {run_record(path.parent).verdict for path in kept.rglob("run.json")} == {"ACCURACY", "INVALID"}
+    assert {run_record(path.parent).verdict for path in kept.rglob("run.json")} == {
+        "ACCURACY",
+        "INVALID",
+    }
 
 
 @pytest.mark.parametrize("moment", range(4))
-def test_a_kill_while_runs_take_their_place_is_mended_by_the_next_command(served: Path, monkeypatch: pytest.MonkeyPatch, moment: int):
-    """Moved aside, and not yet brought: the next command brings them before it does anything else."""
+def test_a_kill_while_runs_take_their_place_is_mended_by_the_next_command(
+    served: Path, monkeypatch: pytest.MonkeyPatch, moment: int
+):
+    """Moved aside, and not yet brought: the next command brings them before it does anything
+    else.
+    """
     calls = iter(range(100))
     moving: Callable[..., Path] = Path.replace
 
     def killed(path: Path, target: Path) -> Path:
-        if "/serving/" in str(path) and not str(path).endswith(".partial") and next(calls) == moment:
+        if (
+            "/serving/" in str(path)
+            and not str(path).endswith(".partial")
+            and next(calls) == moment
+        ):
             os._exit(9)
         return moving(path, target)
 
@@ -268,11 +405,15 @@ def test_a_kill_while_runs_take_their_place_is_mended_by_the_next_command(served
         patch.setattr(serving, "look_at", lambda *_: (_ for _ in ()).throw(click.Abort()))
         infer(served)
     records = [run_record(folder) for folder in run_folders(entry(served))]
-    assert len(records) == 2 and {record.settings["batching.max_batch"] for record in records} == {4}
+    assert len(records) == 2 and {record.settings["batching.max_batch"] for record in records} == {
+        4
+    }
 
 
 @pytest.mark.parametrize("moment", ["supersede", "write_json"])
-def test_a_signal_or_a_full_disk_while_runs_take_their_place_loses_neither(served: Path, monkeypatch: pytest.MonkeyPatch, moment: str):
+def test_a_signal_or_a_full_disk_while_runs_take_their_place_loses_neither(
+    served: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+):
     """The earlier runs were aside, and the new ones were cleaned away as if they were not whole."""
     original, calls = getattr(staging, moment), iter(range(100))
 
@@ -292,11 +433,15 @@ def test_a_signal_or_a_full_disk_while_runs_take_their_place_loses_neither(serve
         patch.setattr(serving, "look_at", lambda *_: (_ for _ in ()).throw(click.Abort()))
         infer(served, org="other")  # whoever comes next brings them
     records = [run_record(folder) for folder in run_folders(entry(served))]
-    assert len(records) == 2 and {record.settings["batching.max_batch"] for record in records} == {4}
+    assert len(records) == 2 and {record.settings["batching.max_batch"] for record in records} == {
+        4
+    }
 
 
-def test_two_misses_and_a_stop_between_them_say_nothing_false(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """"the earlier result stays, since it reached the target": it never had, and it was gone."""
+def test_two_misses_and_a_stop_between_them_say_nothing_false(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """ "the earlier result stays, since it reached the target": it never had, and it was gone."""
     miss = "data.shuffle_labels=true"
     with pytest.raises(JudgedError):
         train_set("fake", options(tmp_path, miss), seed=1)
@@ -323,7 +468,13 @@ def test_two_misses_and_a_stop_between_them_say_nothing_false(tmp_path: Path, mo
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("runs", -3), ("logs", "../../../../esc"), ("options", {"threads": "many"}), ("options", {"profile": "big"}), ("options", {"config": 5})],
+    [
+        ("runs", -3),
+        ("logs", "../../../../esc"),
+        ("options", {"threads": "many"}),
+        ("options", {"profile": "big"}),
+        ("options", {"config": 5}),
+    ],
 )
 def test_a_campaigns_state_that_nobody_wrote_is_told(tmp_path: Path, key: str, value: object):
     """A negative number of runs moved the finished log aside; others were tracebacks."""
@@ -336,14 +487,20 @@ def test_a_campaigns_state_that_nobody_wrote_is_told(tmp_path: Path, key: str, v
     assert tree(tmp_path) == before
 
 
-@pytest.mark.parametrize("told", [{"home": "../..", "standing": []}, {"home": "open/tests", "standing": ["/etc/passwd"]}])
-def test_a_record_of_the_way_that_names_what_lies_elsewhere_is_left(served: Path, told: Mapping[str, object]):
+@pytest.mark.parametrize(
+    "told", [{"home": "../..", "standing": []}, {"home": "open/tests", "standing": ["/etc/passwd"]}]
+)
+def test_a_record_of_the_way_that_names_what_lies_elsewhere_is_left(
+    served: Path, told: Mapping[str, object]
+):
     """Bytes of others: the next command would have moved what lies there."""
     keep = served.parent / "keep.txt"
     keep.write_text("mine")
     made = served / ".podium" / "fake" / "serving"
     made.mkdir(parents=True, exist_ok=True)
-    (made / staging.WHOLE).write_text(json.dumps({"standing": ["../keep.txt"], **told, "displaced": False}))
+    (made / staging.WHOLE).write_text(
+        json.dumps({"standing": ["../keep.txt"], **told, "displaced": False})
+    )
     before = tree(served)
     with pytest.MonkeyPatch.context() as patch, pytest.raises(click.Abort):
         patch.setattr(serving, "look_at", lambda *_: (_ for _ in ()).throw(click.Abort()))

@@ -1,4 +1,6 @@
-"""Embedded data of a few samples: drawing all of them takes half a minute, and few tests look at more than one."""
+"""Embedded data of a few samples: drawing all of them takes half a minute, and few tests look at
+more than one.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,5 +20,7 @@ def draw_few(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     monkeypatch.setattr(ssd, "SCENERY", replace(ssd.SCENERY, pictures=few))
     monkeypatch.setattr(maskrcnn, "EMBEDDED", replace(maskrcnn.EMBEDDED, pictures=few))
     for name in ("NEAR", "FAR"):
-        monkeypatch.setattr(synthetic_language, name, replace(getattr(synthetic_language, name), train=60, test=6))
+        monkeypatch.setattr(
+            synthetic_language, name, replace(getattr(synthetic_language, name), train=60, test=6)
+        )
     monkeypatch.setenv("PODIUM_CACHE", str(cache))

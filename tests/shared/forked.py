@@ -1,4 +1,6 @@
-"""`podium ...` with LoadGen's processes forked: each spawned one spends a sixth of a second on loading the modules that its parent has here."""
+"""`podium ...` with LoadGen's processes forked: each spawned one spends a sixth of a second on
+loading the modules that its parent has here.
+"""
 
 import multiprocessing
 import sys

@@ -8,7 +8,9 @@ from harness.machine.telemetry.host import LISTED, children
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Tell whether it runs; one that was reaped between two looks does not, nor one that waits to be."""
+    """Tell whether it runs; one that was reaped between two looks does not, nor one that waits to
+    be.
+    """
     try:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
@@ -16,7 +18,9 @@ def is_alive(process: psutil.Process) -> bool:
 
 
 def children_of(pid: int) -> list[psutil.Process]:
-    """Find the children of a process; where the kernel lists them, without a look at all processes, which tests that wait take a hundred times a second."""
+    """Find the children of a process; where the kernel lists them, without a look at all processes,
+    which tests that wait take a hundred times a second.
+    """
     if not LISTED.exists():
         return list(psutil.Process(pid).children())
     found = []
@@ -27,7 +31,9 @@ def children_of(pid: int) -> list[psutil.Process]:
 
 
 def rank_of(process: psutil.Process) -> str:
-    """Read a rank's number: a fork's from its name, of others, which have words and an environment of their own, from that; empty of what is no rank."""
+    """Read a rank's number: a fork's from its name, of others, which have words and an environment
+    of their own, from that; empty of what is no rank.
+    """
     name, _, rank = process.name().partition(" ")
     if name == "rank":
         return rank

@@ -1,4 +1,6 @@
-"""A program of a few lines, in a fork of an interpreter that has loaded what it would load first."""
+"""A program of a few lines, in a fork of an interpreter that has loaded what it would load
+first.
+"""
 
 from collections.abc import Sequence
 

@@ -1,6 +1,8 @@
-"""An interpreter that has loaded what runs need, and forks itself for each of them: loading PyTorch takes longer than a short run.
+"""An interpreter that has loaded what runs need, and forks itself for each of them: loading PyTorch
+takes longer than a short run.
 
-A fork is a process like any other: a session of its own, environment, standard streams, exit code; it may be killed.
+A fork is a process like any other: a session of its own, environment, standard streams, exit code;
+it may be killed.
 """
 
 import gc
@@ -21,13 +23,37 @@ from typing import Any
 POLL_S = 0.02
 LIMIT_S = 540.0
 """For a command that is run to its end."""
-ENGINES = ("harness.engines.onnx.engine", "harness.engines.tensorflow.engine", "harness.engines.tensorrt.engine")
+ENGINES = (
+    "harness.engines.onnx.engine",
+    "harness.engines.tensorflow.engine",
+    "harness.engines.tensorrt.engine",
+)
 RUN = (
-    "harness.cli", "harness.training.run_set", "harness.serving.infer", "harness.serving.network.cli", "harness.serving.loadgen.session", "psutil", *ENGINES
-)  # fmt: skip
+    "harness.cli",
+    "harness.training.run_set",
+    "harness.serving.infer",
+    "harness.serving.network.cli",
+    "harness.serving.loadgen.session",
+    "psutil",
+    *ENGINES,
+)
 """What podium loads to train and to serve, of whatever workload: no framework."""
-JUDGE = ("compliance.commands", "compliance.cli", "compliance.judges.podium", "compliance.reports.text", "compliance.schemas")
-COMMANDS = (*RUN, *JUDGE, "submissions.cli", "submissions.campaign.run", "submissions.report.command", "submissions.report.page", "forked")
+JUDGE = (
+    "compliance.commands",
+    "compliance.cli",
+    "compliance.judges.podium",
+    "compliance.reports.text",
+    "compliance.schemas",
+)
+COMMANDS = (
+    *RUN,
+    *JUDGE,
+    "submissions.cli",
+    "submissions.campaign.run",
+    "submissions.report.command",
+    "submissions.report.page",
+    "forked",
+)
 """The same of its other commands, and of processes that LoadGen runs in."""
 TORCH_RUN = (*RUN, "harness.engines.torch", "numpy.random", "torch.utils.serialization")
 """The same of a run in PyTorch."""
@@ -38,18 +64,33 @@ class Warm:
 
     def __init__(self, *modules: str, env: Mapping[str, str] | None = None) -> None:
         self._folder = tempfile.TemporaryDirectory()
-        self._process = subprocess.Popen([sys.executable, __file__, *modules], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
+        self._process = subprocess.Popen(
+            [sys.executable, __file__, *modules],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=env,
+        )
         self._count = 0
 
-    def start(self, words: Sequence[str], env: Mapping[str, str] | None = None, launcher: str = "") -> "Child":
+    def start(
+        self, words: Sequence[str], env: Mapping[str, str] | None = None, launcher: str = ""
+    ) -> "Child":
         """Start podium with these words, or the module whose function `launch` takes them."""
         self._count += 1
         out, err = (Path(self._folder.name, f"{self._count}.{name}") for name in ("out", "err"))
-        around = {"env": dict(os.environ if env is None else env), "cwd": str(Path.cwd()), "out": str(out), "err": str(err)}
+        around = {
+            "env": dict(os.environ if env is None else env),
+            "cwd": str(Path.cwd()),
+            "out": str(out),
+            "err": str(err),
+        }
         pid = self.ask({"words": list(words), "launcher": launcher, **around})
         return Child(self, pid, out, err)
 
-    def run(self, words: Sequence[object], env: Mapping[str, str] | None = None, launcher: str = "") -> "subprocess.CompletedProcess[str]":
+    def run(
+        self, words: Sequence[object], env: Mapping[str, str] | None = None, launcher: str = ""
+    ) -> "subprocess.CompletedProcess[str]":
         """Run podium with these words to its end."""
         command = list(map(str, words))
         child = self.start(command, env, launcher)
@@ -121,10 +162,16 @@ def serve(modules: Sequence[str]) -> None:
         import_module(module)
     registry.round()
     if rules := sys.modules.get("compliance.rules"):
-        rules.catalogue(registry.kind_of_round(registry.DEFAULT_ROUND))  # the judge loads its rules when it is asked
+        rules.catalogue(
+            registry.kind_of_round(registry.DEFAULT_ROUND)
+        )  # the judge loads its rules when it is asked
     if page := sys.modules.get("submissions.report.page"):
-        page.environment("submissions.report").get_template(page.TEMPLATE)  # compiled once, not by each campaign
-    assert threading.active_count() == 1, threading.enumerate()  # a fork would neither have nor see them
+        page.environment("submissions.report").get_template(
+            page.TEMPLATE
+        )  # compiled once, not by each campaign
+    assert threading.active_count() == 1, (
+        threading.enumerate()
+    )  # a fork would neither have nor see them
     gc.freeze()
     for line in sys.stdin:
         request = json.loads(line)
@@ -137,7 +184,9 @@ def serve(modules: Sequence[str]) -> None:
             be(**request)
 
 
-def be(words: Sequence[str], launcher: str, env: Mapping[str, str], cwd: str, out: str, err: str) -> None:
+def be(
+    words: Sequence[str], launcher: str, env: Mapping[str, str], cwd: str, out: str, err: str
+) -> None:
     """Become `python -m harness`, or that launcher."""
     os.setsid()
     for number, path in enumerate((os.devnull, out, err)):

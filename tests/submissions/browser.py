@@ -1,6 +1,8 @@
-"""A real browser for pages: Debian's chromium, driven by playwright. Without one of both, the tests that want it are skipped with the reason.
+"""A real browser for pages: Debian's chromium, driven by playwright. Without one of both, the tests
+that want it are skipped with the reason.
 
-Preferred is chromium-headless-shell, the same browser of the same source package without its own windows: half of the processor time.
+Preferred is chromium-headless-shell, the same browser of the same source package without its own
+windows: half of the processor time.
 """
 
 import shutil
@@ -12,7 +14,13 @@ from typing import Any
 
 import pytest
 
-NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NAMES = (
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+)
 PATIENCE_MS = 120_000
 """Of a browser that shares its cores."""
 COLOURS_ONCE = """() => {
@@ -24,7 +32,9 @@ COLOURS_ONCE = """() => {
         return this;
     };
 }"""
-"""axe-core parses the few colours of a page anew for each of its thousands of elements, half of its time."""
+"""axe-core parses the few colours of a page anew for each of its thousands of elements, half of its
+time.
+"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -43,7 +53,9 @@ class Seen:
 
         self.page.evaluate(Axe().axe_script)
         self.page.evaluate(COLOURS_ONCE)
-        found = self.page.evaluate("axe.run({resultTypes: ['violations']}).then(told => told.violations)")
+        found = self.page.evaluate(
+            "axe.run({resultTypes: ['violations']}).then(told => told.violations)"
+        )
         return [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in found]
 
     def width(self) -> int:
@@ -59,12 +71,19 @@ class Browser:
 
     @contextmanager
     def opened(self, path: Path, **options: Any) -> Iterator[Seen]:
-        """Open a file in a context of its own; offline, so that whatever it wanted from elsewhere fails."""
+        """Open a file in a context of its own; offline, so that whatever it wanted from elsewhere
+        fails.
+        """
         context = self.chromium.new_context(offline=True, **options)
         context.set_default_timeout(PATIENCE_MS)
         seen = Seen(page=context.new_page())
         known = (path.as_uri(), "data:")
-        seen.page.on("request", lambda request: None if request.url.startswith(known) else seen.requests.append(request.url))
+        seen.page.on(
+            "request",
+            lambda request: (
+                None if request.url.startswith(known) else seen.requests.append(request.url)
+            ),
+        )
         seen.page.on("console", lambda message: seen.complaints.append(message.text))
         seen.page.on("pageerror", lambda error: seen.complaints.append(str(error)))
         try:
@@ -77,13 +96,22 @@ class Browser:
 @contextmanager
 def launched() -> Iterator[Browser]:
     """Start the browser; skip where there is none."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install podium-suite[test]")
-    pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed: pip install podium-suite[test]")
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed: pip install podium-suite[test]"
+    )
+    pytest.importorskip(
+        "axe_playwright_python",
+        reason="axe-playwright-python is not installed: pip install podium-suite[test]",
+    )
     program = next(filter(None, map(shutil.which, NAMES)), None)
     if program is None:
-        pytest.skip("no chromium on this machine: apt-get install chromium-headless-shell, or chromium")
+        pytest.skip(
+            "no chromium on this machine: apt-get install chromium-headless-shell, or chromium"
+        )
     with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=PATIENCE_MS)  # containers run as root
+        chromium = driver.chromium.launch(
+            executable_path=program, args=["--no-sandbox"], timeout=PATIENCE_MS
+        )  # containers run as root
         try:
             yield Browser(chromium)
         finally:

@@ -1,4 +1,6 @@
-"""A bundle that `verify` calls broken is called so by score and compare, and nothing in it is compliant."""
+"""A bundle that `verify` calls broken is called so by score and compare, and nothing in it is
+compliant.
+"""
 
 import json
 import shutil
@@ -19,7 +21,9 @@ EXAMPLE = Path(__file__).parents[1] / "examples" / "valid" / "checkpoint.record"
 
 
 def sealed(folder: Path, change: Callable[[bytes], bytes]) -> Path:
-    """Pack a valid tree whose checkpoint record was changed, past the check that `pack` ends with."""
+    """Pack a valid tree whose checkpoint record was changed, past the check that `pack` ends
+    with.
+    """
     tree = shutil.copytree(EXAMPLE, folder / "tree")
     (record,) = tree.rglob("record.json")
     record.write_bytes(change(record.read_bytes()))
@@ -35,9 +39,21 @@ def told(command: click.Command, bundle: Path) -> tuple[str, str]:
     return outcome.stdout, str(outcome.exception)
 
 
-@pytest.mark.parametrize("change", [lambda text: b"", lambda text: b"[" * 100_000, lambda text: b"\xff", lambda text: text.replace(b'"seed": ', b'"seed": 1')])
-def test_score_and_compare_say_what_verify_says(tmp_path: Path, change: Callable[[bytes], bytes]) -> None:
-    """Both were silent about a checkpoint record that is damaged or tells another story, and ended with 0."""
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: b"",
+        lambda text: b"[" * 100_000,
+        lambda text: b"\xff",
+        lambda text: text.replace(b'"seed": ', b'"seed": 1'),
+    ],
+)
+def test_score_and_compare_say_what_verify_says(
+    tmp_path: Path, change: Callable[[bytes], bytes]
+) -> None:
+    """Both were silent about a checkpoint record that is damaged or tells another story, and ended
+    with 0.
+    """
     bundle = sealed(tmp_path, change)
     problems = verify(bundle)
     assert any("record.json" in problem for problem in problems)
@@ -46,7 +62,11 @@ def test_score_and_compare_say_what_verify_says(tmp_path: Path, change: Callable
     assert {row["compliant"] for row in json.loads(printed)["scores"]} == {False}
     printed, error = told(compare, bundle)
     assert all(problem in error for problem in problems)
-    assert all("this is not compliant" in side["reasons"] for kind in json.loads(printed)["comparisons"] for side in kind["results"])
+    assert all(
+        "this is not compliant" in side["reasons"]
+        for kind in json.loads(printed)["comparisons"]
+        for side in kind["results"]
+    )
 
 
 def test_a_byte_that_changed_after_the_seal_is_told(tmp_path: Path) -> None:
@@ -62,7 +82,9 @@ def test_a_byte_that_changed_after_the_seal_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_bundle_that_was_judged_is_judged_again_with_other_bytes(tmp_path: Path) -> None:
-    """Findings are kept for the same bytes: sealing, scoring and reporting ask for them one after the other."""
+    """Findings are kept for the same bytes: sealing, scoring and reporting ask for them one after
+    the other.
+    """
     bundle = sealed(tmp_path, bytes)
     before = compliance_check.findings(bundle)
     assert compliance_check.findings(bundle) is before and not compliance_check.errors(bundle)
@@ -70,7 +92,9 @@ def test_a_bundle_that_was_judged_is_judged_again_with_other_bytes(tmp_path: Pat
     assert compliance_check.errors(bundle)
 
 
-def test_a_folder_that_was_unpacked_from_a_bundle_is_held_against_its_manifest(tmp_path: Path) -> None:
+def test_a_folder_that_was_unpacked_from_a_bundle_is_held_against_its_manifest(
+    tmp_path: Path,
+) -> None:
     """It has no seal, and still a manifest and records."""
     from compliance.bundle.archive import unpack
 

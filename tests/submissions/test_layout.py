@@ -13,11 +13,18 @@ HOME = Path("open", "acme")
 
 
 def kinds(path: Path) -> list[str]:
-    return [f"{result.system} {result.workload} {result.scenario.label if result.scenario else 'training'}" for result in find(path)]
+    return [
+        f"{result.system} {result.workload}"
+        f" {result.scenario.label if result.scenario else 'training'}"
+        for result in find(path)
+    ]
 
 
 def test_a_campaign_is_one_set_and_four_scenarios(results: Path) -> None:
-    served = [f"host-torch-fp32 resnet50 {name}" for name in ("MultiStream", "Offline", "Server", "SingleStream")]
+    served = [
+        f"host-torch-fp32 resnet50 {name}"
+        for name in ("MultiStream", "Offline", "Server", "SingleStream")
+    ]
     assert kinds(results) == ["host-torch-bf16 resnet50 training", *served]
 
 
@@ -31,7 +38,9 @@ def test_a_result_knows_where_its_other_files_lie(results: Path) -> None:
 
 
 def test_unfinished_and_misnamed_runs_are_no_results(results: Path) -> None:
-    offline = results / HOME / "results" / "host-torch-fp32" / "resnet50" / "Offline" / "performance"
+    offline = (
+        results / HOME / "results" / "host-torch-fp32" / "resnet50" / "Offline" / "performance"
+    )
     for name in ("run_2.partial", "run_x", "run_"):
         (offline / name).mkdir()
     (offline / "run_10").mkdir()
@@ -40,23 +49,48 @@ def test_unfinished_and_misnamed_runs_are_no_results(results: Path) -> None:
     assert [path.name for path in result.performance] == ["run_1", "run_3", "run_10"]
 
 
-def test_training_and_serving_may_share_a_folder(tmp_path: Path, make_tree: Callable[..., Path]) -> None:
+def test_training_and_serving_may_share_a_folder(
+    tmp_path: Path, make_tree: Callable[..., Path]
+) -> None:
     """Workloads whose training and inference names are one word, on one system."""
     results = make_tree(tmp_path)
     system = results / HOME / "results" / "host-torch-fp32"
-    (results / HOME / "results" / "host-torch-bf16" / "resnet" / "result_0.txt").rename(system / "resnet50" / "result_0.txt")
+    (results / HOME / "results" / "host-torch-bf16" / "resnet" / "result_0.txt").rename(
+        system / "resnet50" / "result_0.txt"
+    )
     assert kinds(system / "resnet50")[0] == "host-torch-fp32 resnet50 training"
     assert len(kinds(system / "resnet50")) == 5
 
 
-def test_state_checkpoints_and_bundles_are_no_results(results: Path, make_log: Callable[..., None]) -> None:
-    make_log(results / ".podium" / "superseded" / "1" / HOME / "results" / "old" / "resnet" / "result_0.txt")
+def test_state_checkpoints_and_bundles_are_no_results(
+    results: Path, make_log: Callable[..., None]
+) -> None:
+    make_log(
+        results
+        / ".podium"
+        / "superseded"
+        / "1"
+        / HOME
+        / "results"
+        / "old"
+        / "resnet"
+        / "result_0.txt"
+    )
     make_log(results / "bundles" / "result_0.txt")
     assert len(find(results)) == 5
 
 
 def test_a_path_inside_an_entry_means_the_entry(results: Path) -> None:
-    run = results / HOME / "results" / "host-torch-fp32" / "resnet50" / "Server" / "performance" / "run_1"
+    run = (
+        results
+        / HOME
+        / "results"
+        / "host-torch-fp32"
+        / "resnet50"
+        / "Server"
+        / "performance"
+        / "run_1"
+    )
     assert kinds(run) == ["host-torch-fp32 resnet50 Server"]
 
 
@@ -66,11 +100,20 @@ def test_nothing_is_found_outside_a_tree(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", ["resnet", "."])
-def test_a_set_that_lies_in_no_tree_is_found_alone_and_below_a_system(tmp_path: Path, make_log: Callable[..., None], part: str) -> None:
-    """The judge accepts such a set; it belongs to no organisation's folder, and cannot be packed."""
+def test_a_set_that_lies_in_no_tree_is_found_alone_and_below_a_system(
+    tmp_path: Path, make_log: Callable[..., None], part: str
+) -> None:
+    """The judge accepts such a set; it belongs to no organisation's folder, and cannot be
+    packed.
+    """
     make_log(tmp_path / "box" / "resnet" / "result_0.txt")
     (found,) = asked(tmp_path / "box" / part)
-    assert (found.org, found.division, found.workload, [log.name for log in found.logs]) == ("", "", "resnet50", ["result_0.txt"])
+    assert (found.org, found.division, found.workload, [log.name for log in found.logs]) == (
+        "",
+        "",
+        "resnet50",
+        ["result_0.txt"],
+    )
     with pytest.raises(JudgedError, match="not in a results tree"):
         assert found.root
 
@@ -85,11 +128,19 @@ def test_a_selection_keeps_what_was_asked_for(results: Path) -> None:
     found = find(results)
     assert len(select(found)) == 5
     assert len(select(found, systems=["host-torch-fp32"])) == 4
-    assert len(select(found, workloads=["resnet50"], systems=["host-torch-bf16", "host-torch-fp32"])) == 5
+    assert (
+        len(select(found, workloads=["resnet50"], systems=["host-torch-bf16", "host-torch-fp32"]))
+        == 5
+    )
 
 
-@pytest.mark.parametrize(("workloads", "systems", "near"), [(["resnet"], [], "resnet50"), ([], ["host-torch-fp16"], "host-torch-")])
-def test_a_selection_of_what_is_not_there_offers_the_nearest(results: Path, workloads: list[str], systems: list[str], near: str) -> None:
+@pytest.mark.parametrize(
+    ("workloads", "systems", "near"),
+    [(["resnet"], [], "resnet50"), ([], ["host-torch-fp16"], "host-torch-")],
+)
+def test_a_selection_of_what_is_not_there_offers_the_nearest(
+    results: Path, workloads: list[str], systems: list[str], near: str
+) -> None:
     with pytest.raises(RequestError, match=f"in these results .*did you mean '{near}"):
         select(find(results), workloads, systems)
 
@@ -103,4 +154,6 @@ def test_opening_what_holds_no_results_is_told(tmp_path: Path, name: str) -> Non
 
 
 def test_a_checkpoints_record_lies_beside_its_weights(results: Path) -> None:
-    assert checkpoint_record(results, "resnet50", "ab" * 32).with_name("model.safetensors").is_file()
+    assert (
+        checkpoint_record(results, "resnet50", "ab" * 32).with_name("model.safetensors").is_file()
+    )

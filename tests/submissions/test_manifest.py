@@ -1,4 +1,6 @@
-"""What goes into a bundle: the files, the stamps that must be one, the environment, and what is refused."""
+"""What goes into a bundle: the files, the stamps that must be one, the environment, and what is
+refused.
+"""
 
 import json
 import os
@@ -24,20 +26,41 @@ def edit(path: Path, **fields: Any) -> None:
 def test_a_manifest_tells_of_the_whole_campaign(results: Path) -> None:
     """Round, profile, nonce, checkpoint: what two bundles are compared by."""
     found, paths = collect(find(results))
-    assert (found.format, found.round, found.profile, found.workloads) == (1, "podium-v1", "smoke", ("resnet50",))
-    assert found.nonce == {"resnet50": NONCE} and found.checkpoints == {"resnet50": SHA256} and found.seeds == (0,)
-    assert set(found.files) == set(paths) and set(found.environment) == {"host-torch-bf16", "host-torch-fp32"}
+    assert (found.format, found.round, found.profile, found.workloads) == (
+        1,
+        "podium-v1",
+        "smoke",
+        ("resnet50",),
+    )
+    assert (
+        found.nonce == {"resnet50": NONCE}
+        and found.checkpoints == {"resnet50": SHA256}
+        and found.seeds == (0,)
+    )
+    assert set(found.files) == set(paths) and set(found.environment) == {
+        "host-torch-bf16",
+        "host-torch-fp32",
+    }
     assert all(found.files[name].size == path.stat().st_size for name, path in paths.items())
 
 
 def test_no_weights_no_state_and_nothing_unfinished_is_packed(results: Path) -> None:
     """Only the hash of the weights goes in, with the record beside them."""
     _, paths = collect(find(results))
-    assert not [name for name in paths if name.endswith((".safetensors", ".partial")) or name.startswith(".podium")]
-    assert f"checkpoints/resnet50/{SHA256}/record.json" in paths and "open/acme/truth/resnet50/labels.txt" in paths
+    assert not [
+        name
+        for name in paths
+        if name.endswith((".safetensors", ".partial")) or name.startswith(".podium")
+    ]
+    assert (
+        f"checkpoints/resnet50/{SHA256}/record.json" in paths
+        and "open/acme/truth/resnet50/labels.txt" in paths
+    )
 
 
-def test_equal_results_make_equal_manifests(results: Path, make_tree: Callable[..., Path], tmp_path: Path) -> None:
+def test_equal_results_make_equal_manifests(
+    results: Path, make_tree: Callable[..., Path], tmp_path: Path
+) -> None:
     """Names are relative, sorted, and carry no time."""
     again = make_tree(tmp_path / "again")
     assert collect(find(results))[0] == collect(find(again))[0]
@@ -49,18 +72,26 @@ def test_commands_are_told_once_each(results: Path) -> None:
     assert found.commands == (["podium", "train", "resnet50"], ["podium", "infer", "resnet50"])
 
 
-APART = [("profile", "quick", "2 profiles: quick, smoke"), ("round", "podium-v2", "2 rounds: podium-v1, podium-v2")]
+APART = [
+    ("profile", "quick", "2 profiles: quick, smoke"),
+    ("round", "podium-v2", "2 rounds: podium-v1, podium-v2"),
+]
 
 
 @pytest.mark.parametrize(("field", "value", "words"), APART)
-def test_what_does_not_belong_together_is_refused(results: Path, field: str, value: str, words: str) -> None:
+def test_what_does_not_belong_together_is_refused(
+    results: Path, field: str, value: str, words: str
+) -> None:
     """One bundle is one round, one profile; the sentence says how to choose."""
     edit(next(results.glob("**/Offline/accuracy/run.json")), **{field: value})
     with pytest.raises(JudgedError, match=f"{words}; choose with --workload and --system"):
         collect(find(results))
 
 
-@pytest.mark.parametrize(("field", "words"), [("nonce", "campaigns of resnet50"), ("checkpoint_sha256", "served checkpoints of resnet50")])
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [("nonce", "campaigns of resnet50"), ("checkpoint_sha256", "served checkpoints of resnet50")],
+)
 def test_two_campaigns_of_one_workload_are_refused(results: Path, field: str, words: str) -> None:
     """A bundle in which Server serves other weights than Offline proves nothing."""
     edit(next(results.glob("**/Server/performance/run_1/run.json")), **{field: "cd" * 32})
@@ -68,8 +99,12 @@ def test_two_campaigns_of_one_workload_are_refused(results: Path, field: str, wo
         collect(find(results))
 
 
-def test_a_training_set_may_hold_several_checkpoints(tmp_path: Path, make_tree: Callable[..., Path]) -> None:
-    """Five runs, five weights: the manifest names the one that is served, or the first where none is."""
+def test_a_training_set_may_hold_several_checkpoints(
+    tmp_path: Path, make_tree: Callable[..., Path]
+) -> None:
+    """Five runs, five weights: the manifest names the one that is served, or the first where none
+    is.
+    """
     tree = make_tree(tmp_path / "r", runs=3)
     for number, path in enumerate(sorted(tree.glob("**/result_*.txt"))):
         path.write_text(path.read_text().replace(SHA256, f"{number}" * 64 if number else SHA256))
@@ -88,17 +123,31 @@ def test_one_value_or_a_sentence() -> None:
 def test_stamps_come_from_every_run(results: Path) -> None:
     """Training first, then both modes of each scenario."""
     found = list(stamps(find(results)))
-    assert len(found) == 1 + 2 * len(Scenario) and [stamp.seed for stamp in found] == [0] + [None] * 8
+    assert (
+        len(found) == 1 + 2 * len(Scenario) and [stamp.seed for stamp in found] == [0] + [None] * 8
+    )
     assert {stamp.nonce for stamp in found} == {NONCE}
 
 
 def test_hardware_and_software_are_told_per_system(results: Path) -> None:
     """podium's own block, and of MLCommons' fields those about hardware."""
     path = next(results.glob("**/host-torch-fp32.json"))
-    edit(path, host_memory_capacity="16 GiB", accelerators_per_node=0, number_of_nodes=1, operating_system="x", submitter="acme")
+    edit(
+        path,
+        host_memory_capacity="16 GiB",
+        accelerators_per_node=0,
+        number_of_nodes=1,
+        operating_system="x",
+        submitter="acme",
+    )
     found = environment(path)
     assert found["packages"] == {"torch": "2.13.0"} and found["git_commit"] == "c0ffee"
-    assert found["hardware"] == {"host_memory_capacity": "16 GiB", "accelerators_per_node": 0, "number_of_nodes": 1, "operating_system": "x"}
+    assert found["hardware"] == {
+        "host_memory_capacity": "16 GiB",
+        "accelerators_per_node": 0,
+        "number_of_nodes": 1,
+        "operating_system": "x",
+    }
 
 
 @pytest.mark.parametrize("content", [None, "{", "[]", "{}", '{"podium": 1}', "1"])
@@ -132,6 +181,8 @@ def test_a_selection_packs_no_others(results: Path) -> None:
 
 def test_the_fields_of_hardware_are_those_of_the_description() -> None:
     """A prefix that fits nothing would leave the hardware out."""
-    schema = json.loads((Path(__file__).parents[2] / "compliance" / "schemas" / "system.json").read_text())
+    schema = json.loads(
+        (Path(__file__).parents[2] / "compliance" / "schemas" / "system.json").read_text()
+    )
     for prefix in HARDWARE:
         assert any(name.startswith(prefix) for name in schema["properties"]), prefix

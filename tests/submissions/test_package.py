@@ -1,4 +1,6 @@
-"""Bundles: equal bytes for equal results, nothing unsealed in them, and no byte that can change unseen."""
+"""Bundles: equal bytes for equal results, nothing unsealed in them, and no byte that can change
+unseen.
+"""
 
 import errno
 import hashlib
@@ -53,40 +55,67 @@ def raw_of(bundle: Path) -> bytes:
     return zstandard.ZstdDecompressor().decompressobj().decompress(bundle.read_bytes())
 
 
-def test_equal_results_make_equal_bytes_wherever_and_whenever(results: Path, bundle: Path, tmp_path: Path) -> None:
+def test_equal_results_make_equal_bytes_wherever_and_whenever(
+    results: Path, bundle: Path, tmp_path: Path
+) -> None:
     shutil.copytree(results, tmp_path / "elsewhere" / "copy")
-    (tmp_path / "elsewhere" / "copy" / "open" / "acme" / "systems" / "host-torch-fp32.json").chmod(0o600)
+    (tmp_path / "elsewhere" / "copy" / "open" / "acme" / "systems" / "host-torch-fp32.json").chmod(
+        0o600
+    )
     again = pack(tmp_path / "elsewhere" / "copy", tmp_path / "y.tar.zst")
     assert again.read_bytes() == bundle.read_bytes()
 
 
-def test_a_bundle_holds_logs_truth_records_and_systems_but_no_weights_state_or_unfinished_files(bundle: Path) -> None:
+def test_a_bundle_holds_logs_truth_records_and_systems_but_no_weights_state_or_unfinished_files(
+    bundle: Path,
+) -> None:
     found = names(bundle)
     assert found[0] == "manifest.json"
     assert found[1:] == sorted(found[1:])
     assert "open/acme/results/host-torch-bf16/resnet/result_0.txt" in found
-    assert "open/acme/results/host-torch-fp32/resnet50/Server/performance/run_1/mlperf_log_detail.txt" in found
-    assert "open/acme/measurements/host-torch-fp32/resnet50/Server/host-torch-fp32_podium_Server.json" in found
+    assert (
+        "open/acme/results/host-torch-fp32/resnet50/Server/performance/run_1/mlperf_log_detail.txt"
+        in found
+    )
+    assert (
+        "open/acme/measurements/host-torch-fp32/resnet50/Server/host-torch-fp32_podium_Server.json"
+        in found
+    )
     assert "open/acme/truth/resnet50/labels.txt" in found
     assert f"checkpoints/resnet50/{'ab' * 32}/record.json" in found
-    assert not [name for name in found if ".partial" in name or ".podium" in name or name.endswith("safetensors")]
+    assert not [
+        name
+        for name in found
+        if ".partial" in name or ".podium" in name or name.endswith("safetensors")
+    ]
 
 
 def test_every_member_is_a_plain_file_of_nobody_at_time_zero(bundle: Path) -> None:
     with tarfile.open(fileobj=io.BytesIO(raw_of(bundle))) as archive:
-        facts = {(m.type, m.mode, m.mtime, m.uid, m.gid, m.uname, m.gname) for m in archive.getmembers()}
+        facts = {
+            (m.type, m.mode, m.mtime, m.uid, m.gid, m.uname, m.gname) for m in archive.getmembers()
+        }
     assert facts == {(tarfile.REGTYPE, 0o644, 0, 0, 0, "", "")}
 
 
-def test_the_manifest_says_what_was_sealed_where_it_comes_from_and_how_it_was_made(bundle: Path, tmp_path: Path) -> None:
+def test_the_manifest_says_what_was_sealed_where_it_comes_from_and_how_it_was_made(
+    bundle: Path, tmp_path: Path
+) -> None:
     unpack(bundle, tmp_path / "out")
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_bytes())
     assert {key: manifest[key] for key in ("format", "round", "profile", "workloads", "seeds")} == {
-        "format": 1, "round": "podium-v1", "profile": "smoke", "workloads": ["resnet50"], "seeds": [0],
-    }  # fmt: skip
+        "format": 1,
+        "round": "podium-v1",
+        "profile": "smoke",
+        "workloads": ["resnet50"],
+        "seeds": [0],
+    }
     assert manifest["checkpoints"] == {"resnet50": "ab" * 32}
     assert manifest["nonce"] == {"resnet50": "0123456789abcdef" * 2}
-    assert manifest["commands"] == [["podium", "train", "resnet50"], ["podium", "infer", "resnet50"]]
+    assert manifest["commands"] == [
+        ["podium", "train", "resnet50"],
+        ["podium", "infer", "resnet50"],
+    ]
     assert manifest["environment"]["host-torch-bf16"]["git_commit"] == "c0ffee"
     for name, sealed in manifest["files"].items():
         data = (tmp_path / "out" / name).read_bytes()
@@ -95,7 +124,10 @@ def test_the_manifest_says_what_was_sealed_where_it_comes_from_and_how_it_was_ma
 
 def test_official_tools_unpack_a_bundle(bundle: Path, tmp_path: Path) -> None:
     """Standard tar and zstd must read it: the seal is a frame that they pass over."""
-    with bundle.open("rb") as packed, zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True) as stream:
+    with (
+        bundle.open("rb") as packed,
+        zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True) as stream,
+    ):
         assert len(tarfile.open(fileobj=stream, mode="r|").getnames()) > 20  # noqa: SIM115 - closed with the stream
 
 
@@ -103,10 +135,17 @@ def test_a_sound_bundle_has_no_problem(bundle: Path) -> None:
     assert verify(bundle) == []
 
 
-def test_a_bundle_of_a_workload_that_nobody_knows_here_is_not_called_broken(bundle: Path, objections: list[Finding], objection: Finding) -> None:
-    """What is lacking is a package on this machine; a bundle whose bytes are not whole is broken all the same."""
+def test_a_bundle_of_a_workload_that_nobody_knows_here_is_not_called_broken(
+    bundle: Path, objections: list[Finding], objection: Finding
+) -> None:
+    """What is lacking is a package on this machine; a bundle whose bytes are not whole is broken
+    all the same.
+    """
     objections.append(replace(objection, rule="tree.installed", found="workload 'moons'"))
-    with pytest.raises(MissingError, match="cannot be judged here: workload 'moons' is of a package that is not installed"):
+    with pytest.raises(
+        MissingError,
+        match="cannot be judged here: workload 'moons' is of a package that is not installed",
+    ):
         CliRunner().invoke(verify_command, [str(bundle)], catch_exceptions=False)
     bundle.write_bytes(bundle.read_bytes()[:-1])
     assert "broken" in CliRunner().invoke(verify_command, [str(bundle)]).output
@@ -116,7 +155,11 @@ def test_any_flipped_bit_is_found(bundle: Path, tmp_path: Path) -> None:
     """Each byte of the archive, the seal included; many flips leave the content as it was."""
     data = bundle.read_bytes()
     step = max(1, len(data) // 150)
-    for position in [*range(12), *range(12, len(data) - SIZE, step), *range(len(data) - SIZE - 8, len(data))]:
+    for position in [
+        *range(12),
+        *range(12, len(data) - SIZE, step),
+        *range(len(data) - SIZE - 8, len(data)),
+    ]:
         other = bytearray(data)
         other[position] ^= 1 << position % 8
         (tmp_path / "y").write_bytes(other)
@@ -165,10 +208,18 @@ def test_bytes_in_the_last_record_are_found(bundle: Path) -> None:
     assert verify(reseal(bundle, raw + b"\0" * 512))
 
 
-def member(name: str, content: bytes = b"x", kind: bytes = tarfile.REGTYPE, target: str = "") -> bytes:
+def member(
+    name: str, content: bytes = b"x", kind: bytes = tarfile.REGTYPE, target: str = ""
+) -> bytes:
     info = tarfile.TarInfo(name)
-    info.type, info.linkname, info.size = kind, target, len(content) if kind == tarfile.REGTYPE else 0
-    return info.tobuf(tarfile.PAX_FORMAT) + (content.ljust(512, b"\0") if kind == tarfile.REGTYPE else b"")
+    info.type, info.linkname, info.size = (
+        kind,
+        target,
+        len(content) if kind == tarfile.REGTYPE else 0,
+    )
+    return info.tobuf(tarfile.PAX_FORMAT) + (
+        content.ljust(512, b"\0") if kind == tarfile.REGTYPE else b""
+    )
 
 
 @pytest.mark.parametrize(
@@ -185,14 +236,31 @@ def member(name: str, content: bytes = b"x", kind: bytes = tarfile.REGTYPE, targ
         (member("open/acme/truth/resnet50/labels.txt"), "labels.txt"),
         (b"garbage".ljust(512), "no member"),
     ],
-    ids=["added", "absolute", "dots", "inner dots", "symlink", "hardlink", "device", "manifest twice", "twice", "garbage"],
+    ids=[
+        "added",
+        "absolute",
+        "dots",
+        "inner dots",
+        "symlink",
+        "hardlink",
+        "device",
+        "manifest twice",
+        "twice",
+        "garbage",
+    ],
 )
 @pytest.mark.parametrize("place", ["first", "last"])
-def test_an_added_member_is_named_and_nothing_is_extracted(bundle: Path, tmp_path: Path, extra: bytes, word: str, place: str) -> None:
+def test_an_added_member_is_named_and_nothing_is_extracted(
+    bundle: Path, tmp_path: Path, extra: bytes, word: str, place: str
+) -> None:
     raw = raw_of(bundle)
     with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
         members = archive.getmembers()
-    at = members[1].offset if place == "first" else members[-1].offset_data + -(-members[-1].size // 512) * 512
+    at = (
+        members[1].offset
+        if place == "first"
+        else members[-1].offset_data + -(-members[-1].size // 512) * 512
+    )
     before = set(tmp_path.rglob("*"))
     problems = verify(reseal(bundle, raw[:at] + extra + raw[at:]))
     assert word in problems[0]
@@ -215,7 +283,15 @@ def test_a_changed_header_is_found(bundle: Path) -> None:
     with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
         info = archive.getmembers()[3]
     info.mtime = 1
-    assert "header was changed" in verify(reseal(bundle, raw[: info.offset] + info.tobuf(tarfile.PAX_FORMAT) + raw[info.offset_data :]))[0]
+    assert (
+        "header was changed"
+        in verify(
+            reseal(
+                bundle,
+                raw[: info.offset] + info.tobuf(tarfile.PAX_FORMAT) + raw[info.offset_data :],
+            )
+        )[0]
+    )
 
 
 @pytest.mark.parametrize("name", ["/etc/x", "../x", "a/../../x", "manifest.json"])
@@ -224,14 +300,26 @@ def test_a_manifest_that_names_an_unsafe_path_is_refused(bundle: Path, name: str
     document = json.loads(text)
     document["files"] = {name: {"sha256": hashlib.sha256(b"x").hexdigest(), "size": 1}}
     text = (json.dumps(document, indent=2, sort_keys=True) + "\n").encode()
-    raw = sealing.header("manifest.json", len(text)) + text + sealing.padding(len(text)) + member(name)
+    raw = (
+        sealing.header("manifest.json", len(text))
+        + text
+        + sealing.padding(len(text))
+        + member(name)
+    )
     problems = verify(reseal(bundle, raw + sealing.closing(len(raw))))
     assert any(name in problem for problem in problems)
 
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"PK\x03\x04", b"\x28\xb5\x2f\xfd", zstandard.compress(b""), zstandard.compress(b"no tar at all" * 100), zstandard.compress(b"\0" * (80 << 20))],
+    [
+        b"",
+        b"PK\x03\x04",
+        b"\x28\xb5\x2f\xfd",
+        zstandard.compress(b""),
+        zstandard.compress(b"no tar at all" * 100),
+        zstandard.compress(b"\0" * (80 << 20)),
+    ],
     ids=["empty", "zip", "magic", "nothing", "no tar", "zeros"],
 )
 def test_garbage_is_no_bundle_and_no_traceback(tmp_path: Path, content: bytes) -> None:
@@ -246,7 +334,13 @@ def test_a_small_file_that_unpacks_without_end_is_refused(bundle: Path) -> None:
     document = json.loads(text)
     document["files"] = {"a": {"sha256": "0" * 64, "size": 80 << 20}}
     text = (json.dumps(document, indent=2, sort_keys=True) + "\n").encode()
-    raw = sealing.header("manifest.json", len(text)) + text + sealing.padding(len(text)) + sealing.header("a", 80 << 20) + b"\0" * (80 << 20)
+    raw = (
+        sealing.header("manifest.json", len(text))
+        + text
+        + sealing.padding(len(text))
+        + sealing.header("a", 80 << 20)
+        + b"\0" * (80 << 20)
+    )
     assert "far more" in verify(reseal(bundle, raw + sealing.closing(len(raw))))[0]
 
 
@@ -255,19 +349,25 @@ def test_a_missing_bundle_and_a_folder_are_told(tmp_path: Path) -> None:
     assert "podium check" in verify(tmp_path)[0] and "a directory, no bundle" in verify(tmp_path)[0]
 
 
-def test_what_the_judge_refuses_is_not_packed(results: Path, tmp_path: Path, objections: list[Finding], objection: Finding) -> None:
+def test_what_the_judge_refuses_is_not_packed(
+    results: Path, tmp_path: Path, objections: list[Finding], objection: Finding
+) -> None:
     objections.append(objection)
     with pytest.raises(JudgedError, match="training.target"):
         pack(results, tmp_path / "x.tar.zst")
     assert not list(tmp_path.glob("x.tar*"))
 
 
-def test_a_judge_that_refuses_the_content_breaks_a_whole_bundle(bundle: Path, objections: list[Finding], objection: Finding) -> None:
+def test_a_judge_that_refuses_the_content_breaks_a_whole_bundle(
+    bundle: Path, objections: list[Finding], objection: Finding
+) -> None:
     objections.append(objection)
     assert "found 0.7; expected 0.759" in verify(bundle)[0]
 
 
-def test_a_full_disk_leaves_nothing(results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_nothing(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A half-written bundle must not stay, and what was there before must."""
     (tmp_path / "x.tar.zst").write_text("before")
 
@@ -293,7 +393,9 @@ def test_a_disk_that_takes_no_more_bytes_leaves_nothing(results: Path, tmp_path:
     assert not list(tmp_path.glob("x.tar*"))
 
 
-def test_a_folder_that_cannot_be_written_to_is_a_wrong_request(results: Path, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_to_is_a_wrong_request(
+    results: Path, tmp_path: Path
+) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(RequestError, match="not packed"):
         pack(results, tmp_path / "file" / "x.tar.zst")
@@ -303,32 +405,53 @@ def test_verify_names_the_scenarios_that_are_not_in_a_bundle(bundle: Path) -> No
     """Who leaves out what came out badly does not pass for whole."""
     with opened(bundle) as results:
         held = {result.scenario for result in results if result.scenario}
-    scope = json.loads(CliRunner().invoke(verify_command, [str(bundle), "--format", "json"], standalone_mode=False).stdout)["judge"]["text"]
-    assert held and all((f"resnet50's {scenario.label}" in scope) is (scenario not in held) for scenario in Scenario)
+    scope = json.loads(
+        CliRunner()
+        .invoke(verify_command, [str(bundle), "--format", "json"], standalone_mode=False)
+        .stdout
+    )["judge"]["text"]
+    assert held and all(
+        (f"resnet50's {scenario.label}" in scope) is (scenario not in held) for scenario in Scenario
+    )
 
 
 def test_programs_read_what_is_wrong_as_json(bundle: Path) -> None:
-    outcome = CliRunner().invoke(verify_command, [str(bundle), "--format", "json"], standalone_mode=False)
+    outcome = CliRunner().invoke(
+        verify_command, [str(bundle), "--format", "json"], standalone_mode=False
+    )
     told = json.loads(outcome.stdout)
     assert outcome.return_value == 0 and told["not_shown"].startswith("Not shown by any of this")
-    assert {name: told[name] for name in ("bundle", "whole", "problems", "unmet")} == {"bundle": str(bundle), "whole": True, "problems": [], "unmet": []}
-    assert told["bytes"]["text"].startswith("whole: ") and told["judge"]["text"].startswith("valid by podium-v1")
+    assert {name: told[name] for name in ("bundle", "whole", "problems", "unmet")} == {
+        "bundle": str(bundle),
+        "whole": True,
+        "problems": [],
+        "unmet": [],
+    }
+    assert told["bytes"]["text"].startswith("whole: ") and told["judge"]["text"].startswith(
+        "valid by podium-v1"
+    )
     assert told["ledger"] == {"state": "open", "text": "none: made before ledgers were kept"}
     bundle.write_bytes(bundle.read_bytes()[:-1])
-    outcome = CliRunner().invoke(verify_command, [str(bundle), "--format", "json"], standalone_mode=False)
+    outcome = CliRunner().invoke(
+        verify_command, [str(bundle), "--format", "json"], standalone_mode=False
+    )
     assert outcome.return_value == 1
     told = json.loads(outcome.stdout)
     assert told["problems"] and told["bytes"]["state"] == "bad" and "ledger" not in told
 
 
-def test_a_system_description_without_podiums_block_is_not_packed(results: Path, tmp_path: Path) -> None:
+def test_a_system_description_without_podiums_block_is_not_packed(
+    results: Path, tmp_path: Path
+) -> None:
     (results / "open" / "acme" / "systems" / "host-torch-bf16.json").write_text("{}")
     with pytest.raises(JudgedError, match="no system description"):
         pack(results, tmp_path / "x")
 
 
 @pytest.mark.parametrize("number", ["1e999", "-Infinity", "NaN"])
-def test_a_system_description_with_a_number_that_is_none_is_not_packed(results: Path, tmp_path: Path, number: str) -> None:
+def test_a_system_description_with_a_number_that_is_none_is_not_packed(
+    results: Path, tmp_path: Path, number: str
+) -> None:
     """The manifest repeats it, and JSON cannot."""
     for path in results.rglob("systems/*.json"):
         path.write_text(path.read_text().replace('"podium": {', f'"podium": {{"x": {number}, ', 1))
@@ -338,10 +461,23 @@ def test_a_system_description_with_a_number_that_is_none_is_not_packed(results: 
 
 def test_hardware_stands_in_the_manifest(results: Path, tmp_path: Path) -> None:
     path = results / "open" / "acme" / "systems" / "host-torch-bf16.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"host_processor_model_name": "a CPU", "accelerator_model_name": "a GPU"}))
+    path.write_text(
+        json.dumps(
+            json.loads(path.read_text())
+            | {
+                "host_processor_model_name": "a CPU",
+                "accelerator_model_name": "a GPU",
+            }
+        )
+    )
     unpack(pack(results, tmp_path / "x"), tmp_path / "out")
-    block = json.loads((tmp_path / "out" / "manifest.json").read_bytes())["environment"]["host-torch-bf16"]
-    assert block["hardware"] == {"host_processor_model_name": "a CPU", "accelerator_model_name": "a GPU"}
+    block = json.loads((tmp_path / "out" / "manifest.json").read_bytes())["environment"][
+        "host-torch-bf16"
+    ]
+    assert block["hardware"] == {
+        "host_processor_model_name": "a CPU",
+        "accelerator_model_name": "a GPU",
+    }
 
 
 def test_two_served_checkpoints_do_not_share_a_bundle(results: Path, tmp_path: Path) -> None:
@@ -368,11 +504,18 @@ def test_an_unknown_workload_is_offered_the_nearest(results: Path, tmp_path: Pat
 
 def test_one_system_alone_can_be_packed(results: Path, tmp_path: Path) -> None:
     found = names(pack(results, tmp_path / "x", systems=["host-torch-bf16"]))
-    assert [name for name in found if "results" in name] == ["open/acme/results/host-torch-bf16/resnet/result_0.txt"]
+    assert [name for name in found if "results" in name] == [
+        "open/acme/results/host-torch-bf16/resnet/result_0.txt"
+    ]
 
 
-def test_two_profiles_do_not_share_a_bundle(results: Path, tmp_path: Path, make_log: Callable[..., None]) -> None:
-    make_log(results / "open" / "acme" / "results" / "host-torch-bf16" / "resnet" / "result_1.txt", profile="quick")
+def test_two_profiles_do_not_share_a_bundle(
+    results: Path, tmp_path: Path, make_log: Callable[..., None]
+) -> None:
+    make_log(
+        results / "open" / "acme" / "results" / "host-torch-bf16" / "resnet" / "result_1.txt",
+        profile="quick",
+    )
     with pytest.raises(JudgedError, match="2 profiles: quick, smoke"):
         pack(results, tmp_path / "x")
 
@@ -390,7 +533,9 @@ def test_long_and_foreign_names_are_packed(tmp_path: Path, make_tree: Callable[.
     assert (tmp_path / "out" / "open" / ("Mü" * 60) / "truth" / "resnet50" / "labels.txt").is_file()
 
 
-def test_a_file_that_grows_while_it_is_packed_is_found(results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_grows_while_it_is_packed_is_found(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real = sealing.content
 
     def grown(name: str, size: int, source: Path) -> object:
@@ -413,9 +558,17 @@ def test_a_name_with_control_characters_is_told_in_one_line(bundle: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("commands", [["podium", "run", "everything"]]), ("seeds", [7, 8]), ("nonce", {"resnet50": "ab" * 16}), ("environment", {})]
+    ("field", "value"),
+    [
+        ("commands", [["podium", "run", "everything"]]),
+        ("seeds", [7, 8]),
+        ("nonce", {"resnet50": "ab" * 16}),
+        ("environment", {}),
+    ],
 )
-def test_a_manifest_that_tells_more_than_its_results_is_found(results: Path, tmp_path: Path, field: str, value: object) -> None:
+def test_a_manifest_that_tells_more_than_its_results_is_found(
+    results: Path, tmp_path: Path, field: str, value: object
+) -> None:
     """Commands, seeds and machines of its own, sealed anew: the results in it say otherwise."""
     manifest, sources = collect(find(results))
     path = tmp_path / "x.tar.zst"

@@ -1,4 +1,6 @@
-"""Published rows: what podium ships holds, what a user brings is checked, and the command prints it."""
+"""Published rows: what podium ships holds, what a user brings is checked, and the command prints
+it.
+"""
 
 import csv
 import io
@@ -20,10 +22,25 @@ from suite.errors import RequestError
 from suite.rounds.compatibility import compatible, table, workload_of
 
 ROW = {
-    "id": "x/1", "round": "training-v0.7", "half": "training", "division": "closed", "org": "acme", "system": "box", "accelerator": "Card",
-    "accelerators": "8", "nodes": "1", "workload": "resnet50", "scenario": "", "metric": "time_to_train", "unit": "minutes", "value": "10.0333",
-    "runs": "9.0000 10.1000 10.0000 10.0000 -", "kind": "recomputed", "source": "repository@commit:path", "note": "",
-}  # fmt: skip
+    "id": "x/1",
+    "round": "training-v0.7",
+    "half": "training",
+    "division": "closed",
+    "org": "acme",
+    "system": "box",
+    "accelerator": "Card",
+    "accelerators": "8",
+    "nodes": "1",
+    "workload": "resnet50",
+    "scenario": "",
+    "metric": "time_to_train",
+    "unit": "minutes",
+    "value": "10.0333",
+    "runs": "9.0000 10.1000 10.0000 10.0000 -",
+    "kind": "recomputed",
+    "source": "repository@commit:path",
+    "note": "",
+}
 
 
 def text_of(*rows: dict[str, str]) -> str:
@@ -43,7 +60,14 @@ def invoked(*arguments: str) -> str:
 
 def test_every_row_that_is_shipped_holds() -> None:
     """Reading checks sources, units, ids and that runs give their value."""
-    assert bundled() == ("documents", "inference-v0.5", "inference-v0.7", "training-v0.5", "training-v0.6", "training-v0.7")
+    assert bundled() == (
+        "documents",
+        "inference-v0.5",
+        "inference-v0.7",
+        "training-v0.5",
+        "training-v0.6",
+        "training-v0.7",
+    )
     rows = [row for name in bundled() for row in load(name)]
     assert len(rows) == len({row.id for row in rows}) == 1235
     assert {row.workload for row in rows} >= {"resnet50", "ssd", "maskrcnn", "gnmt", "transformer"}
@@ -56,17 +80,26 @@ def test_rows_of_a_workload_are_those_among_all(workload: str) -> None:
     """A report that reads fewer rows must not show fewer."""
     rows = [row for name in bundled() for row in load(name)]
     kinds = dict.fromkeys((row.half, row.scenario or None, row.metric) for row in rows)
-    assert all(beside_kind(about([workload]), workload, *kind) == beside_kind(rows, workload, *kind) for kind in kinds)
+    assert all(
+        beside_kind(about([workload]), workload, *kind) == beside_kind(rows, workload, *kind)
+        for kind in kinds
+    )
     assert bool(about([workload])) == (workload != "fake")
 
 
 @pytest.mark.parametrize(
     ("workload", "system", "minutes"),
-    [("resnet50", "dgx2_ngc19.05_mxnet", 57.87), ("resnet50", "dgx2h_ngc19.05_mxnet", 52.74), ("resnet50", "dgx1_ngc19.05_mxnet", 115.22)],
+    [
+        ("resnet50", "dgx2_ngc19.05_mxnet", 57.87),
+        ("resnet50", "dgx2h_ngc19.05_mxnet", 52.74),
+        ("resnet50", "dgx1_ngc19.05_mxnet", 115.22),
+    ],
 )
 def test_known_figures_of_v06_are_there(workload: str, system: str, minutes: float) -> None:
     """The document that says 53 minutes of a DGX-2 means the DGX-2H: its row says so."""
-    (row,) = [row for row in load("training-v0.6") if (row.workload, row.system) == (workload, system)]
+    (row,) = [
+        row for row in load("training-v0.6") if (row.workload, row.system) == (workload, system)
+    ]
     assert row.value == pytest.approx(minutes, abs=0.005)
     (document,) = [row for row in load("documents") if row.id.startswith("documents/S1/dgx-2/")]
     assert document.value == 53 and "doubtful: 52.74 min is the DGX-2H" in document.note
@@ -75,7 +108,9 @@ def test_known_figures_of_v06_are_there(workload: str, system: str, minutes: flo
 def test_what_is_doubtful_says_why() -> None:
     """A note that only says doubtful helps nobody."""
     doubtful = [row.note for row in load("documents") if "doubtful" in row.note]
-    assert len(doubtful) == 42 and all(len(note.partition("doubtful: ")[2]) > 10 for note in doubtful)
+    assert len(doubtful) == 42 and all(
+        len(note.partition("doubtful: ")[2]) > 10 for note in doubtful
+    )
 
 
 @pytest.mark.slow
@@ -85,11 +120,27 @@ def test_rows_are_what_podium_scores() -> None:
     """Of every set whose logs are at hand, to the digits that the row has."""
     from submissions.score.score import score_paths
 
-    places = {"training-v0.6": "training_v0.6", "training-v0.7": "training_v0.7", "inference-v0.5": "inference_v0.5"}
+    places = {
+        "training-v0.6": "training_v0.6",
+        "training-v0.7": "training_v0.7",
+        "inference-v0.5": "inference_v0.5",
+    }
     for round_name, folder in places.items():
         scored = score_paths([CORPUS / folder], [])
-        found = {(row.org, row.system, workload_of("inference" if row.scenario else "training", row.workload), row.scenario or ""): row for row in scored}
-        rows = [row for row in load(round_name) if (row.org, row.system, row.workload, row.scenario) in found]
+        found = {
+            (
+                row.org,
+                row.system,
+                workload_of("inference" if row.scenario else "training", row.workload),
+                row.scenario or "",
+            ): row
+            for row in scored
+        }
+        rows = [
+            row
+            for row in load(round_name)
+            if (row.org, row.system, row.workload, row.scenario) in found
+        ]
         assert len(rows) >= 10, round_name
         for row in rows:
             told = found[row.org, row.system, row.workload, row.scenario]
@@ -103,7 +154,11 @@ def test_rows_are_what_podium_scores() -> None:
 def test_a_users_row_is_read() -> None:
     """As it stands."""
     (row,) = parsed(text_of(ROW), "x.csv")
-    assert row.runs == (9.0, 10.1, 10.0, 10.0, None) and (row.accelerators, row.nodes, row.value) == (8, 1, 10.0333)
+    assert row.runs == (9.0, 10.1, 10.0, 10.0, None) and (
+        row.accelerators,
+        row.nodes,
+        row.value,
+    ) == (8, 1, 10.0333)
 
 
 @pytest.mark.parametrize(
@@ -126,11 +181,24 @@ def test_a_users_row_is_read() -> None:
         ({"scenario": "Batch"}, "scenario Batch"),
         ({"accelerators": "many"}, "accelerators many; required: a whole number"),
         ({"nodes": "-1"}, "nodes -1"),
-        ({"metric": "samples_per_second", "unit": "samples/s", "value": "10.1", "runs": "9.0 10.1"}, "its runs give 9"),
-        ({"metric": "latency_p90", "unit": "ns", "value": "9.0", "runs": "9.0 10.1"}, "its runs give 10.1"),
+        (
+            {
+                "metric": "samples_per_second",
+                "unit": "samples/s",
+                "value": "10.1",
+                "runs": "9.0 10.1",
+            },
+            "its runs give 9",
+        ),
+        (
+            {"metric": "latency_p90", "unit": "ns", "value": "9.0", "runs": "9.0 10.1"},
+            "its runs give 10.1",
+        ),
     ],
 )
-def test_a_users_row_that_does_not_hold_is_refused_with_its_line(changes: dict[str, str], words: str) -> None:
+def test_a_users_row_that_does_not_hold_is_refused_with_its_line(
+    changes: dict[str, str], words: str
+) -> None:
     """Nobody is to search 600 lines for it."""
     with pytest.raises(RequestError, match=words) as error:
         parsed(text_of(ROW | {"id": "x/0"}, ROW | changes), "x.csv")
@@ -168,8 +236,12 @@ def test_a_file_is_read_and_bytes_that_are_no_text_are_refused(tmp_path: Path) -
 
 def test_rows_are_chosen_by_workload_round_and_organisation() -> None:
     """Spelling aside."""
-    found = json.loads(invoked("ResNet-50", "--round", "training-v0.7", "--org", "google", "--format", "json"))
-    assert {(row["workload"], row["round"], row["org"]) for row in found["published"]} == {("resnet50", "training-v0.7", "Google")}
+    found = json.loads(
+        invoked("ResNet-50", "--round", "training-v0.7", "--org", "google", "--format", "json")
+    )
+    assert {(row["workload"], row["round"], row["org"]) for row in found["published"]} == {
+        ("resnet50", "training-v0.7", "Google")
+    }
     assert any("trademarks of MLCommons" in line for line in found["legend"])
 
 
@@ -177,13 +249,17 @@ def test_csv_is_what_compare_reads_again() -> None:
     """Through a file of the user's own."""
     text = invoked("gnmt", "--format", "csv")
     rows = parsed(text, "out.csv")
-    assert rows and [row for name in bundled() for row in load(name) if row.workload == "gnmt"] == list(rows)
+    assert rows and [
+        row for name in bundled() for row in load(name) if row.workload == "gnmt"
+    ] == list(rows)
 
 
 def test_the_table_has_sources_and_the_legend() -> None:
     """A figure without its source is hearsay."""
     text = invoked("gnmt", "--round", "inference-v0.5")
-    assert "inference_results_v0.5@" in text and "See www.mlcommons.org for more information." in text
+    assert (
+        "inference_results_v0.5@" in text and "See www.mlcommons.org for more information." in text
+    )
 
 
 @pytest.mark.parametrize(
@@ -203,9 +279,18 @@ def test_what_is_not_there_is_told(arguments: list[str], words: str) -> None:
 
 def test_the_command_loads_neither_the_judge_nor_a_table_of_colours() -> None:
     """It answers at once."""
-    code = "import sys\nfrom submissions.publications import report\nreport('gnmt', None, None, 'text')\nprint(sorted(sys.modules), file=sys.stderr)"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr
-    assert not [name for name in ("'compliance", "'rich'", "'msgspec'", "'numpy'", "'submissions.score.score'") if name in told]
+    code = (
+        "import sys\nfrom submissions.publications import report\nreport('gnmt', None, None,"
+        " 'text')\nprint(sorted(sys.modules), file=sys.stderr)"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stderr
+    assert not [
+        name
+        for name in ("'compliance", "'rich'", "'msgspec'", "'numpy'", "'submissions.score.score'")
+        if name in told
+    ]
 
 
 # ---- which rounds are compatible ----
@@ -216,14 +301,29 @@ def test_every_row_of_the_table_has_its_source_and_known_names() -> None:
     rows: list[Any] = [row for half in table().values() for row in half.values()]
     assert rows and all(row["source"] and row["names"] for row in rows)
     assert "compatibility" not in registry.round_names()
-    assert {name for half in table().values() for name in half} == {"resnet50", "ssd", "maskrcnn", "gnmt", "transformer"}
+    assert {name for half in table().values() for name in half} == {
+        "resnet50",
+        "ssd",
+        "maskrcnn",
+        "gnmt",
+        "transformer",
+    }
     text = (Path(registry.__file__).parent / "rounds" / "compatibility.toml").read_text()
     assert tomllib.loads(text) == table()
 
 
 def test_names_and_rounds_meet() -> None:
     """Each half has its own names."""
-    assert workload_of("inference", "ssd-large") == workload_of("inference", "ssd-resnet34") == "ssd"
-    assert workload_of("training", "resnet") == "resnet50" and workload_of("inference", "mobilenet") == "mobilenet"
-    assert compatible("inference", "resnet50", "inference-v0.5", "inference-v0.7") and not compatible("inference", "gnmt", "inference-v0.5", "inference-v0.7")
-    assert compatible("training", "rings", "podium-v1", "podium-v1") and not compatible("training", "resnet50", "training-v0.6", "podium-v1")
+    assert (
+        workload_of("inference", "ssd-large") == workload_of("inference", "ssd-resnet34") == "ssd"
+    )
+    assert (
+        workload_of("training", "resnet") == "resnet50"
+        and workload_of("inference", "mobilenet") == "mobilenet"
+    )
+    assert compatible(
+        "inference", "resnet50", "inference-v0.5", "inference-v0.7"
+    ) and not compatible("inference", "gnmt", "inference-v0.5", "inference-v0.7")
+    assert compatible("training", "rings", "podium-v1", "podium-v1") and not compatible(
+        "training", "resnet50", "training-v0.6", "podium-v1"
+    )

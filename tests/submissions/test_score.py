@@ -28,7 +28,9 @@ SET = Path("open", "acme", "results", "host-torch-bf16", "resnet")
 
 
 def rows(*paths: Path) -> list[dict[str, object]]:
-    result = CliRunner().invoke(score, [*map(str, paths), "--format", "json"], catch_exceptions=False)
+    result = CliRunner().invoke(
+        score, [*map(str, paths), "--format", "json"], catch_exceptions=False
+    )
     found: list[dict[str, object]] = json.loads(result.stdout)["scores"]
     return found
 
@@ -46,42 +48,80 @@ def rows(*paths: Path) -> list[dict[str, object]]:
         ([1.0, None], None),
     ],
 )
-def test_the_fastest_and_the_slowest_of_five_are_dropped_and_a_failed_run_is_the_slowest(runs: list[float | None], mean: float | None) -> None:
+def test_the_fastest_and_the_slowest_of_five_are_dropped_and_a_failed_run_is_the_slowest(
+    runs: list[float | None], mean: float | None
+) -> None:
     assert olympic(runs, 5) == mean
 
 
 def test_each_set_and_each_scenario_is_one_row(results: Path) -> None:
     found = rows(results)
-    assert [(row["workload"], row["scenario"], row["metric"], row["value"], row["unit"]) for row in found] == [
+    assert [
+        (row["workload"], row["scenario"], row["metric"], row["value"], row["unit"])
+        for row in found
+    ] == [
         ("resnet50", None, "time_to_train", 2.0, "minutes"),
         ("resnet50", "MultiStream", "latency_p99", 2600000.0, "ns"),
         ("resnet50", "Offline", "samples_per_second", 202.5, "samples/s"),
         ("resnet50", "Server", "completed_samples_per_second", 101.25, "samples/s"),
         ("resnet50", "SingleStream", "latency_p90", 1600000.0, "ns"),
     ]
-    assert all(row["compliant"] and row["org"] == "acme" and row["division"] == "open" and row["profile"] == "smoke" for row in found)
+    assert all(
+        row["compliant"]
+        and row["org"] == "acme"
+        and row["division"] == "open"
+        and row["profile"] == "smoke"
+        for row in found
+    )
 
 
 def test_a_row_has_the_keys_that_programs_read(results: Path) -> None:
-    keys = ["org", "system", "division", "profile", "round", "workload", "scenario", "metric", "value", "unit", "runs", "compliant"]
-    assert all(list(row) == [*keys, "accuracy", "target", "energy", "within_run", "attempts", "noise", "convergence"] for row in rows(results))
+    keys = [
+        "org",
+        "system",
+        "division",
+        "profile",
+        "round",
+        "workload",
+        "scenario",
+        "metric",
+        "value",
+        "unit",
+        "runs",
+        "compliant",
+    ]
+    assert all(
+        list(row)
+        == [*keys, "accuracy", "target", "energy", "within_run", "attempts", "noise", "convergence"]
+        for row in rows(results)
+    )
 
 
 def test_accuracy_stands_beside_what_the_round_requires(results: Path) -> None:
-    """Of a training set the last evaluation and the target, of a scenario accuracy.txt and 99 % of the checkpoint's reference."""
+    """Of a training set the last evaluation and the target, of a scenario accuracy.txt and 99 % of
+    the checkpoint's reference.
+    """
     (folder,) = results.rglob("Offline/accuracy")
     (folder / "accuracy.txt").write_text(f"top1=0.795635, hash={'0' * 64}\n")
     found = {row["scenario"]: (row["accuracy"], row["target"]) for row in rows(results)}
     assert found[None] == ({"top1": 0.8}, {"top1": 0.759})
-    assert found["Offline"][0] == {"top1": 0.795635} and found["Offline"][1] == {"top1": pytest.approx(0.792)}
+    assert found["Offline"][0] == {"top1": 0.795635} and found["Offline"][1] == {
+        "top1": pytest.approx(0.792)
+    }
     assert found["Server"][0] == {}
 
 
-def test_of_several_runs_the_lowest_accuracy_is_told(tmp_path: Path, make_log: Callable[..., None]) -> None:
+def test_of_several_runs_the_lowest_accuracy_is_told(
+    tmp_path: Path, make_log: Callable[..., None]
+) -> None:
     """The best one would pass for that of the set."""
     for number, accuracy in enumerate((0.78, 0.77, 0.79)):
         make_log(log := tmp_path / "mine" / f"result_{number}.txt", seed=number)
-        log.write_text(log.read_text().replace('"eval_accuracy", "value": 0.8', f'"eval_accuracy", "value": {accuracy}'))
+        log.write_text(
+            log.read_text().replace(
+                '"eval_accuracy", "value": 0.8', f'"eval_accuracy", "value": {accuracy}'
+            )
+        )
     (row,) = rows(tmp_path / "mine")
     assert row["accuracy"] == {"top1": 0.77}
 
@@ -90,7 +130,9 @@ def test_a_bundle_and_its_tree_score_alike(results: Path, tmp_path: Path) -> Non
     assert rows(pack(results, tmp_path / "x.tar.zst")) == rows(results)
 
 
-def test_a_failed_run_is_the_slowest_of_the_set(tmp_path: Path, make_tree: Callable[..., Path], make_log: Callable[..., None]) -> None:
+def test_a_failed_run_is_the_slowest_of_the_set(
+    tmp_path: Path, make_tree: Callable[..., Path], make_log: Callable[..., None]
+) -> None:
     results = make_tree(tmp_path, runs=5, scenarios=())
     make_log(results / SET / "result_0.txt", minutes=0.1, status="aborted")
     (row,) = rows(results)
@@ -98,12 +140,16 @@ def test_a_failed_run_is_the_slowest_of_the_set(tmp_path: Path, make_tree: Calla
     assert row["value"] == 5.0
 
 
-def test_runs_come_in_the_order_of_their_numbers(tmp_path: Path, make_tree: Callable[..., Path]) -> None:
+def test_runs_come_in_the_order_of_their_numbers(
+    tmp_path: Path, make_tree: Callable[..., Path]
+) -> None:
     (row,) = rows(make_tree(tmp_path, runs=11, scenarios=()))
     assert row["runs"] == [2.0 + run for run in range(11)]
 
 
-def test_the_slowest_of_several_performance_runs_counts(tmp_path: Path, make_tree: Callable[..., Path]) -> None:
+def test_the_slowest_of_several_performance_runs_counts(
+    tmp_path: Path, make_tree: Callable[..., Path]
+) -> None:
     results = make_tree(tmp_path, scenarios=(Scenario.SERVER, Scenario.SINGLE_STREAM))
     for detail in results.rglob("performance/run_1/mlperf_log_detail.txt"):
         other = detail.parent.parent / "run_2" / detail.name
@@ -112,7 +158,10 @@ def test_the_slowest_of_several_performance_runs_counts(tmp_path: Path, make_tre
     assert [row["value"] for row in rows(results)[1:]] == [99.0, 1700000.0]
 
 
-@pytest.mark.parametrize("part", [".", "open", "open/acme", "open/acme/results/host-torch-bf16", SET, SET / "result_0.txt"])
+@pytest.mark.parametrize(
+    "part",
+    [".", "open", "open/acme", "open/acme/results/host-torch-bf16", SET, SET / "result_0.txt"],
+)
 def test_a_part_of_a_tree_can_be_scored(results: Path, part: str) -> None:
     assert "time_to_train" in [row["metric"] for row in rows(results / part)]
 
@@ -120,35 +169,62 @@ def test_a_part_of_a_tree_can_be_scored(results: Path, part: str) -> None:
 def test_a_log_alone_is_scored_as_one_run(tmp_path: Path, make_tree: Callable[..., Path]) -> None:
     """Who names a file asks for that run: the set's mean would pass for its minutes."""
     (row,) = rows(make_tree(tmp_path, runs=5, scenarios=()) / SET / "result_3.txt")
-    assert (row["runs"], row["value"], row["org"], row["workload"]) == ([5.0], 5.0, "acme", "resnet50")
+    assert (row["runs"], row["value"], row["org"], row["workload"]) == (
+        [5.0],
+        5.0,
+        "acme",
+        "resnet50",
+    )
 
 
-def test_a_set_in_no_tree_is_scored_as_its_logs_tell_it(tmp_path: Path, make_log: Callable[..., None]) -> None:
+def test_a_set_in_no_tree_is_scored_as_its_logs_tell_it(
+    tmp_path: Path, make_log: Callable[..., None]
+) -> None:
     for number in range(5):
-        who = {"submission_org": "acme", "submission_platform": "box", "submission_division": "open"}
+        who = {
+            "submission_org": "acme",
+            "submission_platform": "box",
+            "submission_division": "open",
+        }
         make_log(tmp_path / "mine" / f"result_{number}.txt", minutes=2.0 + number, **who)
     (row,) = rows(tmp_path / "mine")
-    assert (row["org"], row["system"], row["division"], row["workload"], row["value"]) == ("acme", "box", "open", "resnet50", 4.0)
+    assert (row["org"], row["system"], row["division"], row["workload"], row["value"]) == (
+        "acme",
+        "box",
+        "open",
+        "resnet50",
+        4.0,
+    )
 
 
 def test_a_scenario_alone_is_one_row(results: Path) -> None:
-    (row,) = rows(results / "open" / "acme" / "results" / "host-torch-fp32" / "resnet50" / "Offline")
+    (row,) = rows(
+        results / "open" / "acme" / "results" / "host-torch-fp32" / "resnet50" / "Offline"
+    )
     assert row["scenario"] == "Offline"
 
 
-def test_what_the_judge_refuses_is_scored_and_marked(results: Path, objections: list[Finding], objection: Finding) -> None:
+def test_what_the_judge_refuses_is_scored_and_marked(
+    results: Path, objections: list[Finding], objection: Finding
+) -> None:
     objections.append(objection)
     assert not any(row["compliant"] for row in rows(results))
 
 
 def test_csv_holds_the_same_rows(results: Path) -> None:
-    text = CliRunner().invoke(score, [str(results), "--format", "csv"], catch_exceptions=False).stdout
+    text = (
+        CliRunner().invoke(score, [str(results), "--format", "csv"], catch_exceptions=False).stdout
+    )
     found = list(csv.DictReader(io.StringIO(text)))
     assert [row["value"] for row in found] == ["2.0", "2600000.0", "202.5", "101.25", "1600000.0"]
 
 
 def test_the_table_names_every_set(results: Path) -> None:
-    text = CliRunner().invoke(score, [str(results)], catch_exceptions=False, env={"COLUMNS": "200"}).stdout
+    text = (
+        CliRunner()
+        .invoke(score, [str(results)], catch_exceptions=False, env={"COLUMNS": "200"})
+        .stdout
+    )
     assert "2.0000 min " in text
     assert "1.6000 ms" in text
     assert "yes" in text
@@ -156,7 +232,9 @@ def test_the_table_names_every_set(results: Path) -> None:
 
 @pytest.mark.parametrize("name", ["result_0.txt", "mlperf_log_detail.txt", "run.json"])
 @pytest.mark.parametrize("content", [b"", b"\0\xff" * 50, b'{"key": ', b"[]"])
-def test_garbage_in_place_of_a_log_is_told_and_the_rest_is_scored(results: Path, name: str, content: bytes) -> None:
+def test_garbage_in_place_of_a_log_is_told_and_the_rest_is_scored(
+    results: Path, name: str, content: bytes
+) -> None:
     victims = [path for path in results.rglob(name) if "accuracy" not in path.parts]
     for path in victims:
         path.write_bytes(content)
@@ -190,10 +268,14 @@ def test_a_folder_with_odd_digits_is_no_run(results: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["9772[[]]", "inf", "nan", "1e999", ""])
-def test_a_latency_that_is_no_number_is_told_and_the_rest_is_scored(results: Path, text: str) -> None:
+def test_a_latency_that_is_no_number_is_told_and_the_rest_is_scored(
+    results: Path, text: str
+) -> None:
     """The detail log is LoadGen's, or anybody's."""
     (path,) = results.rglob("SingleStream/performance/run_1/mlperf_log_detail.txt")
-    spoilt = re.sub(r'("early_stopping_latency_ss", "value": )[^,]+', rf"\g<1>{text}", path.read_text())
+    spoilt = re.sub(
+        r'("early_stopping_latency_ss", "value": )[^,]+', rf"\g<1>{text}", path.read_text()
+    )
     assert text in spoilt and spoilt != path.read_text()
     path.write_text(spoilt)
     outcome = CliRunner().invoke(score, [str(results), "--format", "json"])
@@ -201,17 +283,30 @@ def test_a_latency_that_is_no_number_is_told_and_the_rest_is_scored(results: Pat
     assert len(json.loads(outcome.stdout)["scores"]) == 4
 
 
-def test_a_result_that_another_document_contradicts_is_not_compliant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objection: Finding) -> None:
+def test_a_result_that_another_document_contradicts_is_not_compliant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objection: Finding
+) -> None:
     """No single entry shows a run that is filed twice, or a device that no system has."""
     home = tmp_path / "open" / "acme"
     asked: list[Kind | None] = []
 
-    def found(path: Path, kind: Kind | None = None, judge: Judge | None = None) -> tuple[Finding, ...]:
+    def found(
+        path: Path, kind: Kind | None = None, judge: Judge | None = None
+    ) -> tuple[Finding, ...]:
         asked.append(kind)
         return (replace(objection, rule="tree.distinct"),) if path == home else ()
 
     monkeypatch.setattr(compliance_check, "findings", found)
-    results = [Result(folder=home / "results" / "box" / name, home=home, system="box", workload=name, scenario=None) for name in ("resnet", "ssd")]
+    results = [
+        Result(
+            folder=home / "results" / "box" / name,
+            home=home,
+            system="box",
+            workload=name,
+            scenario=None,
+        )
+        for name in ("resnet", "ssd")
+    ]
     judge = Judge("podium-v1")
     assert [compliance_check.valid(result, judge) for result in results] == [False, False]
     assert asked.count(Kind.ORGANISATION) == 1

@@ -1,4 +1,6 @@
-"""The bundle's bytes: whatever is sealed comes out again, and one changed byte anywhere is found."""
+"""The bundle's bytes: whatever is sealed comes out again, and one changed byte anywhere is
+found.
+"""
 
 import hashlib
 import io
@@ -16,16 +18,29 @@ from compliance.bundle.seal import DIGEST_SIZE, HEAD, SIZE, seal
 from compliance.bundle.trailer import problem_of
 from submissions.pack import seal as sealing
 
-NAMES = st.text(st.characters(exclude_categories=["C"], exclude_characters='/\\:."'), min_size=1, max_size=60)
+NAMES = st.text(
+    st.characters(exclude_categories=["C"], exclude_characters='/\\:."'), min_size=1, max_size=60
+)
 PATHS = st.lists(NAMES, min_size=1, max_size=4).map("/".join)
 
 
 def manifest(files: dict[str, bytes]) -> Manifest:
     return Manifest(
-        format=1, round="podium-v1", profile="smoke", workloads=("fake",), nonce={}, checkpoints={},
-        files={name: Sealed(sha256=hashlib.sha256(data).hexdigest(), size=len(data)) for name, data in files.items()},
-        environment={"host": {"clock": 2450.125, "governor": None}}, commands=(["podium", "run"],), seeds=(1,), version="0",
-    )  # fmt: skip
+        format=1,
+        round="podium-v1",
+        profile="smoke",
+        workloads=("fake",),
+        nonce={},
+        checkpoints={},
+        files={
+            name: Sealed(sha256=hashlib.sha256(data).hexdigest(), size=len(data))
+            for name, data in files.items()
+        },
+        environment={"host": {"clock": 2450.125, "governor": None}},
+        commands=(["podium", "run"],),
+        seeds=(1,),
+        version="0",
+    )
 
 
 def sealed(folder: Path, files: dict[str, bytes]) -> Path:
@@ -40,9 +55,15 @@ def sealed(folder: Path, files: dict[str, bytes]) -> Path:
 @pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(files=st.dictionaries(PATHS, st.binary(max_size=2000), max_size=6))
-def test_whatever_is_sealed_is_whole_and_comes_out_again(tmp_path_factory: pytest.TempPathFactory, files: dict[str, bytes]) -> None:
+def test_whatever_is_sealed_is_whole_and_comes_out_again(
+    tmp_path_factory: pytest.TempPathFactory, files: dict[str, bytes]
+) -> None:
     """Names in any alphabet, long ones, empty files, sizes at the borders of a block."""
-    folders = {"/".join(name.split("/")[:depth]) for name in files for depth in range(1, name.count("/") + 1)}
+    folders = {
+        "/".join(name.split("/")[:depth])
+        for name in files
+        for depth in range(1, name.count("/") + 1)
+    }
     if folders & files.keys():
         return
     folder = tmp_path_factory.mktemp("seal")
@@ -55,7 +76,9 @@ def test_whatever_is_sealed_is_whole_and_comes_out_again(tmp_path_factory: pytes
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(position=st.integers(0, 10**6), value=st.integers(1, 255))
-def test_any_changed_byte_is_found(tmp_path_factory: pytest.TempPathFactory, position: int, value: int) -> None:
+def test_any_changed_byte_is_found(
+    tmp_path_factory: pytest.TempPathFactory, position: int, value: int
+) -> None:
     folder = tmp_path_factory.mktemp("flip")
     data = bytearray(sealed(folder, {"a": b"abc" * 100, "b/c": bytes(range(256))}).read_bytes())
     data[position % len(data)] ^= value
@@ -64,7 +87,9 @@ def test_any_changed_byte_is_found(tmp_path_factory: pytest.TempPathFactory, pos
 
 
 @pytest.mark.parametrize("size", [0, 1, 511, 512, 513, 1024])
-def test_sizes_at_the_borders_of_a_block_are_padded_as_tar_pads_them(tmp_path: Path, size: int) -> None:
+def test_sizes_at_the_borders_of_a_block_are_padded_as_tar_pads_them(
+    tmp_path: Path, size: int
+) -> None:
     bundle = sealed(tmp_path, {"a": b"x" * size})
     raw = zstandard.ZstdDecompressor().decompressobj().decompress(bundle.read_bytes())
     assert len(raw) % tarfile.RECORDSIZE == 0
@@ -89,7 +114,14 @@ def test_the_seal_is_a_frame_that_zstd_passes_over() -> None:
 
 @pytest.mark.parametrize(
     ("rest", "stands"),
-    [(b"", True), (seal(b"\0" * DIGEST_SIZE), True), (seal(b"\0" * DIGEST_SIZE) + b"\0", False), (HEAD, False), (b"\0" * SIZE, False), (b"more", False)],
+    [
+        (b"", True),
+        (seal(b"\0" * DIGEST_SIZE), True),
+        (seal(b"\0" * DIGEST_SIZE) + b"\0", False),
+        (HEAD, False),
+        (b"\0" * SIZE, False),
+        (b"more", False),
+    ],
 )
 def test_nothing_but_a_seal_stands_behind_the_frame(rest: bytes, stands: bool) -> None:
     assert (problem_of(rest) is None) is stands
@@ -101,7 +133,9 @@ def test_a_manifest_written_otherwise_is_found(tmp_path: Path) -> None:
     raw = sealing.header("manifest.json", len(text)) + text + sealing.padding(len(text))
     packed = zstandard.compress(raw + sealing.closing(len(raw)))
     (tmp_path / "x").write_bytes(packed + seal(hashlib.sha256(packed).digest()))
-    assert list(sealing.inspect(tmp_path / "x")) == ["manifest.json: not written as podium writes it"]
+    assert list(sealing.inspect(tmp_path / "x")) == [
+        "manifest.json: not written as podium writes it"
+    ]
 
 
 @pytest.mark.parametrize("text", [b"", b"{}", b"[" * 100_000, b'{"format": "1"}', b"\xff\xfe"])

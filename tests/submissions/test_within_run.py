@@ -1,4 +1,6 @@
-"""Scores carry what a run's record of its queries says of it; comparisons show it, and decide nothing by it."""
+"""Scores carry what a run's record of its queries says of it; comparisons show it, and decide
+nothing by it.
+"""
 
 from pathlib import Path
 
@@ -22,18 +24,26 @@ def test_a_run_with_its_record_is_sliced():
     """Server's latencies begin when a query was due; the interval is of this run alone."""
     (found,) = within([SERVER], Scenario.SERVER)
     assert (found.run, found.metric, found.unit, len(found.slices)) == (1, "latency_p99", "ns", 10)
-    assert found.value == pytest.approx(15_080_000, rel=0.02) and words(found).startswith("within this run: ")
+    assert found.value == pytest.approx(15_080_000, rel=0.02) and words(found).startswith(
+        "within this run: "
+    )
 
 
 def test_a_run_that_is_too_short_says_so():
     """Four chunks of Offline are no rate over time."""
-    (found,) = within([BASES / "recorded-offline" / "Offline" / "performance" / "run_1"], Scenario.OFFLINE)
-    assert found.low is None and words(found).startswith("within this run: its batches are sorted by length")
+    (found,) = within(
+        [BASES / "recorded-offline" / "Offline" / "performance" / "run_1"], Scenario.OFFLINE
+    )
+    assert found.low is None and words(found).startswith(
+        "within this run: its batches are sorted by length"
+    )
 
 
 def test_a_run_without_a_record_is_scored_as_before():
     """Results from before the record was kept."""
-    assert list(within([BASES / "server" / "Server" / "performance" / "run_1"], Scenario.SERVER)) == []
+    assert (
+        list(within([BASES / "server" / "Server" / "performance" / "run_1"], Scenario.SERVER)) == []
+    )
 
 
 @pytest.mark.parametrize("fault", ["damaged", "of another run"])
@@ -54,12 +64,16 @@ def test_a_disturbed_host_is_named():
     """A ratio between a quiet and a busy host says less than it seems to."""
     found = Judge().result(str(BASES.parent / "invalid" / "noise.others")).findings
     assert noise_in(found) == ("noise.others",)
-    assert "on a disturbed host: noise.others" in list(told(Compared(path="a", noise=noise_in(found))))
+    assert "on a disturbed host: noise.others" in list(
+        told(Compared(path="a", noise=noise_in(found)))
+    )
 
 
 def test_what_several_runs_have_in_common_is_said_once():
     """Three runs of a scenario gave the same sentence three times, in each cell of a comparison."""
-    (found,) = within([BASES / "recorded-offline" / "Offline" / "performance" / "run_1"], Scenario.OFFLINE)
+    (found,) = within(
+        [BASES / "recorded-offline" / "Offline" / "performance" / "run_1"], Scenario.OFFLINE
+    )
     (served,) = within([SERVER], Scenario.SERVER)
     sentences = list(told(Compared(path="a", within_run=(found, found, served))))
     assert sentences == [f"{words(found)} (2 runs)", words(served)]

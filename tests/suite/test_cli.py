@@ -33,7 +33,9 @@ def podium(warm: Warm) -> Podium:
 
 def test_help_lists_every_command_without_loading_one() -> None:
     """`podium --help` must answer where no framework is installed."""
-    result = subprocess.run([sys.executable, "-m", "suite.cli", "--help"], capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        [sys.executable, "-m", "suite.cli", "--help"], capture_output=True, text=True, check=False
+    )
     assert result.returncode == 0
     assert all(name in result.stdout for name in registry.points(registry.COMMANDS))
 
@@ -60,7 +62,11 @@ def test_help_of_a_command_has_an_example_and_loads_no_framework(warm: Warm, com
     ],
 )
 def test_a_wrong_request_is_exit_2_with_the_nearest_name(
-    arguments: tuple[str, ...], sentence: str, podium: Podium, tmp_path: object, monkeypatch: pytest.MonkeyPatch
+    arguments: tuple[str, ...],
+    sentence: str,
+    podium: Podium,
+    tmp_path: object,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The user learns what was meant, without a traceback."""
     monkeypatch.chdir(str(tmp_path))
@@ -73,20 +79,30 @@ def test_a_wrong_request_is_exit_2_with_the_nearest_name(
 def test_list_as_json(podium: Podium) -> None:
     """A program may read it."""
     found = json.loads(podium("list", "--format", "json").stdout)
-    assert "resnet50" in found["workloads"] and "torch" in found["engines"] and "podium-v1" in found["rounds"]
+    assert (
+        "resnet50" in found["workloads"]
+        and "torch" in found["engines"]
+        and "podium-v1" in found["rounds"]
+    )
 
 
 @pytest.mark.slow
 def test_list_says_what_a_workload_is_and_costs(podium: Podium) -> None:
     """Four lines of names did not say which one to begin with."""
     told = podium("list").stdout
-    for piece in ("ResNet-50 v1.5 image classification", "smoke top1 0.759", "val/<class>/<name>.JPEG"):
+    for piece in (
+        "ResNet-50 v1.5 image classification",
+        "smoke top1 0.759",
+        "val/<class>/<name>.JPEG",
+    ):
         assert piece in told
     details = json.loads(podium("list", "--format", "json").stdout)["details"]
     assert details["gnmt"]["targets"]["smoke"] == {"bleu": 0.24}
     for name in ("gnmt", "maskrcnn", "minigo", "resnet50", "ssd", "transformer"):
         costs = details[name]
-        assert f"{costs['smoke_minutes']:g} minutes, {costs['smoke_memory_gb']:g} GB of memory" in told
+        assert (
+            f"{costs['smoke_minutes']:g} minutes, {costs['smoke_memory_gb']:g} GB of memory" in told
+        )
 
 
 @pytest.mark.slow
@@ -95,33 +111,54 @@ def test_list_settings_gives_kind_value_and_meaning_of_each(podium: Podium) -> N
     told = podium("list", "settings", "gnmt").stdout
     assert "batching.max_batch = 32  (int)\n    largest batch that a worker takes" in told
     assert "calibration.method = min-max  (min-max|entropy|percentile)" in told
-    found = json.loads(podium("list", "settings", "gnmt", "--profile", "full", "--format", "json").stdout)["settings"]
+    found = json.loads(
+        podium("list", "settings", "gnmt", "--profile", "full", "--format", "json").stdout
+    )["settings"]
     assert found["data.merges"]["kind"] == "int" and found["data.merges"]["value"] == 32000
-    assert (podium("list", "settings").returncode, podium("list", "settings", "gnmd").returncode) == (2, 2)
+    assert (
+        podium("list", "settings").returncode,
+        podium("list", "settings", "gnmd").returncode,
+    ) == (2, 2)
 
 
 @pytest.mark.slow
 def test_rules_are_listed_by_both_names(podium: Podium) -> None:
     """`podium explain` asked for a rule that nobody could know."""
     told = podium("explain").stdout
-    assert told == podium("list", "rules").stdout and "\ntraining.target " in told and max(map(len, told.splitlines())) <= 100
-    rules = {rule["id"]: rule for rule in json.loads(podium("list", "rules", "--format", "json").stdout)["rules"]}
-    assert rules["training.target"] == json.loads(podium("explain", "training.target", "--format", "json").stdout)
+    assert (
+        told == podium("list", "rules").stdout
+        and "\ntraining.target " in told
+        and max(map(len, told.splitlines())) <= 100
+    )
+    rules = {
+        rule["id"]: rule
+        for rule in json.loads(podium("list", "rules", "--format", "json").stdout)["rules"]
+    }
+    assert rules["training.target"] == json.loads(
+        podium("explain", "training.target", "--format", "json").stdout
+    )
     assert rules["training.target"]["advice"] and f"{len(rules)} rules" in told
 
 
 @pytest.mark.slow
 def test_help_is_a_command_too(podium: Podium) -> None:
     assert podium("help").stdout == podium("--help").stdout
-    assert podium("help", "train").stdout.startswith("Usage: podium train [OPTIONS] WORKLOAD") and podium("help", "trian").returncode == 2
+    assert (
+        podium("help", "train").stdout.startswith("Usage: podium train [OPTIONS] WORKLOAD")
+        and podium("help", "trian").returncode == 2
+    )
 
 
 @pytest.mark.slow
 def test_without_a_command_the_help_is_on_stdout(podium: Podium) -> None:
     """It stood on stderr, behind `podium: `."""
     result = podium()
-    assert (result.returncode, result.stderr) == (2, "") and result.stdout == podium("--help").stdout
-    assert podium("train").stderr.splitlines() == ["podium: Missing argument 'WORKLOAD'; see podium train --help"]
+    assert (result.returncode, result.stderr) == (2, "") and result.stdout == podium(
+        "--help"
+    ).stdout
+    assert podium("train").stderr.splitlines() == [
+        "podium: Missing argument 'WORKLOAD'; see podium train --help"
+    ]
 
 
 @pytest.mark.slow
@@ -137,18 +174,36 @@ def test_without_a_command_the_help_is_on_stdout(podium: Podium) -> None:
 )
 def test_the_shell_completes_names(warm: Warm, words: str, begun: str, names: set[str]) -> None:
     """Workloads, engines, scenarios and rules; click writes `kind,name` lines."""
-    environment = {"_PODIUM_COMPLETE": "bash_complete", "COMP_WORDS": f"{words} {begun}", "COMP_CWORD": str(len(words.split()))}
+    environment = {
+        "_PODIUM_COMPLETE": "bash_complete",
+        "COMP_WORDS": f"{words} {begun}",
+        "COMP_CWORD": str(len(words.split())),
+    }
     result = warm.run([], env={**os.environ, **environment})
     assert {line.partition(",")[2] for line in result.stdout.splitlines()} == names
 
 
 def test_help_names_the_choices(podium: Podium) -> None:
     told = podium("infer", "--help").stdout
-    assert "onnxruntime|" in told and "server|" in told.replace("\n", "") and "[default|" in told.replace("dali|default", "default|")
+    assert (
+        "onnxruntime|" in told
+        and "server|" in told.replace("\n", "")
+        and "[default|" in told.replace("dali|default", "default|")
+    )
 
 
-@pytest.mark.parametrize(("error", "code"), [(JudgedError("j"), 1), (RequestError("r"), 2), (MissingError("m"), 3), (KeyboardInterrupt(), 130)])
-def test_errors_become_their_exit_codes(error: BaseException, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (JudgedError("j"), 1),
+        (RequestError("r"), 2),
+        (MissingError("m"), 3),
+        (KeyboardInterrupt(), 130),
+    ],
+)
+def test_errors_become_their_exit_codes(
+    error: BaseException, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Scripts rely on them."""
 
     @click.command()
@@ -166,7 +221,9 @@ def test_a_command_whose_import_fails_names_the_extra(monkeypatch: pytest.Monkey
     """A missing extra is one clear sentence, never a traceback."""
     from importlib.metadata import EntryPoint, distribution
 
-    point = EntryPoint(name="broken", value="not_installed_anywhere:thing", group=registry.COMMANDS)._for(distribution("podium-suite"))
+    point = EntryPoint(
+        name="broken", value="not_installed_anywhere:thing", group=registry.COMMANDS
+    )._for(distribution("podium-suite"))
     monkeypatch.setattr(registry, "points", lambda _group: {"broken": point})
     with pytest.raises(MissingError, match=r"needs not_installed_anywhere: pip install .*\[run\]'"):
         registry.resolve(registry.COMMANDS, "command", "broken")
@@ -177,10 +234,16 @@ def test_unknown_without_a_near_name_lists_what_is_known() -> None:
     assert "known: a, b" in str(unknown("thing", "zzzz", ["b", "a"]))
 
 
-@pytest.mark.parametrize("org", ["../../../esc", "..", ".", "a/b", "", "-x", "a b", "ä", "a\n", "x" + "/.."])
+@pytest.mark.parametrize(
+    "org", ["../../../esc", "..", ".", "a/b", "", "-x", "a b", "ä", "a\n", "x" + "/.."]
+)
 @pytest.mark.parametrize("command", ["train", "infer", "precision", "run"])
-def test_an_organisation_is_one_folder_of_the_results(command: str, org: str, tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`--org ../../../esc` wrote two levels above the results folder; exit 2 now, and nothing is written."""
+def test_an_organisation_is_one_folder_of_the_results(
+    command: str, org: str, tmp_path: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--org ../../../esc` wrote two levels above the results folder; exit 2 now, and nothing is
+    written.
+    """
     monkeypatch.chdir(str(tmp_path))
     monkeypatch.setattr(sys, "argv", ["podium", command, "gnmt", f"--org={org}"])
     with pytest.raises(SystemExit) as leaving:
@@ -194,10 +257,19 @@ def test_a_plain_organisation_is_taken(org: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [("train", "gnmt", "--results", ""), ("infer", "gnmt", "--data", ""), ("pack", "", "-o", "x"), ("train", "gnmt", "--threads", "100000")]
+    "words",
+    [
+        ("train", "gnmt", "--results", ""),
+        ("infer", "gnmt", "--data", ""),
+        ("pack", "", "-o", "x"),
+        ("train", "gnmt", "--threads", "100000"),
+    ],
 )
 def test_an_empty_path_and_more_threads_than_cores_are_refused(
-    words: tuple[str, ...], tmp_path: object, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: tuple[str, ...],
+    tmp_path: object,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """`--results ""` wrote into the current folder; 100 threads on 2 cores wait for one another."""
     monkeypatch.chdir(str(tmp_path))
@@ -205,23 +277,45 @@ def test_an_empty_path_and_more_threads_than_cores_are_refused(
     with pytest.raises(SystemExit) as leaving:
         cli.main()
     told = capsys.readouterr().err
-    assert leaving.value.code == 2 and ("the path is empty" in told or "CPU cores" in told) and len(told.splitlines()) == 1
+    assert (
+        leaving.value.code == 2
+        and ("the path is empty" in told or "CPU cores" in told)
+        and len(told.splitlines()) == 1
+    )
 
 
 @pytest.mark.parametrize("profile", ["quick", "full"])
 @pytest.mark.parametrize(
     ("workload", "wanted"),
-    [("gnmt", "train.de"), ("transformer", "test.en"), ("ssd", "val2017"), ("maskrcnn", "COCO"), ("minigo", ".sgf"), ("resnet50", ".JPEG")],
+    [
+        ("gnmt", "train.de"),
+        ("transformer", "test.en"),
+        ("ssd", "val2017"),
+        ("maskrcnn", "COCO"),
+        ("minigo", ".sgf"),
+        ("resnet50", ".JPEG"),
+    ],
 )
 def test_a_profile_about_real_data_wants_them(
-    workload: str, wanted: str, profile: str, tmp_path: object, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    workload: str,
+    wanted: str,
+    profile: str,
+    tmp_path: object,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """`train gnmt --profile full` trained on the embedded grammar, in the closed division; nothing is written now."""
+    """`train gnmt --profile full` trained on the embedded grammar, in the closed division; nothing
+    is written now.
+    """
     monkeypatch.chdir(str(tmp_path))
     for command in ("train", "infer", "precision", "run"):
         monkeypatch.setattr(sys, "argv", ["podium", command, workload, "--profile", profile])
         with pytest.raises(SystemExit) as leaving:
             cli.main()
         told = capsys.readouterr().err
-        assert (leaving.value.code, len(told.splitlines())) == (2, 1) and "needs --data DIR" in told and wanted in told
+        assert (
+            (leaving.value.code, len(told.splitlines())) == (2, 1)
+            and "needs --data DIR" in told
+            and wanted in told
+        )
     assert not list(Path(str(tmp_path)).iterdir())

@@ -1,4 +1,6 @@
-"""What the pages link to is there, and the site tells of every rule; the site itself is built by `make docs`, which this does not need."""
+"""What the pages link to is there, and the site tells of every rule; the site itself is built by
+`make docs`, which this does not need.
+"""
 
 import importlib.util
 import re
@@ -15,7 +17,14 @@ from markdown_it.token import Token
 from compliance.rules import catalogue
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("workloads/*/README.md"), *ROOT.glob("examples/*/README.md")])
+PAGES = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("workloads/*/README.md"),
+        *ROOT.glob("examples/*/README.md"),
+    ]
+)
 
 
 def tokens(page: Path) -> Iterator[Token]:
@@ -35,7 +44,11 @@ def links(page: Path) -> Iterator[str]:
 def anchors(page: Path) -> set[str]:
     """Give the anchors of a page's headings, as GitHub makes them."""
     parsed = MarkdownIt().parse(page.read_text("utf-8"))
-    titles = [after.content for token, after in zip(parsed, parsed[1:], strict=False) if token.type == "heading_open"]
+    titles = [
+        after.content
+        for token, after in zip(parsed, parsed[1:], strict=False)
+        if token.type == "heading_open"
+    ]
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
@@ -52,7 +65,13 @@ def test_links_of_a_page_lead_somewhere(page: Path) -> None:
 def test_the_pages_of_the_entrance_are_looked_at() -> None:
     """Neither a moved folder nor a changed pattern leaves the test above without pages or links."""
     names = {str(page.relative_to(ROOT)) for page in PAGES}
-    assert {"README.md", "CONTRIBUTING.md", "docs/JUDGE.md", "docs/guides/first-result.md", "workloads/gnmt/README.md"} <= names
+    assert {
+        "README.md",
+        "CONTRIBUTING.md",
+        "docs/JUDGE.md",
+        "docs/guides/first-result.md",
+        "workloads/gnmt/README.md",
+    } <= names
     assert len(list(links(ROOT / "README.md"))) > 10
 
 
@@ -71,33 +90,79 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
     return script
 
 
-def test_every_rule_has_its_section_with_source_advice_and_example(load: Callable[[str], ModuleType]) -> None:
+def test_every_rule_has_its_section_with_source_advice_and_example(
+    load: Callable[[str], ModuleType],
+) -> None:
     pages = load("hooks/rules.py").rule_pages()
     for rule in catalogue().values():
         page = pages[f"rules/{rule.id.partition('.')[0]}.md"]
         section = page.partition(f"## `{rule.id}` ")[2].partition("\n## ")[0]
-        assert all(f"- **{part}:**" in section for part in ("Source", "What to do", "Rounds", "Verdict where it is broken", "For example")), rule.id
+        assert all(
+            f"- **{part}:**" in section
+            for part in (
+                "Source",
+                "What to do",
+                "Rounds",
+                "Verdict where it is broken",
+                "For example",
+            )
+        ), rule.id
         assert f"[`{rule.id}`](" in pages["rules/index.md"]
 
 
-def test_links_of_the_repository_become_links_of_the_site(load: Callable[[str], ModuleType]) -> None:
+def test_links_of_the_repository_become_links_of_the_site(
+    load: Callable[[str], ModuleType],
+) -> None:
     """A link that leads out of docs/ works in the site as well, and links to other hosts stay."""
     hook = load("hooks/links.py")
-    site = {"README.md": "index.md", "docs/DESIGN.md": "DESIGN.md", "suite/engine.py": "source/suite/engine.py.md"}
-    text = "[a](../../suite/engine.py) [b](../DESIGN.md#results-on-disk) [c](../../README.md) [d](https://example.org/DESIGN.md) [e](#here)"
-    wanted = "[a](../source/suite/engine.py.md) [b](../DESIGN.md#results-on-disk) [c](../index.md) [d](https://example.org/DESIGN.md) [e](#here)"
+    site = {
+        "README.md": "index.md",
+        "docs/DESIGN.md": "DESIGN.md",
+        "suite/engine.py": "source/suite/engine.py.md",
+    }
+    text = (
+        "[a](../../suite/engine.py) [b](../DESIGN.md#results-on-disk) [c](../../README.md)"
+        " [d](https://example.org/DESIGN.md) [e](#here)"
+    )
+    wanted = (
+        "[a](../source/suite/engine.py.md) [b](../DESIGN.md#results-on-disk) [c](../index.md)"
+        " [d](https://example.org/DESIGN.md) [e](#here)"
+    )
     assert hook.rewrite(text, "docs/guides/x.md", "guides/x.md", site) == wanted
 
 
 @pytest.mark.slow
-def test_the_pictures_show_what_the_run_printed_and_its_figures(load: Callable[[str], ModuleType], tmp_path: Path) -> None:
+def test_the_pictures_show_what_the_run_printed_and_its_figures(
+    load: Callable[[str], ModuleType], tmp_path: Path
+) -> None:
     """A picture that is drawn anew has this run's words and numbers, and fetches nothing."""
-    (tmp_path / "run.log").write_text("resnet50: train\nbundle: /home/me/results/bundles/<x>.tar.zst\n")
+    (tmp_path / "run.log").write_text(
+        "resnet50: train\nbundle: /home/me/results/bundles/<x>.tar.zst\n"
+    )
     script = load("screens.py")
-    script.main(["--log", str(tmp_path / "run.log"), "--results", str(ROOT / "tests/examples/base/tree"), "--out", str(tmp_path / "images")])
-    terminal, result = ((tmp_path / "images" / name).read_text() for name in ("run.svg", "result.svg"))
-    words = " ".join(node.text or "" for node in ElementTree.fromstring(terminal).iter()).replace("\xa0", " ")
-    assert "podium run resnet50" in words and "bundle: /home/me/results/bundles/<x>.tar.zst" in words
+    script.main(
+        [
+            "--log",
+            str(tmp_path / "run.log"),
+            "--results",
+            str(ROOT / "tests/examples/base/tree"),
+            "--out",
+            str(tmp_path / "images"),
+        ]
+    )
+    terminal, result = (
+        (tmp_path / "images" / name).read_text() for name in ("run.svg", "result.svg")
+    )
+    words = " ".join(node.text or "" for node in ElementTree.fromstring(terminal).iter()).replace(
+        "\xa0", " "
+    )
+    assert (
+        "podium run resnet50" in words and "bundle: /home/me/results/bundles/<x>.tar.zst" in words
+    )
     assert "url(" not in re.sub(r"url\(#[^)]*\)", "", terminal)
     told = [node.text for node in ElementTree.fromstring(result).iter() if node.text]
-    assert "resnet50: 0.50 minutes to top1 0.759" in told and "SingleStream" in told and "Result not verified by MLCommons Association." in told
+    assert (
+        "resnet50: 0.50 minutes to top1 0.759" in told
+        and "SingleStream" in told
+        and "Result not verified by MLCommons Association." in told
+    )

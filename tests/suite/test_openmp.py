@@ -21,14 +21,22 @@ cli.main(Command())
 
 def begun(**own: str) -> list[object]:
     """What a command finds when it begins: the two variables, and whether torch is loaded."""
-    environment = {name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")} | own
-    ended = subprocess.run([sys.executable, "-c", WATCH], env=environment, capture_output=True, text=True, check=True)
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
+    } | own
+    ended = subprocess.run(
+        [sys.executable, "-c", WATCH], env=environment, capture_output=True, text=True, check=True
+    )
     found: list[object] = json.loads(ended.stdout)
     return found
 
 
 def test_it_is_set_before_a_framework_is_loaded():
-    """libgomp reads its environment when it is loaded: set later, threads spin for milliseconds and take one another's cores."""
+    """libgomp reads its environment when it is loaded: set later, threads spin for milliseconds and
+    take one another's cores.
+    """
     assert begun() == [FEW_SPINS, None, False]
 
 

@@ -1,4 +1,6 @@
-"""The power channels of a telemetry file: windows in UTC, parts that contain one another never added, and whatever a stranger writes is refused."""
+"""The power channels of a telemetry file: windows in UTC, parts that contain one another never
+added, and whatever a stranger writes is refused.
+"""
 
 import json
 from contextlib import suppress
@@ -17,18 +19,50 @@ UTC = 1_790_000_000 * S
 """The UTC of the machine's monotonic zero."""
 
 
-def channel(name: str, grade: str, scope: str, *, kind: str = "power", within: tuple[str, ...] = (), **facts: Any) -> dict[str, Any]:
-    own = {"name": name, "kind": kind, "source": name.partition(":")[0], "grade": grade, "scope": [scope], "within": list(within), "root": "/"}
+def channel(
+    name: str,
+    grade: str,
+    scope: str,
+    *,
+    kind: str = "power",
+    within: tuple[str, ...] = (),
+    **facts: Any,
+) -> dict[str, Any]:
+    own = {
+        "name": name,
+        "kind": kind,
+        "source": name.partition(":")[0],
+        "grade": grade,
+        "scope": [scope],
+        "within": list(within),
+        "root": "/",
+    }
     return {**own, "period_ms": 100, **facts}
 
 
-def telemetry(folder: Path, *channels: dict[str, Any], watts: float = 50.0, drift_ns: int = 0, more: tuple[dict[str, Any], ...] = ()) -> Path:
+def telemetry(
+    folder: Path,
+    *channels: dict[str, Any],
+    watts: float = 50.0,
+    drift_ns: int = 0,
+    more: tuple[dict[str, Any], ...] = (),
+) -> Path:
     """Twenty seconds of even power on every channel."""
-    lines: list[dict[str, Any]] = [{"telemetry": 1, "channels": [{"id": n, **each} for n, each in enumerate(channels)], "clocks_ns": [0, UTC]}]
+    lines: list[dict[str, Any]] = [
+        {
+            "telemetry": 1,
+            "channels": [{"id": n, **each} for n, each in enumerate(channels)],
+            "clocks_ns": [0, UTC],
+        }
+    ]
     for tenth in range(201):
         for number, each in enumerate(channels):
             if each["kind"] != "state":
-                value = {"e": round(watts * tenth * 1e5)} if each["kind"] == "energy" else {"p": round(watts * 1e6)}
+                value = (
+                    {"e": round(watts * tenth * 1e5)}
+                    if each["kind"] == "energy"
+                    else {"p": round(watts * 1e6)}
+                )
                 lines.append({"t": tenth * S // 10, "i": number, **value})
     lines += [*more, {"end": {"clocks_ns": [20 * S, UTC + 20 * S + drift_ns]}}]
     path = folder / "telemetry.jsonl"
@@ -41,8 +75,18 @@ WORK = Work(samples=1600)
 
 
 def test_a_window_in_utc_is_found_in_a_file_of_monotonic_times(tmp_path: Path) -> None:
-    (found,), reasons = records(read(telemetry(tmp_path, channel("meter", "meter", "system"))), *WINDOW, Work(samples=1600, queries=200))
-    assert (found.joules, found.average_w, found.per_sample_j, found.samples_per_s_per_w, found.mj_per_query) == pytest.approx((800, 50, 0.5, 2, 4000))
+    (found,), reasons = records(
+        read(telemetry(tmp_path, channel("meter", "meter", "system"))),
+        *WINDOW,
+        Work(samples=1600, queries=200),
+    )
+    assert (
+        found.joules,
+        found.average_w,
+        found.per_sample_j,
+        found.samples_per_s_per_w,
+        found.mj_per_query,
+    ) == pytest.approx((800, 50, 0.5, 2, 4000))
     assert (found.grade, found.scope, reasons) == ("meter", ("system",), ())
 
 
@@ -55,24 +99,39 @@ def test_parts_that_contain_one_another_are_never_added(tmp_path: Path) -> None:
     assert [each.name for each in alone] == ["rapl:core0", "rapl:package0", "rapl:psys"]
     dram = channel("rapl:dram0", "counter", "dram0", kind="energy", within=("psys",))
     summed, _ = records(read(telemetry(tmp_path, cores, package, dram)), *WINDOW, WORK)
-    assert (summed[-1].name, summed[-1].scope, summed[-1].joules) == ("components", ("dram0", "package0"), pytest.approx(1600))
+    assert (summed[-1].name, summed[-1].scope, summed[-1].joules) == (
+        "components",
+        ("dram0", "package0"),
+        pytest.approx(1600),
+    )
 
 
 def test_a_sum_has_the_weakest_grade_of_its_parts_and_is_no_system(tmp_path: Path) -> None:
     gpu = channel("ina3221:VDD_GPU_SOC", "sensor", "rail:VDD_GPU_SOC")
     package = channel("rapl:package0", "counter", "package0", kind="energy", within=("psys",))
     summed, _ = records(read(telemetry(tmp_path, gpu, package)), *WINDOW, WORK)
-    assert (summed[-1].source, summed[-1].grade, summed[-1].scope) == ("components", "counter", ("package0", "rail:VDD_GPU_SOC"))
+    assert (summed[-1].source, summed[-1].grade, summed[-1].scope) == (
+        "components",
+        "counter",
+        ("package0", "rail:VDD_GPU_SOC"),
+    )
 
 
 def test_nvml_of_a_short_window_is_not_graded(tmp_path: Path) -> None:
     """Some GPUs' sensors see a quarter of the time."""
-    found, reasons = records(read(telemetry(tmp_path, channel("nvml:gpu0", "sensor", "gpu0"))), UTC + 2 * S, UTC + 8 * S, WORK)
+    found, reasons = records(
+        read(telemetry(tmp_path, channel("nvml:gpu0", "sensor", "gpu0"))),
+        UTC + 2 * S,
+        UTC + 8 * S,
+        WORK,
+    )
     assert not found and "less than 10 s are not graded" in reasons[0]
 
 
 def test_a_clock_that_was_set_during_the_run_costs_the_energy(tmp_path: Path) -> None:
-    found, (reason,) = records(read(telemetry(tmp_path, channel("meter", "meter", "system"), drift_ns=S)), *WINDOW, WORK)
+    found, (reason,) = records(
+        read(telemetry(tmp_path, channel("meter", "meter", "system"), drift_ns=S)), *WINDOW, WORK
+    )
     assert not found and "clock was set by 1000 ms" in reason
 
 
@@ -83,28 +142,71 @@ def test_a_meter_whose_clock_is_an_hour_off_gives_no_energy(tmp_path: Path) -> N
 
 
 def test_what_was_asked_for_and_is_not_there_is_told(tmp_path: Path) -> None:
-    absent = {"name": "power:meter", "kind": "state", "power": True, "absent": "the meter x: cannot be reached"}
-    meter, state = channel("meter", "meter", "system"), {"name": "power:meter", "kind": "state", "power": True}
-    assert records(read(telemetry(tmp_path, absent)), *WINDOW, WORK) == ((), ("the meter x: cannot be reached",))
+    absent = {
+        "name": "power:meter",
+        "kind": "state",
+        "power": True,
+        "absent": "the meter x: cannot be reached",
+    }
+    meter, state = (
+        channel("meter", "meter", "system"),
+        {
+            "name": "power:meter",
+            "kind": "state",
+            "power": True,
+        },
+    )
+    assert records(read(telemetry(tmp_path, absent)), *WINDOW, WORK) == (
+        (),
+        ("the meter x: cannot be reached",),
+    )
     broken = ({"t": 20 * S, "power:meter": {"error": "it closed the connection"}},)
     _, reasons = records(read(telemetry(tmp_path, meter, state, more=broken)), *WINDOW, WORK)
     assert reasons == ("it closed the connection",)
 
 
 def test_made_up_files_are_called_a_rehearsal(tmp_path: Path) -> None:
-    assert read(telemetry(tmp_path, channel("rapl:package0", "counter", "package0", kind="energy") | {"root": "/tmp/tree"})).rehearsal == "/tmp/tree"
+    assert (
+        read(
+            telemetry(
+                tmp_path,
+                channel("rapl:package0", "counter", "package0", kind="energy")
+                | {"root": "/tmp/tree"},
+            )
+        ).rehearsal
+        == "/tmp/tree"
+    )
     assert read(telemetry(tmp_path, channel("meter", "meter", "system"))).rehearsal == ""
 
 
 def test_a_run_that_was_interrupted_has_no_energy_over_the_hole(tmp_path: Path) -> None:
     """Two segments: what was drawn in between nobody read."""
-    first, second = telemetry(tmp_path, channel("meter", "meter", "system")).read_text(), tmp_path / "telemetry.jsonl"
-    second.write_text(first + first.replace(f"[0, {UTC}]", f"[0, {UTC + 60 * S}]").replace(f"{UTC + 20 * S}", f"{UTC + 80 * S}"))
+    first, second = (
+        telemetry(tmp_path, channel("meter", "meter", "system")).read_text(),
+        tmp_path / "telemetry.jsonl",
+    )
+    second.write_text(
+        first
+        + first.replace(f"[0, {UTC}]", f"[0, {UTC + 60 * S}]").replace(
+            f"{UTC + 20 * S}", f"{UTC + 80 * S}"
+        )
+    )
     found, (reason,) = records(read(second), UTC + 2 * S, UTC + 78 * S, WORK)
     assert not found and "no reading for 40000 ms" in reason
 
 
-@pytest.mark.parametrize("text", ["[]\n", "{}\n{\n", '{"channels": [{"grade": 1}]}\n', '{"i": []}\n', '{"channels": 1}\n', "[" * 99_999 + "\n", "\xff\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]\n",
+        "{}\n{\n",
+        '{"channels": [{"grade": 1}]}\n',
+        '{"i": []}\n',
+        '{"channels": 1}\n',
+        "[" * 99_999 + "\n",
+        "\xff\n",
+    ],
+)
 def test_what_no_sampler_wrote_is_refused_without_a_traceback(tmp_path: Path, text: str) -> None:
     (tmp_path / "x").write_text(text)
     try:
@@ -113,19 +215,38 @@ def test_what_no_sampler_wrote_is_refused_without_a_traceback(tmp_path: Path, te
         assert str(tmp_path / "x") in str(error)
 
 
-@pytest.mark.parametrize("fact", ["clock_offset_ns", "clock_doubt_ns", "limit_w", "range_uj", "uncertainty"])
+@pytest.mark.parametrize(
+    "fact", ["clock_offset_ns", "clock_doubt_ns", "limit_w", "range_uj", "uncertainty"]
+)
 @pytest.mark.parametrize("value", [10**400, -(10**400), 2**63, float("inf"), float("nan")])
-def test_a_number_that_no_instrument_reports_makes_the_file_unreadable(tmp_path: Path, fact: str, value: float) -> None:
-    """A meter may answer `clock` with 400 digits; a run that is finished must not end in a traceback."""
+def test_a_number_that_no_instrument_reports_makes_the_file_unreadable(
+    tmp_path: Path, fact: str, value: float
+) -> None:
+    """A meter may answer `clock` with 400 digits; a run that is finished must not end in a
+    traceback.
+    """
     path = telemetry(tmp_path, channel("meter", "meter", "system", **{fact: value}))
-    with pytest.raises(UnreadableError, match="line 1: .*(whole number of 64 bits|no finite number)"):
+    with pytest.raises(
+        UnreadableError, match="line 1: .*(whole number of 64 bits|no finite number)"
+    ):
         read(path)
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3)))
-def test_any_value_in_a_reading_is_taken_or_refused(tmp_path_factory: pytest.TempPathFactory, value: Any) -> None:
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3),
+    )
+)
+def test_any_value_in_a_reading_is_taken_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, value: Any
+) -> None:
     path = tmp_path_factory.mktemp("any") / "telemetry.jsonl"
-    line = {"telemetry": 1, "channels": [{**channel("meter", "meter", "system"), "period_ms": value}], "clocks_ns": [0, value]}
+    line = {
+        "telemetry": 1,
+        "channels": [{**channel("meter", "meter", "system"), "period_ms": value}],
+        "clocks_ns": [0, value],
+    }
     path.write_text(json.dumps(line) + "\n" + json.dumps({"t": value, "i": 0, "p": value}) + "\n")
     with suppress(UnreadableError):
         records(read(path), *WINDOW, WORK)

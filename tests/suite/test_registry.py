@@ -1,4 +1,6 @@
-"""Entry points: what is found, what a typo or a missing package leads to; a third party has what the six workloads have."""
+"""Entry points: what is found, what a typo or a missing package leads to; a third party has what
+the six workloads have.
+"""
 
 import re
 from collections.abc import Iterator
@@ -14,8 +16,19 @@ from suite.errors import MissingError, RequestError
 from suite.process.signals import Terminated, raised
 from suite.rounds import RoundKind
 
-CACHED = (registry.points, registry.round, registry.round_names, registry.kind_of_round, registry.round_files, registry.texts_of_round)  # fmt: skip
-GROUPS = [value for name, value in vars(registry).items() if name.isupper() and isinstance(value, str) and value.startswith("podium.")]
+CACHED = (
+    registry.points,
+    registry.round,
+    registry.round_names,
+    registry.kind_of_round,
+    registry.round_files,
+    registry.texts_of_round,
+)
+GROUPS = [
+    value
+    for name, value in vars(registry).items()
+    if name.isupper() and isinstance(value, str) and value.startswith("podium.")
+]
 
 
 @pytest.fixture
@@ -30,7 +43,9 @@ def fresh() -> Iterator[None]:
 
 def offer(monkeypatch: pytest.MonkeyPatch, *points: EntryPoint) -> None:
     """Let these be all entry points that are installed."""
-    monkeypatch.setattr(plugins, "offered", lambda group: [point for point in points if point.group == group])
+    monkeypatch.setattr(
+        plugins, "offered", lambda group: [point for point in points if point.group == group]
+    )
 
 
 def point(name: str, value: str, group: str = registry.WORKLOADS) -> EntryPoint:
@@ -58,10 +73,18 @@ def test_a_name_that_is_not_there_is_answered_with_the_nearest() -> None:
 
 
 @pytest.mark.usefixtures("fresh")
-def test_a_package_that_is_not_installed_is_missing_not_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_that_is_not_installed_is_missing_not_wrong(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Exit 3, with what to install: the extra that the entry point names, or `run`."""
-    offer(monkeypatch, own("far", "no_such_package.module:Far"), own("extra", "no_such_package:Extra [tensorrt]"))
-    with pytest.raises(MissingError, match=r"workload 'far' needs no_such_package: pip install .*\[run\]'"):
+    offer(
+        monkeypatch,
+        own("far", "no_such_package.module:Far"),
+        own("extra", "no_such_package:Extra [tensorrt]"),
+    )
+    with pytest.raises(
+        MissingError, match=r"workload 'far' needs no_such_package: pip install .*\[run\]'"
+    ):
         registry.workload("far")
     with pytest.raises(MissingError, match=r"pip install .*\[tensorrt\]"):
         registry.workload("extra")
@@ -70,21 +93,34 @@ def test_a_package_that_is_not_installed_is_missing_not_wrong(monkeypatch: pytes
 @pytest.mark.usefixtures("fresh")
 def test_a_broken_module_of_podiums_own_is_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong attribute in podium itself must not pass for a package that is not installed."""
-    offer(monkeypatch, own("bad", "suite.files.layout:NoSuchThing"), point("theirs", "suite.files.layout:NoSuchThing"))
+    offer(
+        monkeypatch,
+        own("bad", "suite.files.layout:NoSuchThing"),
+        point("theirs", "suite.files.layout:NoSuchThing"),
+    )
     with pytest.raises(AttributeError):
         registry.workload("bad")
-    with pytest.raises(MissingError, match="workload 'theirs' cannot be loaded: package suite.files.layout: AttributeError"):
+    with pytest.raises(
+        MissingError,
+        match="workload 'theirs' cannot be loaded: package suite.files.layout: AttributeError",
+    ):
         registry.workload("theirs")
 
 
 @pytest.mark.usefixtures("fresh")
-def test_a_signal_while_another_package_is_loaded_is_no_fault_of_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_signal_while_another_package_is_loaded_is_no_fault_of_the_package(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """It was told as a broken package, and the command went on without it."""
     body = "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n"
     (tmp_path / "stopped_on_import.py").write_text(body)
-    (tmp_path / "stopped_when_made.py").write_text("class Far:\n    def __init__(self):\n" + indent(body, " " * 8))
+    (tmp_path / "stopped_when_made.py").write_text(
+        "class Far:\n    def __init__(self):\n" + indent(body, " " * 8)
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
-    offer(monkeypatch, point("far", "stopped_on_import:Far"), point("made", "stopped_when_made:Far"))
+    offer(
+        monkeypatch, point("far", "stopped_on_import:Far"), point("made", "stopped_when_made:Far")
+    )
     for name in ("far", "made"):
         with pytest.raises(Terminated), raised(), pytest.raises(Terminated):
             registry.made(registry.WORKLOADS, "workload", name)
@@ -93,7 +129,12 @@ def test_a_signal_while_another_package_is_loaded_is_no_fault_of_the_package(mon
 @pytest.mark.usefixtures("fresh")
 def test_of_two_with_one_name_the_first_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The order of installation decides nothing else: names come sorted."""
-    offer(monkeypatch, point("b", "suite.files.layout:slug"), point("a", "suite.files.layout:fold"), point("b", "suite.files.layout:fold"))
+    offer(
+        monkeypatch,
+        point("b", "suite.files.layout:slug"),
+        point("a", "suite.files.layout:fold"),
+        point("b", "suite.files.layout:fold"),
+    )
     found = registry.points(registry.WORKLOADS)
     assert list(found) == ["a", "b"] and found["b"].value == "suite.files.layout:slug"
     assert registry.points(registry.ENGINES) == {}
@@ -101,10 +142,18 @@ def test_of_two_with_one_name_the_first_counts(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.usefixtures("fresh")
 def test_two_engines_of_one_name_serve_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An engine that remembers its answers must not stand in the place of podium's, whichever was installed first."""
-    two = [point("torch", "suite.files.layout:fold", registry.ENGINES)._for(distribution(name)) for name in ("podium-suite", "pytest")]  # type: ignore[attr-defined]
+    """An engine that remembers its answers must not stand in the place of podium's, whichever was
+    installed first.
+    """
+    two = [
+        point("torch", "suite.files.layout:fold", registry.ENGINES)._for(distribution(name))
+        for name in ("podium-suite", "pytest")
+    ]  # type: ignore[attr-defined]
     offer(monkeypatch, *two)
-    with pytest.raises(MissingError, match="engine 'torch' comes from podium-suite .* and from pytest .*: uninstall all but one"):
+    with pytest.raises(
+        MissingError,
+        match="engine 'torch' comes from podium-suite .* and from pytest .*: uninstall all but one",
+    ):
         registry.engine("torch")
 
 
@@ -124,24 +173,40 @@ def test_nothing_installed_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("fresh")
-def test_a_third_partys_row_joins_the_round(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_third_partys_row_joins_the_round(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """A package of the group brings a file of the round's name; nothing of ours changes."""
     package = tmp_path / "third_party"
     package.mkdir()
     (package / "__init__.py").write_text("")
-    row = '[toy]\ntitle = "t"\ntraining_name = "toy"\ninference_name = "toy"\nmetrics = { top1 = "" }\n'
-    (package / "podium-v1.toml").write_text(row + "[toy.settings]\n[toy.training]\n[toy.inference]\n")
+    row = (
+        '[toy]\ntitle = "t"\ntraining_name = "toy"\ninference_name = "toy"\nmetrics = { top1 ='
+        ' "" }\n'
+    )
+    (package / "podium-v1.toml").write_text(
+        row + "[toy.settings]\n[toy.training]\n[toy.inference]\n"
+    )
     (package / "notes.txt").write_text("no round")
     monkeypatch.syspath_prepend(str(tmp_path))
     real = plugins.offered(registry.ROUNDS)
-    offer(monkeypatch, *(each for each in real if each.value == "suite.rounds"), point("third", "third_party", registry.ROUNDS))
+    offer(
+        monkeypatch,
+        *(each for each in real if each.value == "suite.rounds"),
+        point("third", "third_party", registry.ROUNDS),
+    )
     assert set(registry.round().benchmarks) == {"toy"}
     assert "notes" not in registry.round_names()
 
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("podium-v1", RoundKind.PODIUM), ("training-v0.6", RoundKind.TRAINING), ("training-v0.7", RoundKind.TRAINING), ("inference-v0.7", RoundKind.INFERENCE)],
+    [
+        ("podium-v1", RoundKind.PODIUM),
+        ("training-v0.6", RoundKind.TRAINING),
+        ("training-v0.7", RoundKind.TRAINING),
+        ("inference-v0.7", RoundKind.INFERENCE),
+    ],
 )
 def test_rounds_are_of_three_kinds(name: str, kind: RoundKind) -> None:
     """Which judge judges by it depends on that."""
@@ -150,7 +215,10 @@ def test_rounds_are_of_three_kinds(name: str, kind: RoundKind) -> None:
 
 def test_nothing_is_run_by_a_published_round() -> None:
     """Its targets are today's no more; who asks for it is told."""
-    with pytest.raises(RequestError, match="training-v0.7 is a published round: its results can be checked and scored"):
+    with pytest.raises(
+        RequestError,
+        match="training-v0.7 is a published round: its results can be checked and scored",
+    ):
         registry.round("training-v0.7")
 
 

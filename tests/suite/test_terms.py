@@ -1,4 +1,6 @@
-"""Names: scenarios in their three spellings, errors with their exit codes, events as MLCommons has them, records as their schemas."""
+"""Names: scenarios in their three spellings, errors with their exit codes, events as MLCommons has
+them, records as their schemas.
+"""
 
 import json
 from dataclasses import MISSING, fields
@@ -21,10 +23,31 @@ from suite.workload import Mode
 
 SCHEMAS = Path(__file__).parents[2] / "compliance" / "schemas"
 OWN = {
-    "TOKEN", "ROUND", "PROFILE", "WORKLOAD", "VERSION", "NONCE", "RUN_INDEX", "FRAMEWORK", "INPUT", "DEVICE", "PRECISION", "THREADS", "WORLD_SIZE",
-    "SETTINGS", "COMMAND_LINE", "CORPUS_SAMPLES", "QUALITY_TARGET", "METRIC_SIGNATURE", "THROUGHPUT", "RESUMED", "REFERENCE_ACCURACY", "CHECKPOINT",
-    "EXAMPLE", "ENERGY",
-}  # fmt: skip
+    "TOKEN",
+    "ROUND",
+    "PROFILE",
+    "WORKLOAD",
+    "VERSION",
+    "NONCE",
+    "RUN_INDEX",
+    "FRAMEWORK",
+    "INPUT",
+    "DEVICE",
+    "PRECISION",
+    "THREADS",
+    "WORLD_SIZE",
+    "SETTINGS",
+    "COMMAND_LINE",
+    "CORPUS_SAMPLES",
+    "QUALITY_TARGET",
+    "METRIC_SIGNATURE",
+    "THROUGHPUT",
+    "RESUMED",
+    "REFERENCE_ACCURACY",
+    "CHECKPOINT",
+    "EXAMPLE",
+    "ENERGY",
+}
 """Of podium, not of MLCommons."""
 
 # ---- scenarios ----
@@ -33,13 +56,24 @@ OWN = {
 @pytest.mark.parametrize("scenario", list(Scenario))
 def test_a_scenario_is_known_in_every_spelling(scenario: Scenario) -> None:
     """On the command line, as a folder, as LoadGen prints it; in any case, with underscores too."""
-    spellings = (scenario.value, scenario.folder, scenario.label, scenario.value.upper(), scenario.value.replace("-", "_"))
+    spellings = (
+        scenario.value,
+        scenario.folder,
+        scenario.label,
+        scenario.value.upper(),
+        scenario.value.replace("-", "_"),
+    )
     assert all(parse_scenarios(text) == (scenario,) for text in spellings)
 
 
 def test_folders_are_those_of_the_submission_rules() -> None:
     """The official checker looks for these."""
-    assert [scenario.folder for scenario in Scenario] == ["SingleStream", "MultiStream", "Server", "Offline"]
+    assert [scenario.folder for scenario in Scenario] == [
+        "SingleStream",
+        "MultiStream",
+        "Server",
+        "Offline",
+    ]
 
 
 @pytest.mark.parametrize("text", ["", "All", "single", "server,offline", "single  stream"])
@@ -64,8 +98,12 @@ def test_a_scenario_that_is_none_is_refused(text: str) -> None:
         ("global_batch_size", Scenario.SERVER, Mode.ACCURACY, True),
     ],
 )
-def test_what_a_setting_matters_to(setting: str, scenario: Scenario, mode: Mode, found: bool) -> None:
-    """A campaign serves again what a changed setting matters to, and the judge compares no more than that."""
+def test_what_a_setting_matters_to(
+    setting: str, scenario: Scenario, mode: Mode, found: bool
+) -> None:
+    """A campaign serves again what a changed setting matters to, and the judge compares no more
+    than that.
+    """
     assert matters(setting, scenario.label, mode) is found
 
 
@@ -79,7 +117,12 @@ def test_every_scenario_has_settings_of_its_own() -> None:
 
 def test_exit_codes_are_those_that_the_manual_has() -> None:
     """Scripts depend on them."""
-    assert [kind.exit_code for kind in (PodiumError, JudgedError, RequestError, MissingError)] == [1, 1, 2, 3]
+    assert [kind.exit_code for kind in (PodiumError, JudgedError, RequestError, MissingError)] == [
+        1,
+        1,
+        2,
+        3,
+    ]
     assert all(issubclass(kind, PodiumError) for kind in (JudgedError, RequestError, MissingError))
 
 
@@ -102,49 +145,91 @@ def test_what_is_unknown_is_answered_with_what_is(name: str, known: list[str], w
 
 def test_standard_events_have_mlcommons_names() -> None:
     """The official checker reads our logs: a name that drifts would be one that is missing."""
-    standard = {name: value for name, value in vars(events).items() if name.isupper() and isinstance(value, str) and name not in OWN}
+    standard = {
+        name: value
+        for name, value in vars(events).items()
+        if name.isupper() and isinstance(value, str) and name not in OWN
+    }
     assert len(standard) > 20
-    assert {name: value for name, value in standard.items() if getattr(constants, name) != value} == {}
+    assert {
+        name: value for name, value in standard.items() if getattr(constants, name) != value
+    } == {}
 
 
 def test_no_own_event_is_called_like_another() -> None:
-    """MLCommons' checker passes over ours by their names, but for those that mean the same there."""
+    """MLCommons' checker passes over ours by their names, but for those that mean the same
+    there.
+    """
     own = {getattr(events, name) for name in OWN}
-    theirs = {value for name, value in vars(constants).items() if name.isupper() and isinstance(value, str)}
-    assert len(own) == len(OWN) and own & theirs <= {"throughput", "tracked_stats", events.FRAMEWORK}
+    theirs = {
+        value
+        for name, value in vars(constants).items()
+        if name.isupper() and isinstance(value, str)
+    }
+    assert len(own) == len(OWN) and own & theirs <= {
+        "throughput",
+        "tracked_stats",
+        events.FRAMEWORK,
+    }
 
 
 # ---- names ----
 
 
-@pytest.mark.parametrize("text", ["Intel(R) Xeon(R)", "ÄÖ", "..", "a/b", "a\\b", "CON", "x" * 300, "\n", "-a-", ".hidden"])
+@pytest.mark.parametrize(
+    "text",
+    ["Intel(R) Xeon(R)", "ÄÖ", "..", "a/b", "a\\b", "CON", "x" * 300, "\n", "-a-", ".hidden"],
+)
 def test_a_slug_is_a_plain_folder_name(text: str) -> None:
     """It never climbs, never hides, never looks like an option."""
     found = slug(text)
-    assert found and "/" not in found and "\\" not in found and not found.startswith((".", "-")) and found == slug(found)
+    assert (
+        found
+        and "/" not in found
+        and "\\" not in found
+        and not found.startswith((".", "-"))
+        and found == slug(found)
+    )
 
 
-@pytest.mark.parametrize(("left", "right", "same"), [("Dell EMC", "dellemc", True), ("a-b_c", "ABC", True), ("a1", "a2", False), ("", "-", True)])
-def test_names_are_compared_without_case_spaces_and_punctuation(left: str, right: str, same: bool) -> None:
+@pytest.mark.parametrize(
+    ("left", "right", "same"),
+    [("Dell EMC", "dellemc", True), ("a-b_c", "ABC", True), ("a1", "a2", False), ("", "-", True)],
+)
+def test_names_are_compared_without_case_spaces_and_punctuation(
+    left: str, right: str, same: bool
+) -> None:
     """Organisations spell themselves in several ways."""
     assert (fold(left) == fold(right)) is same
 
 
 def test_vocabularies_are_closed() -> None:
     """A profile more or less changes what every log may say."""
-    assert [*Profile] == ["smoke", "quick", "full"] and [*Division] == ["closed", "open", "network"] and [*Mode] == ["accuracy", "performance"]
+    assert (
+        [*Profile] == ["smoke", "quick", "full"]
+        and [*Division] == ["closed", "open", "network"]
+        and [*Mode] == ["accuracy", "performance"]
+    )
     assert {"fp32", "bf16", "fp16", "int8"} <= {*Precision}
 
 
 # ---- records ----
 
 
-@pytest.mark.parametrize(("record", "schema"), [(RunRecord, "run.json"), (CheckpointRecord, "checkpoint.json")])
+@pytest.mark.parametrize(
+    ("record", "schema"), [(RunRecord, "run.json"), (CheckpointRecord, "checkpoint.json")]
+)
 def test_records_and_schemas_have_the_same_fields(record: Any, schema: str) -> None:
-    """One that is written and not described, or described and not written, would be read by nobody."""
+    """One that is written and not described, or described and not written, would be read by
+    nobody.
+    """
     document = json.loads((SCHEMAS / schema).read_text())
     assert {field.name for field in fields(record)} == set(document["properties"])
-    needed = {field.name for field in fields(record) if field.default is MISSING and field.default_factory is MISSING}
+    needed = {
+        field.name
+        for field in fields(record)
+        if field.default is MISSING and field.default_factory is MISSING
+    }
     assert needed <= set(document["required"])
 
 
@@ -152,15 +237,44 @@ def test_a_record_is_written_sorted_and_ends_with_a_newline(tmp_path: Path) -> N
     """Two equal records are equal byte for byte: bundles are reproducible."""
     hint = Hint(rule="r", found="f", knob="k", value=1.5, sentence="s")
     record = RunRecord(
-        workload="w", round="r", profile="smoke", division="open", org="o", system="s", scenario="Server", mode="performance", framework="f", engine="e",
-        input="i", device="cpu", precision="fp32", threads=1, nonce="n", checkpoint_sha256="c", sample_count=1, settings={"b": (1, 2), "a": True},
-        command=("podium",), verdict="VALID", metric="m", value=1.0, ceiling=None, above_ceiling_share=False, batches={"count": 1.0}, hints=(hint,),
+        workload="w",
+        round="r",
+        profile="smoke",
+        division="open",
+        org="o",
+        system="s",
+        scenario="Server",
+        mode="performance",
+        framework="f",
+        engine="e",
+        input="i",
+        device="cpu",
+        precision="fp32",
+        threads=1,
+        nonce="n",
+        checkpoint_sha256="c",
+        sample_count=1,
+        settings={"b": (1, 2), "a": True},
+        command=("podium",),
+        verdict="VALID",
+        metric="m",
+        value=1.0,
+        ceiling=None,
+        above_ceiling_share=False,
+        batches={"count": 1.0},
+        hints=(hint,),
         version="0",
-    )  # fmt: skip
+    )
     write_record(tmp_path / "a.json", record)
     text = (tmp_path / "a.json").read_text()
     document = json.loads(text)
-    assert text.endswith("}\n") and list(document) == sorted(document) and document["settings"] == {"a": True, "b": [1, 2]}
-    assert document["hints"] == [{"rule": "r", "found": "f", "knob": "k", "value": 1.5, "sentence": "s"}]
+    assert (
+        text.endswith("}\n")
+        and list(document) == sorted(document)
+        and document["settings"] == {"a": True, "b": [1, 2]}
+    )
+    assert document["hints"] == [
+        {"rule": "r", "found": "f", "knob": "k", "value": 1.5, "sentence": "s"}
+    ]
     write_record(tmp_path / "b.json", record)
     assert (tmp_path / "b.json").read_bytes() == (tmp_path / "a.json").read_bytes()

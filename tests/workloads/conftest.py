@@ -13,7 +13,9 @@ from workloads.resnet50 import data as resnet50
 from workloads.resnet50.images import embedded
 
 if str(Path(__file__).parent) not in sys.path:
-    sys.path.insert(0, str(Path(__file__).parent))  # testbed.py lies there, and children of its ranks import it
+    sys.path.insert(
+        0, str(Path(__file__).parent)
+    )  # testbed.py lies there, and children of its ranks import it
 
 from testbed import TwoRanks, a_run  # noqa: E402
 
@@ -22,7 +24,9 @@ TINY = {"train": 8, "val": 4}
 
 
 def write_tiny(root: Path) -> Path:
-    """Pictures of three of the embedded classes under names of their own, eight each to train on and four to evaluate on."""
+    """Pictures of three of the embedded classes under names of their own, eight each to train on
+    and four to evaluate on.
+    """
     for split, count in TINY.items():
         for label, name in enumerate(CLASSES):
             folder = root / split / name
@@ -41,9 +45,13 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def embedded_pictures(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
-    """ResNet-50's whole set as a user gets it, read only; all processes that test share it, as processes that train share a cache."""
+    """ResNet-50's whole set as a user gets it, read only; all processes that test share it, as
+    processes that train share a cache.
+    """
     own = tmp_path_factory.getbasetemp()
-    return resnet50.embedded_folder((own if worker_id == "master" else own.parent) / "embedded_pictures")
+    return resnet50.embedded_folder(
+        (own if worker_id == "master" else own.parent) / "embedded_pictures"
+    )
 
 
 @pytest.fixture(scope="session")
@@ -69,9 +77,17 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def make_run(tiny: Path, tmp_path: Path) -> Callable[..., Run]:
-    """Make a run of the smoke profile on the tiny folder; settings by keyword with `__` for a dot."""
+    """Make a run of the smoke profile on the tiny folder; settings by keyword with `__` for a
+    dot.
+    """
 
     def make(data: Path | None = tiny, **asked: Any) -> Run:
-        return a_run("resnet50", data, tmp_path / "cache", {"global_batch_size": 8, "model_bn_span": 4, "data.workers": 0}, **asked)
+        return a_run(
+            "resnet50",
+            data,
+            tmp_path / "cache",
+            {"global_batch_size": 8, "model_bn_span": 4, "data.workers": 0},
+            **asked,
+        )
 
     return make

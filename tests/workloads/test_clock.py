@@ -1,4 +1,6 @@
-"""The clock starts before any part of the system touches the data set (training_rules.adoc v0.7, Run Results): for every workload."""
+"""The clock starts before any part of the system touches the data set (training_rules.adoc v0.7,
+Run Results): for every workload.
+"""
 
 import os
 import sys
@@ -25,7 +27,9 @@ SELF_TAUGHT = {"minigo"}
 
 
 class Guard:
-    """Raises where something is opened or listed below its folders while it is shut; notes what was while it was not."""
+    """Raises where something is opened or listed below its folders while it is shut; notes what was
+    while it was not.
+    """
 
     def __init__(self, *folders: Path, free: Path) -> None:
         self.folders, self.free = folders, free
@@ -33,10 +37,16 @@ class Guard:
         self.opened: list[str] = []
 
     def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if self.done or event not in ("open", "os.listdir", "os.scandir") or not isinstance(arguments[0], str | bytes | os.PathLike):
+        if (
+            self.done
+            or event not in ("open", "os.listdir", "os.scandir")
+            or not isinstance(arguments[0], str | bytes | os.PathLike)
+        ):
             return
         path = Path(os.fsdecode(arguments[0])).absolute()
-        if path.is_relative_to(self.free) or not any(path.is_relative_to(folder) for folder in self.folders):
+        if path.is_relative_to(self.free) or not any(
+            path.is_relative_to(folder) for folder in self.folders
+        ):
             return
         if self.shut:
             raise AssertionError(f"{path} was opened before the clock")
@@ -94,26 +104,44 @@ def asked(workload: str, results: Path, data: Path | None = None) -> Options:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workload", sorted(SETTINGS))
-def test_no_data_are_opened_before_the_clock(workload: str, small: Path, guarded: Guard, capsys: pytest.CaptureFixture[str]) -> None:
-    """Neither album nor corpus, embedded or one's own: what is known before run_start comes from the manifest; behind it they are read."""
+def test_no_data_are_opened_before_the_clock(
+    workload: str, small: Path, guarded: Guard, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither album nor corpus, embedded or one's own: what is known before run_start comes from
+    the manifest; behind it they are read.
+    """
     train(workload, small / "results", None)
     told = capsys.readouterr().out
-    surveyed = next(line for line in told.splitlines() if line.startswith(f"{workload}: surveying the data in "))
+    surveyed = next(
+        line for line in told.splitlines() if line.startswith(f"{workload}: surveying the data in ")
+    )
     assert str(small / "cache") in surveyed and "saved in" in told
     assert guarded.opened or workload in SELF_TAUGHT, "a step was taken without data"
-    embedded_root = Path(surveyed.removeprefix(f"{workload}: surveying the data in ").removesuffix(", once"))
+    embedded_root = Path(
+        surveyed.removeprefix(f"{workload}: surveying the data in ").removesuffix(", once")
+    )
     own = embedded_root.rename(small / "own")
     train(workload, small / "again", own)
-    assert (guarded.opened or workload in SELF_TAUGHT) and f"surveying the data in {own}, once" in capsys.readouterr().out
+    assert (
+        guarded.opened or workload in SELF_TAUGHT
+    ) and f"surveying the data in {own}, once" in capsys.readouterr().out
 
 
 def test_every_workload_is_asked(small: Path) -> None:
     """A new workload is looked at here, too."""
-    assert set(SETTINGS) == {name for name, point in registry.points(registry.WORKLOADS).items() if point.value.startswith("workloads.")}
+    assert set(SETTINGS) == {
+        name
+        for name, point in registry.points(registry.WORKLOADS).items()
+        if point.value.startswith("workloads.")
+    }
 
 
-def test_the_guard_sees_an_album_that_is_read_too_early(small: Path, guarded: Guard, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The negative control: a workload that is not told what is in its data reads them before the clock."""
+def test_the_guard_sees_an_album_that_is_read_too_early(
+    small: Path, guarded: Guard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The negative control: a workload that is not told what is in its data reads them before the
+    clock.
+    """
     monkeypatch.setattr(timed_run, "informed_ranks", lambda request, run, ranks: run)
     with pytest.raises(JudgedError, match="was opened before the clock"):
         run_set.train_set("resnet50", asked("resnet50", small / "results"), seed=1, runs=1)

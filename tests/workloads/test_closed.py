@@ -1,4 +1,5 @@
-"""The closed division leaves free what the rules do: each setting of a workload is free, with a reason, or has a constraint in `full`.
+"""The closed division leaves free what the rules do: each setting of a workload is free, with a
+reason, or has a constraint in `full`.
 
 Settings, reasons and constraints all come from the round; nothing is listed here.
 """
@@ -15,7 +16,9 @@ from suite.rounds.settings import catalogue, settle
 from suite.terms import Division
 
 ROUND = registry.round()
-OWN = sorted(name for name, point in registry.points(registry.WORKLOADS).items() if plugins.own(point))
+OWN = sorted(
+    name for name, point in registry.points(registry.WORKLOADS).items() if plugins.own(point)
+)
 GIVEN = "what a user names"
 
 
@@ -26,7 +29,9 @@ def constraints(workload: str) -> tuple[Constraint, ...]:
 def unclassed(round: Round, row: Benchmark) -> list[str]:
     """Settings that are neither free nor held, and those that are both."""
     held = {constraint.key for constraint in row.training[Profile.FULL].constraints}
-    return [key for key, setting in catalogue(round, row).items() if bool(setting.free) is (key in held)]
+    return [
+        key for key, setting in catalogue(round, row).items() if bool(setting.free) is (key in held)
+    ]
 
 
 def legal(workload: str, *, serving: bool = False) -> Mapping[str, HyperValue]:
@@ -49,7 +54,9 @@ def spoilt() -> Iterator[tuple[str, str, HyperValue]]:
     for workload in OWN:
         known = catalogue(ROUND, ROUND.benchmark(workload))
         for constraint in constraints(workload):
-            everything: tuple[object, ...] = known[constraint.key].choices or ((True, False) if known[constraint.key].kind is Kind.BOOL else ())
+            everything: tuple[object, ...] = known[constraint.key].choices or (
+                (True, False) if known[constraint.key].kind is Kind.BOOL else ()
+            )
             if constraint.equals is not None and constraint.when_key is None:
                 yield workload, constraint.key, other(constraint.equals)
             elif constraint.one_of and set(constraint.one_of) != set(everything):
@@ -63,14 +70,18 @@ SPOILT = list(spoilt())
 
 @pytest.mark.parametrize("workload", OWN)
 def test_every_setting_is_free_or_held(workload: str) -> None:
-    """What is neither would be the user's in a result that says closed; what is both would be told two ways."""
+    """What is neither would be the user's in a result that says closed; what is both would be told
+    two ways.
+    """
     assert unclassed(ROUND, ROUND.benchmark(workload)) == []
 
 
 def test_a_new_setting_has_to_be_classed() -> None:
     """Whoever adds one says which it is."""
     row = ROUND.benchmark("resnet50")
-    longer = replace(row, settings={**row.settings, "model.depth": Setting(kind=Kind.INT, help="layers")})
+    longer = replace(
+        row, settings={**row.settings, "model.depth": Setting(kind=Kind.INT, help="layers")}
+    )
     assert unclassed(ROUND, longer) == ["model.depth"]
 
 
@@ -78,15 +89,27 @@ def test_a_new_setting_has_to_be_classed() -> None:
 def test_a_reason_is_a_sentence_with_its_source(workload: str) -> None:
     """`free = "yes"` would class anything."""
     known = catalogue(ROUND, ROUND.benchmark(workload))
-    assert all(len(setting.free.split()) > 3 and (":" in setting.free or "_rules.adoc" in setting.free) for setting in known.values() if setting.free)
+    assert all(
+        len(setting.free.split()) > 3 and (":" in setting.free or "_rules.adoc" in setting.free)
+        for setting in known.values()
+        if setting.free
+    )
 
 
 @pytest.mark.parametrize("workload", OWN)
 def test_full_is_legal_as_it_stands(workload: str) -> None:
     """The row's own settings pass its constraints, in both halves."""
-    assert ROUND.benchmark(workload).training[Profile.FULL].division is ROUND.benchmark(workload).inference[Profile.FULL].division is Division.CLOSED
+    assert (
+        ROUND.benchmark(workload).training[Profile.FULL].division
+        is ROUND.benchmark(workload).inference[Profile.FULL].division
+        is Division.CLOSED
+    )
     assert not list(judge(constraints(workload), legal(workload)))
-    assert not list(judge_served(ROUND, workload, Profile.FULL, settle(ROUND, workload, Profile.FULL, {}, serving=True)))
+    assert not list(
+        judge_served(
+            ROUND, workload, Profile.FULL, settle(ROUND, workload, Profile.FULL, {}, serving=True)
+        )
+    )
 
 
 def test_something_is_held_in_each_workload() -> None:
@@ -95,11 +118,19 @@ def test_something_is_held_in_each_workload() -> None:
 
 
 @pytest.mark.parametrize(("workload", "key", "value"), SPOILT, ids=lambda case: str(case))
-def test_a_setting_that_is_held_is_refused_in_both_halves(workload: str, key: str, value: HyperValue) -> None:
-    """Other pictures, another network, shuffled labels, a narrower search: another benchmark, trained or served."""
-    assert [breach.key for breach in judge(constraints(workload), {**legal(workload), key: value})] == [key]
+def test_a_setting_that_is_held_is_refused_in_both_halves(
+    workload: str, key: str, value: HyperValue
+) -> None:
+    """Other pictures, another network, shuffled labels, a narrower search: another benchmark,
+    trained or served.
+    """
+    assert [
+        breach.key for breach in judge(constraints(workload), {**legal(workload), key: value})
+    ] == [key]
     served = legal(workload, serving=True)
-    assert [breach.key for breach in judge_served(ROUND, workload, Profile.FULL, {**served, key: value})] == (
+    assert [
+        breach.key for breach in judge_served(ROUND, workload, Profile.FULL, {**served, key: value})
+    ] == (
         [] if settle(ROUND, workload, Profile.FULL, {}, serving=True).get(key) == value else [key]
     )
 
@@ -108,13 +139,21 @@ def test_a_setting_that_is_held_is_refused_in_both_halves(workload: str, key: st
 def test_what_is_free_is_free_in_serving(workload: str) -> None:
     """Batching, engine and rates are the system's."""
     served = legal(workload, serving=True)
-    changed = {key: other(served.get(key, 1)) for key, setting in catalogue(ROUND, ROUND.benchmark(workload)).items() if setting.free}
+    changed = {
+        key: other(served.get(key, 1))
+        for key, setting in catalogue(ROUND, ROUND.benchmark(workload)).items()
+        if setting.free
+    }
     assert not list(judge_served(ROUND, workload, Profile.FULL, {**served, **changed}))
 
 
 def test_a_served_setting_that_is_not_told_is_a_breach() -> None:
     """A record without its beam may hide any."""
-    told = {key: value for key, value in legal("transformer", serving=True).items() if key != "decode.beam"}
+    told = {
+        key: value
+        for key, value in legal("transformer", serving=True).items()
+        if key != "decode.beam"
+    }
     (breach,) = judge_served(ROUND, "transformer", Profile.FULL, told)
     assert (breach.key, breach.found, breach.required) == ("decode.beam", "missing", "4")
 
@@ -123,8 +162,14 @@ def test_a_served_setting_that_is_not_told_is_a_breach() -> None:
 @pytest.mark.parametrize("workload", OWN)
 def test_both_halves_of_a_profile_mean_the_same_network(workload: str, profile: Profile) -> None:
     """A checkpoint that its own profile cannot serve would be found out after days of training."""
-    trained, served = (settle(ROUND, workload, profile, {}, serving=serving) for serving in (False, True))
-    held = {key for key, setting in catalogue(ROUND, ROUND.benchmark(workload)).items() if not setting.free}
+    trained, served = (
+        settle(ROUND, workload, profile, {}, serving=serving) for serving in (False, True)
+    )
+    held = {
+        key
+        for key, setting in catalogue(ROUND, ROUND.benchmark(workload)).items()
+        if not setting.free
+    }
     assert {key: trained.get(key) for key in held} == {key: served.get(key) for key in held}
 
 

@@ -1,4 +1,6 @@
-"""What workloads share: typed settings, number formats, random state, memory, torchvision beside any torch."""
+"""What workloads share: typed settings, number formats, random state, memory, torchvision beside
+any torch.
+"""
 
 import random
 from collections.abc import Callable, Iterator
@@ -34,8 +36,16 @@ def assert_runs(program: str, where: Warm) -> None:
 def test_values_of_the_right_type_pass() -> None:
     """A whole number is a number too."""
     settings = {"a": 3, "b": 0.5, "c": True, "d": "x", "e": (1, 2.5)}
-    assert (setting_values.whole(settings, "a"), setting_values.number(settings, "a"), setting_values.number(settings, "b")) == (3, 3.0, 0.5)
-    assert (setting_values.flag(settings, "c"), setting_values.text(settings, "d"), setting_values.numbers(settings, "e")) == (True, "x", (1.0, 2.5))
+    assert (
+        setting_values.whole(settings, "a"),
+        setting_values.number(settings, "a"),
+        setting_values.number(settings, "b"),
+    ) == (3, 3.0, 0.5)
+    assert (
+        setting_values.flag(settings, "c"),
+        setting_values.text(settings, "d"),
+        setting_values.numbers(settings, "e"),
+    ) == (True, "x", (1.0, 2.5))
 
 
 @pytest.mark.parametrize("value", [True, 0.5, "3", -1])
@@ -47,21 +57,30 @@ def test_what_is_no_whole_number_is_refused(value: object) -> None:
 
 def test_bf16_and_fp16_run_in_autocast() -> None:
     """A format that is asked for and not used would be logged and not true."""
-    for asked, found in ((Precision.BF16, torch.bfloat16), (Precision.FP16, torch.float16), (Precision.FP32, torch.float32)):
+    for asked, found in (
+        (Precision.BF16, torch.bfloat16),
+        (Precision.FP16, torch.float16),
+        (Precision.FP32, torch.float32),
+    ):
         with mixed_precision.autocast("cpu", asked):
             assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype is found
 
 
 def test_only_fp16_scales_its_loss() -> None:
     """bf16 has fp32's range; scaling would only cost time."""
-    assert [mixed_precision.scaler("cpu", asked).is_enabled() for asked in (Precision.FP32, Precision.BF16, Precision.FP16)] == [False, False, True]
+    assert [
+        mixed_precision.scaler("cpu", asked).is_enabled()
+        for asked in (Precision.FP32, Precision.BF16, Precision.FP16)
+    ] == [False, False, True]
 
 
 def test_formats_that_cannot_train_are_refused() -> None:
     """Before anything is built."""
     with pytest.raises(RequestError, match="int8"):
         mixed_precision.prepare("cpu", Precision.INT8)
-    with pytest.raises(RequestError, match="only NVIDIA GPUs"):  # a log that says tf32 of what was fp32 would not be true
+    with pytest.raises(
+        RequestError, match="only NVIDIA GPUs"
+    ):  # a log that says tf32 of what was fp32 would not be true
         mixed_precision.prepare("cpu", Precision.TF32)
 
 
@@ -89,7 +108,9 @@ def test_random_state_comes_back(tmp_path: object) -> None:
 
 
 def test_dropout_follows_from_seed_epoch_and_rank() -> None:
-    """Whatever was drawn before; one stream on all ranks would drop the same places of each rank's batch."""
+    """Whatever was drawn before; one stream on all ranks would drop the same places of each rank's
+    batch.
+    """
 
     def drawn(seed: int, epoch: int, rank: int) -> float:
         rng.sow(seed, epoch, rank)
@@ -107,7 +128,9 @@ def test_keeping_memory_is_harmless() -> None:
 
 @pytest.mark.slow
 def test_torchvision_is_imported_without_the_compiler(with_torch: Warm) -> None:
-    """Its import takes a second of each process that serves; whoever asks torchvision for it gets torch's own answer."""
+    """Its import takes a second of each process that serves; whoever asks torchvision for it gets
+    torch's own answer.
+    """
     program = (
         "import sys\n"
         "from workloads.common.detection.torchvision_import import torchvision\n"
@@ -126,28 +149,35 @@ def test_torchvision_imports_and_builds() -> None:
 
 
 def test_schemas_are_declared_only_where_they_are_missing() -> None:
-    """Over compiled operators a second declaration would be an error; without them each must be there. Older libraries have no quantised ones."""
-    compiled = hasattr(torch.ops.torchvision, "_cuda_version")  # nothing but the compiled library has it
+    """Over compiled operators a second declaration would be an error; without them each must be
+    there. Older libraries have no quantised ones.
+    """
+    compiled = hasattr(
+        torch.ops.torchvision, "_cuda_version"
+    )  # nothing but the compiled library has it
     assert (torchvision_import.DECLARED is None) == compiled
-    for schema in torchvision_import.SCHEMAS if not compiled else ("nms(", "roi_align(", "_roi_align_backward("):
+    for schema in (
+        torchvision_import.SCHEMAS
+        if not compiled
+        else ("nms(", "roi_align(", "_roi_align_backward(")
+    ):
         assert hasattr(torch.ops.torchvision, schema.partition("(")[0])
 
 
 @pytest.mark.slow
 def test_what_a_template_loads_can_be_forked(with_torch: Warm) -> None:
-    """Nothing that serves workloads, bare networks or over a network starts a thread or asks for a GPU when it is imported; nor is gRPC, which has threads."""
+    """Nothing that serves workloads, bare networks or over a network starts a thread or asks for a
+    GPU when it is imported; nor is gRPC, which has threads.
+    """
     program = (
-        "from importlib import import_module\n"
-        "from harness.children.template import COMMON, forkable\n"
-        "from harness.serving.setup import served_by\n"
-        "from suite import registry\n"
-        "names = ('gnmt', 'maskrcnn', 'minigo', 'resnet50', 'ssd', 'transformer')\n"
-        "modules = [served_by(registry.workload(name), 'torch') for name in names]\n"
-        "modules += [(type(registry.network('alexnet')).__module__,), ('harness.serving.network.setup',)]\n"
-        "assert all(modules), modules\n"
-        "for module in (*COMMON, *sum(modules, ())): import_module(module)\n"
-        "import sys, torch\n"
-        "assert forkable() and not torch.cuda.is_initialized() and 'grpc' not in sys.modules\n"
+        "from importlib import import_module\nfrom harness.children.template import COMMON,"
+        " forkable\nfrom harness.serving.setup import served_by\nfrom suite import registry\nnames"
+        " = ('gnmt', 'maskrcnn', 'minigo', 'resnet50', 'ssd', 'transformer')\nmodules ="
+        " [served_by(registry.workload(name), 'torch') for name in names]\nmodules +="
+        " [(type(registry.network('alexnet')).__module__,),"
+        " ('harness.serving.network.setup',)]\nassert all(modules), modules\nfor module in"
+        " (*COMMON, *sum(modules, ())): import_module(module)\nimport sys, torch\nassert forkable()"
+        " and not torch.cuda.is_initialized() and 'grpc' not in sys.modules\n"
     )
     assert_runs(program, with_torch)
 
@@ -170,4 +200,6 @@ def test_bf16_gradients_are_refused_on_cpus(make_run: Callable[..., Run]) -> Non
 def test_a_bucket_of_nothing_is_refused(make_run: Callable[..., Run]) -> None:
     """PyTorch would take it for its own size."""
     with pytest.raises(RequestError, match="train.bucket_mib"):
-        gradient_exchange.wrapped(torch.nn.Linear(2, 2), replace(make_run(train__bucket_mib=0), world_size=2))
+        gradient_exchange.wrapped(
+            torch.nn.Linear(2, 2), replace(make_run(train__bucket_mib=0), world_size=2)
+        )

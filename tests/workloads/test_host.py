@@ -1,4 +1,6 @@
-"""What LoadGen's library holds lies in the host's memory (inference_rules.adoc); the way to the device is inside the clock: for every workload."""
+"""What LoadGen's library holds lies in the host's memory (inference_rules.adoc); the way to the
+device is inside the clock: for every workload.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -57,18 +59,24 @@ def held(system: Any) -> Iterator[Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workload", sorted(SETTINGS))
-def test_loaded_samples_are_the_host_s_and_calls_are_the_device_s(workload: str, small: Path) -> None:
+def test_loaded_samples_are_the_host_s_and_calls_are_the_device_s(
+    workload: str, small: Path
+) -> None:
     """Pictures that start on the device would be served without their way there."""
     run = a_run(workload, None, small / "cache", SETTINGS[workload], serving=True)
     (small / "weights").mkdir()
     made = registry.workload(workload)
-    made.training(replace(run, settings=a_run(workload, None, small / "cache", SETTINGS[workload]).settings)).export(small / "weights")
+    made.training(
+        replace(run, settings=a_run(workload, None, small / "cache", SETTINGS[workload]).settings)
+    ).export(small / "weights")
     engine = Asking()
     system: Any = made.inference(replace(run, device=DEVICE), small / "weights", engine)
     system.load([0, 1])
     samples = list(held(system))
     assert len(samples) == 2
-    parts = [part for sample in samples for part in (sample if isinstance(sample, tuple) else (sample,))]
+    parts = [
+        part for sample in samples for part in (sample if isinstance(sample, tuple) else (sample,))
+    ]
     assert all(isinstance(part, np.ndarray) or part.device.type == "cpu" for part in parts)
     with pytest.raises(Arrived):
         system.open(0, 2)([0, 1])

@@ -1,4 +1,6 @@
-"""What a sample's answer needs can travel as bytes: every workload's answers from payloads are those from its samples."""
+"""What a sample's answer needs can travel as bytes: every workload's answers from payloads are
+those from its samples.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,9 +20,17 @@ FIXED = {"maskrcnn": ("batching.max_batch=2",), "minigo": ("batching.max_batch=4
 @pytest.mark.slow
 @pytest.mark.parametrize("workload", sorted(SETTINGS))
 def test_answers_from_payloads_are_answers_from_samples(workload: str, small: Path) -> None:
-    """A payload that loses a byte, a number or a size would be another sample on the other side of the network."""
+    """A payload that loses a byte, a number or a size would be another sample on the other side of
+    the network.
+    """
     settings = [f"{key}={value}" for key, value in SETTINGS[workload].items()]
-    options = reading(Profile.SMOKE, None, small / "results", None, (*settings, *FIXED.get(workload, ("batching.max_batch=4",))))
+    options = reading(
+        Profile.SMOKE,
+        None,
+        small / "results",
+        None,
+        (*settings, *FIXED.get(workload, ("batching.max_batch=4",))),
+    )
     options = replace(options, threads=1)  # two would wait for one another beside other tests
     bench = set_up(workload, options, random_weights(workload, options))
     inference, _ = bench.system.open()

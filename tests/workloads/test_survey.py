@@ -1,4 +1,6 @@
-"""The look over each workload's own data: what is counted, what is hashed, what is refused and what is left out."""
+"""The look over each workload's own data: what is counted, what is hashed, what is refused and what
+is left out.
+"""
 
 import json
 from pathlib import Path
@@ -23,7 +25,9 @@ OPTIONAL = {"minigo": frozenset({"labels.csv", "opponent", "start"})}
 
 
 def looked(workload: str, *words: str) -> Result:
-    spelt = [word for key, value in SETTINGS[workload].items() for word in ("--set", f"{key}={value}")]
+    spelt = [
+        word for key, value in SETTINGS[workload].items() for word in ("--set", f"{key}={value}")
+    ]
     return CliRunner().invoke(command, [workload, *spelt, *words])
 
 
@@ -35,7 +39,11 @@ def data_set(workload: str, small: Path, **settings: Any) -> tuple[Run, DataSet]
 
 
 def files_of(workload: str, root: Path, split: str) -> list[Path]:
-    return sorted(path for path in root.rglob("*") if split in str(path.relative_to(root)) and path.suffix.lower() in (".jpg", ".jpeg"))
+    return sorted(
+        path
+        for path in root.rglob("*")
+        if split in str(path.relative_to(root)) and path.suffix.lower() in (".jpg", ".jpeg")
+    )
 
 
 @pytest.mark.slow
@@ -47,24 +55,37 @@ def test_every_part_has_a_hash_and_every_split_a_count(workload: str, small: Pat
     found = json.loads(done.stdout)
     _, own = data_set(workload, small)
     parts = set(own.parts) - OPTIONAL.get(workload, frozenset())
-    assert set(found["sha256"]) == parts and all(len(digest) == 64 for digest in found["sha256"].values())
+    assert set(found["sha256"]) == parts and all(
+        len(digest) == 64 for digest in found["sha256"].values()
+    )
     assert min(found["samples"].values()) > 0 and found["files"] >= len(parts) - 1
     copy = small / "copy"
     own.root.rename(copy)
     again = json.loads(looked(workload, "--data", str(copy), "--format", "json").stdout)
-    assert again["sha256"] == found["sha256"] and again["samples"] == found["samples"] and again["manifest"] != found["manifest"]
+    assert (
+        again["sha256"] == found["sha256"]
+        and again["samples"] == found["samples"]
+        and again["manifest"] != found["manifest"]
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workload", PICTURES)
 def test_broken_pictures_are_named_and_can_be_left_out(workload: str, small: Path) -> None:
-    """Truncated, empty and unreadable files, as training named them before there was a look of its own; then a run has the others."""
+    """Truncated, empty and unreadable files, as training named them before there was a look of its
+    own; then a run has the others.
+    """
     _, own = data_set(workload, small)
-    truncated, empty = files_of(workload, own.root, "val")[:2][0], files_of(workload, own.root, "train")[-1]
+    truncated, empty = (
+        files_of(workload, own.root, "val")[:2][0],
+        files_of(workload, own.root, "train")[-1],
+    )
     truncated.write_bytes(truncated.read_bytes()[:-40])
     done = looked(workload)
     assert isinstance(done.exception, RequestError) and done.exception.exit_code == 2
-    assert f"1 of {PICTURES[workload][1]} images are unreadable: {truncated}; --set {SKIP}" in str(done.exception)
+    assert f"1 of {PICTURES[workload][1]} images are unreadable: {truncated}; --set {SKIP}" in str(
+        done.exception
+    )
     empty.write_bytes(b"")
     assert looked(workload, "--set", SKIP).exception is None
     run, own = data_set(workload, small, **{"data__skip_broken": True})
@@ -91,7 +112,9 @@ def test_a_folder_without_training_pictures_can_be_served(workload: str, small: 
 
 
 def test_a_split_that_is_another_one_by_now_is_not_read(tiny: Path) -> None:
-    """Between the look and run_start a picture was added: numbers of broken ones would mean others."""
+    """Between the look and run_start a picture was added: numbers of broken ones would mean
+    others.
+    """
     from workloads.resnet50.images import imagenet
 
     found = imagenet.find(tiny, "val")
@@ -128,12 +151,23 @@ def test_text_whose_encoding_is_gone_is_looked_over_again(workload: str, small: 
 
 @pytest.mark.parametrize("workload", ["gnmt", "transformer"])
 @pytest.mark.parametrize(
-    ("name", "content", "told"), [("train.en", None, "no such file"), ("train.de", b"x\n", "must translate"), ("test.en", b"\xff\n" * 6, "no UTF-8")]
+    ("name", "content", "told"),
+    [
+        ("train.en", None, "no such file"),
+        ("train.de", b"x\n", "must translate"),
+        ("test.en", b"\xff\n" * 6, "no UTF-8"),
+    ],
 )
-def test_bad_text_is_named(workload: str, name: str, content: bytes | None, told: str, small: Path) -> None:
+def test_bad_text_is_named(
+    workload: str, name: str, content: bytes | None, told: str, small: Path
+) -> None:
     """Missing, of another length, no text: exit 2, and no manifest."""
     _, own = data_set(workload, small)
     (own.root / name).unlink() if content is None else (own.root / name).write_bytes(content)
     done = looked(workload)
-    assert isinstance(done.exception, RequestError) and name in str(done.exception) and told in str(done.exception)
+    assert (
+        isinstance(done.exception, RequestError)
+        and name in str(done.exception)
+        and told in str(done.exception)
+    )
     assert not list((small / "cache").glob("data/*.json"))

@@ -1,4 +1,6 @@
-"""What the tests of all workloads share: runs on a folder of their own, an engine that does nothing, a training in one or two ranks."""
+"""What the tests of all workloads share: runs on a folder of their own, an engine that does
+nothing, a training in one or two ranks.
+"""
 
 import os
 import socket
@@ -26,17 +28,45 @@ from suite.workload import Run
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "resnet50": {"global_batch_size": 4, "model_bn_span": 4, "data.workers": 0},
     "ssd": {"global_batch_size": 4, "model_bn_span": 4, "data.workers": 0},
-    "maskrcnn": {"global_batch_size": 4, "data.micro_batch": 2, "rpn.candidates_train": 40, "rpn.candidates_test": 20, "data.workers": 0},
-    "gnmt": {"model.layers": 3, "model.width": 16, "global_batch_size": 8, "data.merges": 10, "data.workers": 0},
+    "maskrcnn": {
+        "global_batch_size": 4,
+        "data.micro_batch": 2,
+        "rpn.candidates_train": 40,
+        "rpn.candidates_test": 20,
+        "data.workers": 0,
+    },
+    "gnmt": {
+        "model.layers": 3,
+        "model.width": 16,
+        "global_batch_size": 8,
+        "data.merges": 10,
+        "data.workers": 0,
+    },
     "minigo": {
-        "min_selfplay_games_per_generation": 8, "selfplay.games_per_group": 4, "num_readouts": 4, "game.move_limit": 12, "eval_games": 8,
-        "eval.games_per_group": 4, "eval.readouts": 4, "eval.opponent_readouts": 4, "training.examples_per_generation": 40,
-        "train_batch_size": 16, "model.filters": 4, "model.blocks": 1, "model.hidden": 8, "data.workers": 0,
+        "min_selfplay_games_per_generation": 8,
+        "selfplay.games_per_group": 4,
+        "num_readouts": 4,
+        "game.move_limit": 12,
+        "eval_games": 8,
+        "eval.games_per_group": 4,
+        "eval.readouts": 4,
+        "eval.opponent_readouts": 4,
+        "training.examples_per_generation": 40,
+        "train_batch_size": 16,
+        "model.filters": 4,
+        "model.blocks": 1,
+        "model.hidden": 8,
+        "data.workers": 0,
     },
     "transformer": {
-        "model.layers": 1, "model.width": 16, "model.filter": 32, "model.heads": 2, "data.vocabulary": 200, "global_batch_size": 200,
+        "model.layers": 1,
+        "model.width": 16,
+        "model.filter": 32,
+        "model.heads": 2,
+        "data.vocabulary": 200,
+        "global_batch_size": 200,
     },
-}  # fmt: skip
+}
 """Workload -> what makes it small; a test says that none is missing."""
 Around: TypeAlias = Callable[[], AbstractContextManager[None]]
 """What a network is built within."""
@@ -54,7 +84,9 @@ def a_run(
     serving: bool = False,
     **settings: Any,
 ) -> Run:
-    """Ask for a run on the CPU; settings by keyword with `__` for a dot go before the chosen ones."""
+    """Ask for a run on the CPU; settings by keyword with `__` for a dot go before the chosen
+    ones.
+    """
     round = registry.round()
     asked = {**chosen, **{key.replace("__", "."): value for key, value in settings.items()}}
     return Run(
@@ -73,10 +105,14 @@ def a_run(
 
 
 def narrow(**options: Any) -> Any:
-    """Build a narrower network of ResNet-50's kinds of layers, one block a stage and two in the last: a sixth of the weights."""
+    """Build a narrower network of ResNet-50's kinds of layers, one block a stage and two in the
+    last: a sixth of the weights.
+    """
     from workloads.common.detection.torchvision_import import torchvision
 
-    return torchvision.models.resnet.ResNet(torchvision.models.resnet.Bottleneck, [1, 1, 1, 2], width_per_group=16, **options)
+    return torchvision.models.resnet.ResNet(
+        torchvision.models.resnet.Bottleneck, [1, 1, 1, 2], width_per_group=16, **options
+    )
 
 
 @contextmanager
@@ -92,7 +128,9 @@ def shallow() -> Iterator[None]:
 
 
 def quickest_format() -> Precision:
-    """Return bf16 where the processor multiplies it itself: what only has to run at full size takes half the time and memory then."""
+    """Return bf16 where the processor multiplies it itself: what only has to run at full size takes
+    half the time and memory then.
+    """
     return Precision.BF16 if multiplies_bf16() else Precision.FP32
 
 
@@ -148,7 +186,9 @@ class Trained:
 
 
 def trained(workload: str, run: Run, folder: Path, around: Around = nullcontext) -> Trained:
-    """Train an epoch and all but the first step of the next, saving and restoring between; evaluate."""
+    """Train an epoch and all but the first step of the next, saving and restoring between;
+    evaluate.
+    """
     with around():
         training: Any = registry.workload(workload).training(run)
     steps = [(samples, training.loss()) for samples in training.train_epoch(1)]
@@ -161,7 +201,14 @@ def trained(workload: str, run: Run, folder: Path, around: Around = nullcontext)
     model: torch.nn.Module = training._stepper.model
     parameters, buffers = copied(model.named_parameters()), copied(model.named_buffers())
     scores = training.evaluate()
-    return Trained(samples=samples, losses=losses, parameters=parameters, buffers=buffers, averaged=copied(model.named_buffers()), scores=scores)
+    return Trained(
+        samples=samples,
+        losses=losses,
+        parameters=parameters,
+        buffers=buffers,
+        averaged=copied(model.named_buffers()),
+        scores=scores,
+    )
 
 
 def copied(tensors: Iterable[tuple[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
@@ -169,9 +216,11 @@ def copied(tensors: Iterable[tuple[str, torch.Tensor]]) -> dict[str, torch.Tenso
 
 
 class TwoRanks:
-    """Two processes that train as under torchrun, one case after another: to start them takes longer than a case.
+    """Two processes that train as under torchrun, one case after another: to start them takes
+    longer than a case.
 
-    They are forks, which need not import PyTorch; not beside a GPU, for which autograd keeps threads that a fork lacks.
+    They are forks, which need not import PyTorch; not beside a GPU, for which autograd keeps
+    threads that a fork lacks.
     """
 
     def __init__(self) -> None:
@@ -179,11 +228,19 @@ class TwoRanks:
         method = "spawn" if torch.cuda.is_available() else "fork"
         context = mp.get_context(method)
         self._asked, self._done = ([context.SimpleQueue() for _ in range(2)] for _ in range(2))
-        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # from Python 3.12 on, of xdist's thread
-            self._processes: Any = mp.start_processes(_rank, (self._asked, self._done), nprocs=2, join=False, start_method=method)
+        with warnings.catch_warnings(
+            action="ignore", category=DeprecationWarning
+        ):  # from Python 3.12 on, of xdist's thread
+            self._processes: Any = mp.start_processes(
+                _rank, (self._asked, self._done), nprocs=2, join=False, start_method=method
+            )
 
-    def __call__(self, workload: str, run: Run, folder: Path, around: Around = nullcontext) -> tuple[Trained, Trained]:
-        """Train, gradients averaged through gloo; what a rank raises is raised here, and ends both."""
+    def __call__(
+        self, workload: str, run: Run, folder: Path, around: Around = nullcontext
+    ) -> tuple[Trained, Trained]:
+        """Train, gradients averaged through gloo; what a rank raises is raised here, and ends
+        both.
+        """
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = int(probe.getsockname()[1])
@@ -193,7 +250,9 @@ class TwoRanks:
             while done.empty():
                 assert not self._processes.join(0.05), "the ranks have ended"
             done.get()
-        first, second = (torch.load(folder / f"result-{rank}.pt", weights_only=False) for rank in range(2))
+        first, second = (
+            torch.load(folder / f"result-{rank}.pt", weights_only=False) for rank in range(2)
+        )
         return first, second
 
     def end(self) -> None:
@@ -209,13 +268,20 @@ def _rank(rank: int, asked: Sequence[Any], done: Sequence[Any]) -> None:
         workload, run, port, folder, around = case
         os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
         dist.init_process_group("gloo", rank=rank, world_size=2)
-        torch.save(trained(workload, replace(run, rank=rank, local_rank=rank, world_size=2), folder, around), folder / f"result-{rank}.pt")
+        torch.save(
+            trained(
+                workload, replace(run, rank=rank, local_rank=rank, world_size=2), folder, around
+            ),
+            folder / f"result-{rank}.pt",
+        )
         dist.destroy_process_group()
         done[rank].put(True)
 
 
 def check_ranks(first: Trained, second: Trained, alone: Trained, tolerance: float) -> None:
-    """Hold two ranks against one another, to the last bit, and against one that has the whole batch."""
+    """Hold two ranks against one another, to the last bit, and against one that has the whole
+    batch.
+    """
     assert first.samples == second.samples == alone.samples
     assert first.scores == second.scores
     for name, value in alone.parameters.items():

@@ -15,9 +15,15 @@ class Rings:
     name: ClassVar[str] = "rings"
     served_by: ClassVar[Mapping[str, tuple[str, ...]]] = {"torch": ("podium_rings.inference",)}
 
-    def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
+    def hyperparameters(
+        self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]
+    ) -> Mapping[str, HyperValue]:
         """Return the settings that the row requires in the log."""
-        return {key: settings[key] for key, setting in round.benchmark(self.name).settings.items() if setting.log}
+        return {
+            key: settings[key]
+            for key, setting in round.benchmark(self.name).settings.items()
+            if setting.log
+        }
 
     def training(self, run: Run) -> Training:
         """Build data, model and optimizer."""

@@ -1,4 +1,6 @@
-"""Points and their rings, as two text files; generated once into the cache if the user supplies none."""
+"""Points and their rings, as two text files; generated once into the cache if the user supplies
+none.
+"""
 
 from pathlib import Path
 from typing import Final
@@ -13,7 +15,9 @@ from suite.workload import Run
 CLASSES: Final = 3
 SIZES: Final = {"train": 4096, "val": 512}
 NOISE: Final = 0.3
-"""Standard deviation of a point's distance from its ring; rings are 1 apart, so about 6 % of the points lie closer to another one."""
+"""Standard deviation of a point's distance from its ring; rings are 1 apart, so about 6 % of the
+points lie closer to another one.
+"""
 SEED: Final = 20_26
 
 # Legend: N points, 2 coordinates.
@@ -30,8 +34,12 @@ def load(run: Run, part: str) -> Points:
     except (OSError, ValueError) as error:
         raise RequestError(f"{path}: {error}") from error
     if rows.shape[1:] != (3,) or not np.isin(rows[:, 2], range(CLASSES)).all():
-        raise RequestError(f"{path}: lines of x,y,ring with a ring from 0 to {CLASSES - 1} are wanted")
-    return torch.tensor(rows[:, :2], dtype=torch.float32), torch.tensor(rows[:, 2], dtype=torch.int64)
+        raise RequestError(
+            f"{path}: lines of x,y,ring with a ring from 0 to {CLASSES - 1} are wanted"
+        )
+    return torch.tensor(rows[:, :2], dtype=torch.float32), torch.tensor(
+        rows[:, 2], dtype=torch.int64
+    )
 
 
 def draw(folder: Path) -> Path:
@@ -44,5 +52,7 @@ def draw(folder: Path) -> Path:
         rows = np.stack([distance * np.cos(angle), distance * np.sin(angle), ring], axis=1)
         if not (folder / f"{part}.csv").exists():
             with written(folder / f"{part}.csv") as partial:
-                partial.write_text("".join(f"{x:.6f},{y:.6f},{int(label)}\n" for x, y, label in rows), "ascii")
+                partial.write_text(
+                    "".join(f"{x:.6f},{y:.6f},{int(label)}\n" for x, y, label in rows), "ascii"
+                )
     return folder

@@ -14,7 +14,9 @@ from suite.workload import Predictor, Run
 class RingsPredictor:
     """One worker's predictor."""
 
-    def __init__(self, call: Call[torch.Tensor], samples: dict[int, torch.Tensor], max_batch: int) -> None:
+    def __init__(
+        self, call: Call[torch.Tensor], samples: dict[int, torch.Tensor], max_batch: int
+    ) -> None:
         self._call, self._samples, self._max_batch = call, samples, max_batch
 
     def warm_up(self) -> None:
@@ -54,7 +56,12 @@ class RingsInference:
         options = {key: value for key, value in run.settings.items() if key.startswith("engine.")}
         batch = int(str(run.settings["batching.max_batch"]))
         plan: Plan[torch.Tensor] = Plan(
-            device=run.device, precision=run.precision, threads=run.threads, max_batch=batch, cache=run.cache / "engines", options=options
+            device=run.device,
+            precision=run.precision,
+            threads=run.threads,
+            max_batch=batch,
+            cache=run.cache / "engines",
+            options=options,
         )
         self._executable = engine.compile(network, plan)
 
@@ -92,7 +99,9 @@ class RingsInference:
 
     def truth(self, folder: Path) -> None:
         """Write the labels."""
-        (folder / scoring.TRUTH).write_text("".join(f"{ring}\n" for ring in self._ring_N.tolist()), "ascii")
+        (folder / scoring.TRUTH).write_text(
+            "".join(f"{ring}\n" for ring in self._ring_N.tolist()), "ascii"
+        )
 
     def close(self) -> None:
         """Release all points."""

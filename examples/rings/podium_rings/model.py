@@ -22,7 +22,10 @@ def build(width: int) -> nn.Sequential:
 
 def save(module: nn.Module, width: int, folder: Path) -> None:
     """Write the weights and their description."""
-    save_file({name: tensor.contiguous() for name, tensor in module.state_dict().items()}, folder / WEIGHTS)
+    save_file(
+        {name: tensor.contiguous() for name, tensor in module.state_dict().items()},
+        folder / WEIGHTS,
+    )
     (folder / DESCRIPTION).write_text(json.dumps({"workload": NAME, "width": width}) + "\n")
 
 
@@ -31,7 +34,9 @@ def load(folder: Path) -> nn.Module:
     try:
         description = json.loads((folder / DESCRIPTION).read_bytes())
         if description["workload"] != NAME:
-            raise RequestError(f"{folder} is a checkpoint of {description['workload']}, not of {NAME}")
+            raise RequestError(
+                f"{folder} is a checkpoint of {description['workload']}, not of {NAME}"
+            )
         module = build(int(description["width"]))
         module.load_state_dict(load_file(folder / WEIGHTS))
     except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:

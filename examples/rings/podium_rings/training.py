@@ -25,9 +25,14 @@ class RingsTraining:
         self._point_N2, self._ring_N = data.load(run, "train")
         self._val_point_N2, self._val_ring_N = data.load(run, "val")
         if run.settings["data.shuffle_labels"]:
-            self._ring_N = self._ring_N[torch.randperm(len(self._ring_N), generator=self._generator(0))]
+            self._ring_N = self._ring_N[
+                torch.randperm(len(self._ring_N), generator=self._generator(0))
+            ]
         self._model = model.build(self._width)
-        rate, momentum = (float(str(run.settings[f"sgd_opt_{name}"])) for name in ("base_learning_rate", "momentum"))
+        rate, momentum = (
+            float(str(run.settings[f"sgd_opt_{name}"]))
+            for name in ("base_learning_rate", "momentum")
+        )
         self._optimizer = torch.optim.SGD(self._model.parameters(), lr=rate, momentum=momentum)
         self._loss = torch.tensor(float("nan"))
 
@@ -37,7 +42,11 @@ class RingsTraining:
 
     def facts(self) -> Mapping[str, HyperValue]:
         """Return the sizes, and the signature of the metric."""
-        return {"train_samples": len(self._ring_N), "eval_samples": len(self._val_ring_N), "metric_signature": "top1|argmax"}
+        return {
+            "train_samples": len(self._ring_N),
+            "eval_samples": len(self._val_ring_N),
+            "metric_signature": "top1|argmax",
+        }
 
     def blocks(self) -> Iterator[Block]:
         """Evaluate after every epoch."""
@@ -46,10 +55,14 @@ class RingsTraining:
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Run one step per batch."""
-        order = torch.randperm(len(self._ring_N), generator=self._generator(epoch)).split(self._batch)
+        order = torch.randperm(len(self._ring_N), generator=self._generator(epoch)).split(
+            self._batch
+        )
         for index_B in order[first_step:]:
             self._optimizer.zero_grad()
-            loss = nn.functional.cross_entropy(self._model(self._point_N2[index_B]), self._ring_N[index_B])
+            loss = nn.functional.cross_entropy(
+                self._model(self._point_N2[index_B]), self._ring_N[index_B]
+            )
             loss.backward()  # type: ignore[no-untyped-call]
             self._optimizer.step()
             self._loss = loss.detach()
@@ -67,7 +80,10 @@ class RingsTraining:
 
     def save(self, folder: Path) -> None:
         """Save the training state; nothing here draws from a global generator."""
-        torch.save({"model": self._model.state_dict(), "optimizer": self._optimizer.state_dict()}, folder / "state.pt")
+        torch.save(
+            {"model": self._model.state_dict(), "optimizer": self._optimizer.state_dict()},
+            folder / "state.pt",
+        )
 
     def restore(self, folder: Path) -> None:
         """Restore a saved state."""

@@ -1,4 +1,6 @@
-"""The workload measures something, and the judge accepts what it leaves; each test runs `podium` as a user does."""
+"""The workload measures something, and the judge accepts what it leaves; each test runs `podium` as
+a user does.
+"""
 
 import subprocess
 import sys
@@ -9,7 +11,13 @@ from podium_rings import scoring
 
 def podium(*words: object) -> "subprocess.CompletedProcess[str]":
     """Run a command of podium."""
-    return subprocess.run([sys.executable, "-m", "suite.cli", *map(str, words)], capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(
+        [sys.executable, "-m", "suite.cli", *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
 
 
 def test_training_reaches_the_target_and_the_judge_accepts_it(tmp_path: Path) -> None:
@@ -20,10 +28,23 @@ def test_training_reaches_the_target_and_the_judge_accepts_it(tmp_path: Path) ->
 
 
 def test_shuffled_labels_miss_the_target(tmp_path: Path) -> None:
-    missed = podium("train", "rings", "--results", tmp_path, "--seed", 1, "--device", "cpu", "--set", "data.shuffle_labels=true")
+    missed = podium(
+        "train",
+        "rings",
+        "--results",
+        tmp_path,
+        "--seed",
+        1,
+        "--device",
+        "cpu",
+        "--set",
+        "data.shuffle_labels=true",
+    )
     assert missed.returncode == 1, missed.stdout + missed.stderr
 
 
 def test_a_missing_or_misshapen_answer_is_wrong(tmp_path: Path) -> None:
     (tmp_path / scoring.TRUTH).write_text("0\n1\n2\n1\n")
-    assert scoring.score({0: scoring.ANSWER.pack(0), 1: scoring.ANSWER.pack(1), 2: b"2"}, tmp_path) == {"top1": 0.5}
+    assert scoring.score(
+        {0: scoring.ANSWER.pack(0), 1: scoring.ANSWER.pack(1), 2: b"2"}, tmp_path
+    ) == {"top1": 0.5}

@@ -16,10 +16,16 @@ from compliance.logs.source_file import SourceFile
 
 
 class Counts:
-    """What was counted in accuracy logs without flaws, of their right answers, and in lists of loaded samples: most mutants have them unchanged."""
+    """What was counted in accuracy logs without flaws, of their right answers, and in lists of
+    loaded samples: most mutants have them unchanged.
+    """
 
     def __init__(self) -> None:
-        self.count, self.right, self.marked = accuracy_counts.read, reader.count, cache(sample_lists.marked)
+        self.count, self.right, self.marked = (
+            accuracy_counts.read,
+            reader.count,
+            cache(sample_lists.marked),
+        )
         self.kept: dict[bytes, Tally] = {}
         self.found: dict[tuple[str, int], Top1 | None] = {}
         self.index = accuracy_log.read
@@ -37,7 +43,9 @@ class Counts:
         return tally
 
     def answers(self, source: SourceFile) -> Answers:
-        """Index the accuracy log of a podium run, once for all that are the same to the last byte."""
+        """Index the accuracy log of a podium run, once for all that are the same to the last
+        byte.
+        """
         content = sha256(source.path.read_bytes()).digest() if source.path.is_file() else b""
         if content in self.indexed:
             answers, source.lines = self.indexed[content]

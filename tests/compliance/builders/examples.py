@@ -20,7 +20,13 @@ from kinds.audits import VALID as AUDIT_VALID
 from kinds.calibration import BASES as CALIBRATION_BASES
 from kinds.calibration import INVALID as CALIBRATION_INVALID
 from kinds.calibration import VALID as CALIBRATION_VALID
-from kinds.inference import INFERENCE_BASES, INFERENCE_INVALID, INFERENCE_KEPT, INFERENCE_KINDS, INFERENCE_VALID
+from kinds.inference import (
+    INFERENCE_BASES,
+    INFERENCE_INVALID,
+    INFERENCE_KEPT,
+    INFERENCE_KINDS,
+    INFERENCE_VALID,
+)
 from kinds.ledger import BASES as LEDGER_BASES
 from kinds.ledger import INVALID as LEDGER_INVALID
 from kinds.ledger import KINDS as LEDGER_KINDS
@@ -100,7 +106,9 @@ SEEN: Final = Path(example_findings.__file__).with_name(example_findings.FILE)
 BASES: Final[Mapping[str, Builder]] = {
     "log": log(training_events()),
     "full": log(FULL),
-    "set": logs(*(training_events(number, Profile.FULL, scores=(*RISING, 0.77)) for number in range(5))),
+    "set": logs(
+        *(training_events(number, Profile.FULL, scores=(*RISING, 0.77)) for number in range(5))
+    ),
     "accuracy": run(mode="accuracy"),
     "multi-stream-accuracy": run(MULTI, "accuracy"),
     "single-stream": run(),
@@ -124,10 +132,22 @@ BASES: Final[Mapping[str, Builder]] = {
 }
 """What keeps all rules; a name in VALID means one of these."""
 KINDS: Final = {
-    **TRAINING_KINDS, **INFERENCE_KINDS, **LEDGER_KINDS, **RECORD_KINDS, **POWER_KINDS, **STUDY_KINDS, **AUDIT_KINDS, **RATE_KINDS,
+    **TRAINING_KINDS,
+    **INFERENCE_KINDS,
+    **LEDGER_KINDS,
+    **RECORD_KINDS,
+    **POWER_KINDS,
+    **STUDY_KINDS,
+    **AUDIT_KINDS,
+    **RATE_KINDS,
     **NETWORK_KINDS,
-    "file": "log", "round": "log", "training": "log", "set": "set", "loadgen": "single-stream", "bundle": "bundle",
-}  # fmt: skip
+    "file": "log",
+    "round": "log",
+    "training": "log",
+    "set": "set",
+    "loadgen": "single-stream",
+    "bundle": "bundle",
+}
 """First word of a rule's id -> its usual base; the others have a tree."""
 SEARCHED: Final = {"invalid_qps": 103.0, "runs": 4, "probes": 5, "tolerance": 0.02}
 """What `podium infer --peak` writes of a search."""
@@ -135,13 +155,20 @@ SEARCHED: Final = {"invalid_qps": 103.0, "runs": 4, "probes": 5, "tolerance": 0.
 
 def by_instances(*samples: int) -> Builder:
     """A Server run that instances with a core each answered, in two batches each."""
-    told = [{"cores": [number], "batches": 2, "samples": count} for number, count in enumerate(samples)]
-    return then(run(SRV), "**/run.json", put(**{"instances": told, "settings__sut.instances": len(told)}))
+    told = [
+        {"cores": [number], "batches": 2, "samples": count} for number, count in enumerate(samples)
+    ]
+    return then(
+        run(SRV), "**/run.json", put(**{"instances": told, "settings__sut.instances": len(told)})
+    )
 
 
 def by_gpus(*samples: int) -> Builder:
     """The same run by GPUs with one instance each, which no setting asks for."""
-    told = [{"device": f"cuda:{number}", "cores": [number], "batches": 2, "samples": count} for number, count in enumerate(samples)]
+    told = [
+        {"device": f"cuda:{number}", "cores": [number], "batches": 2, "samples": count}
+        for number, count in enumerate(samples)
+    ]
     return then(run(SRV), "**/run.json", put(instances=told, device=f"cuda:0-{len(told) - 1}"))
 
 
@@ -185,26 +212,53 @@ VALID: Final[Mapping[str, str | Builder]] = {
 """Where it is not the usual base."""
 
 INVALID: Final[Mapping[str, Builder]] = {
-    "round.known": text(lambda content: re.sub("podium_(round)?", "", content.replace("campaign_nonce", "nonce")).replace('"resnet"', '"mind_reading"')),
+    "round.known": text(
+        lambda content: re.sub(
+            "podium_(round)?", "", content.replace("campaign_nonce", "nonce")
+        ).replace('"resnet"', '"mind_reading"')
+    ),
     # files
     "file.present": then(entry, RUN, remove),
-    "file.readable": then(entry, RUN, lambda path: (path.unlink(), path.mkdir(), (path / "keep").write_text("a folder in a file's place\n"))),
+    "file.readable": then(
+        entry,
+        RUN,
+        lambda path: (
+            path.unlink(),
+            path.mkdir(),
+            (path / "keep").write_text("a folder in a file's place\n"),
+        ),
+    ),
     "file.encoding": text(lambda content: content.replace('"cpu"', '"c\udcffpu"')),
     "file.record": text(lambda content: content.replace('"init_stop"', '"init_stop')),
-    "file.shape": text(lambda content: content.replace('"event_type": "INTERVAL_END"', '"event_type": "END"', 1)),
+    "file.shape": text(
+        lambda content: content.replace('"event_type": "INTERVAL_END"', '"event_type": "END"', 1)
+    ),
     "file.number": text(lambda content: content.replace('"value": 0.875', '"value": NaN')),
-    "file.duplicate": text(lambda content: content.replace('"value": 0.875', '"value": 0.1, "value": 0.875')),
-    "file.glued": text(lambda content: content.replace('\n:::MLLOG {"time_ms": 1700000000', ' :::MLLOG {"time_ms": 1700000000', 1)),
+    "file.duplicate": text(
+        lambda content: content.replace('"value": 0.875', '"value": 0.1, "value": 0.875')
+    ),
+    "file.glued": text(
+        lambda content: content.replace(
+            '\n:::MLLOG {"time_ms": 1700000000', ' :::MLLOG {"time_ms": 1700000000', 1
+        )
+    ),
     "file.cut": text(lambda content: content[:-1]),
     "file.foreign": text(lambda content: content.replace("\n", "\nEpoch 1: 100%\n", 1)),
     # training: frame
     "training.once": log(doubled("run_stop", after_ms=5000)),
     "training.finished": log(dropped("run_stop")),
-    "training.event_type": text(lambda content: content.replace("INTERVAL_START", "POINT_IN_TIME", 1)),
+    "training.event_type": text(
+        lambda content: content.replace("INTERVAL_START", "POINT_IN_TIME", 1)
+    ),
     "training.order": log(moved("global_batch_size", "run_start")),
     "training.nesting": log(dropped("epoch_stop")),
     "training.epochs": log(
-        [event for event in training_events() if event.key not in ("epoch_start", "epoch_stop") or (event.metadata or {})["epoch_num"] != 1]
+        [
+            event
+            for event in training_events()
+            if event.key not in ("epoch_start", "epoch_stop")
+            or (event.metadata or {})["epoch_num"] != 1
+        ]
     ),
     "training.unknown": log([*training_events(), Event("momentun", 0.9)]),
     # training: quality
@@ -215,9 +269,14 @@ INVALID: Final[Mapping[str, Builder]] = {
     "training.converged": log(missed()),
     "training.status": log(changed(training_events(), "run_stop", metadata={"status": "done"})),
     "training.stopped": log(training_events(scores=(0.78125, 0.875))),
-    "training.epoch_limit": log(training_events(scores=(*(0.125,) * 40, 0.875))[:20] + training_events(scores=(*(0.125,) * 9, 0.875))[20:]),
+    "training.epoch_limit": log(
+        training_events(scores=(*(0.125,) * 40, 0.875))[:20]
+        + training_events(scores=(*(0.125,) * 9, 0.875))[20:]
+    ),
     "training.fewest_epochs": log(training_events(scores=(0.875,))),
-    "training.reference": log(changed(training_events(), "reference_accuracy", metadata={"checkpoint_sha256": "7b" * 32})),
+    "training.reference": log(
+        changed(training_events(), "reference_accuracy", metadata={"checkpoint_sha256": "7b" * 32})
+    ),
     "training.reference_level": log(smoke(reference_accuracy={"top1": 0.7})),
     "training.grain": log(smoke(eval_accuracy=0.8751)),
     "training.pace": log(squeezed()),
@@ -225,14 +284,23 @@ INVALID: Final[Mapping[str, Builder]] = {
     "training.repeated": resumed(training_events(), epoch=1, again=0.4),
     "training.throughput": log(smoke(tracked_stats={"throughput": 5330.0, "loss": 1.25})),
     "training.stats": log(smoke(tracked_stats={"throughput": 533.0, "loss": None})),
-    "training.losses": then(log(FULL), LOG, lambda path: path.write_text(re.sub(r'"loss": [0-9.]+', '"loss": 1.25', path.read_text()))),
+    "training.losses": then(
+        log(FULL),
+        LOG,
+        lambda path: path.write_text(re.sub(r'"loss": [0-9.]+', '"loss": 1.25', path.read_text())),
+    ),
     # training: stamps and hyper-parameters
     "training.stamps": log(smoke(podium_profile="full")),
     "training.nonce": log(smoke(campaign_nonce="0123")),
     "training.environment": log(smoke(precision="fp33")),
     "training.command": log(smoke(command_line=["podium", "train", "ssd"])),
     "training.run_index": log(smoke(run_index=3)),
-    "training.place": trained("**/resnet/result_0.txt", swap('"key": "submission_org", "value": "acme"', '"key": "submission_org", "value": "other"')),
+    "training.place": trained(
+        "**/resnet/result_0.txt",
+        swap(
+            '"key": "submission_org", "value": "acme"', '"key": "submission_org", "value": "other"'
+        ),
+    ),
     "training.cache": log(smoke(cache_clear=False)),
     "training.clock": log(changed(training_events(), "eval_accuracy", after_ms=-5000)),
     "training.rounded": logs(whole_seconds(training_events()), start_ms=1_700_000_000_000),
@@ -244,15 +312,29 @@ INVALID: Final[Mapping[str, Builder]] = {
     "training.legality": log(changed(FULL, "lars_opt_weight_decay", value=0.0003)),
     "training.settings": log(smoke(lars_opt_momentum=0.8)),
     "training.samples": log(smoke(eval_samples=504)),
-    "training.shuffled": text(lambda content: content.replace('"data.shuffle_labels": false', '"data.shuffle_labels": true')),
+    "training.shuffled": text(
+        lambda content: content.replace(
+            '"data.shuffle_labels": false', '"data.shuffle_labels": true'
+        )
+    ),
     # sets
     "set.runs": logs(*(training_events(index, Profile.FULL) for index in range(6))),
-    "set.numbers": then(logs(training_events(0), training_events(2)), "result_1.txt", rename("result_2.txt")),
-    "set.unfinished": then(logs(training_events(0), training_events(1)), "result_1.txt", rename("result_1.txt.partial")),
-    "set.distinct": logs(training_events(0), changed(training_events(0), "run_index", value=1), gap_ms=0),
+    "set.numbers": then(
+        logs(training_events(0), training_events(2)), "result_1.txt", rename("result_2.txt")
+    ),
+    "set.unfinished": then(
+        logs(training_events(0), training_events(1)), "result_1.txt", rename("result_1.txt.partial")
+    ),
+    "set.distinct": logs(
+        training_events(0), changed(training_events(0), "run_index", value=1), gap_ms=0
+    ),
     "set.seeds": logs(training_events(0), changed(training_events(1), "seed", value=100)),
-    "set.hyperparameters": logs(training_events(0), changed(training_events(1), "train_samples", value=4000)),
-    "set.stamps": logs(training_events(0), changed(training_events(1), "campaign_nonce", value="ab" * 16)),
+    "set.hyperparameters": logs(
+        training_events(0), changed(training_events(1), "train_samples", value=4000)
+    ),
+    "set.stamps": logs(
+        training_events(0), changed(training_events(1), "campaign_nonce", value="ab" * 16)
+    ),
     "set.converged": logs(missed(0), missed(1)),
     "set.schema": logs(changed(training_events(0), "train_samples", value=0), training_events(1)),
     "set.strays": trained("**/resnet", add("result_0.txt.orig", "as it was\n")),
@@ -269,72 +351,129 @@ INVALID: Final[Mapping[str, Builder]] = {
     "loadgen.target": run(requested_single_stream_target_latency_percentile=0.5),
     "loadgen.version": run(loadgen_git_status_message=" M loadgen.cc"),
     "loadgen.errors": run(num_errors=1),
-    "loadgen.warnings": then(run(), f"**/{DETAIL}", swap('"metadata": {}', '"metadata": {"is_warning": true}')),
+    "loadgen.warnings": then(
+        run(), f"**/{DETAIL}", swap('"metadata": {}', '"metadata": {"is_warning": true}')
+    ),
     "loadgen.strays": then(run(), "**/performance/run_1", add("notes.txt", "the second try\n")),
     "loadgen.clock": then(run(), f"**/{DETAIL}", swap('"time_ms": 0.2,', '"time_ms": 0.05,')),
     "loadgen.samples": run(qsl_reported_total_count=1007),
     "loadgen.library": run(loaded_qsl_set=list(range(making.SAMPLES))),
     "loadgen.draws": run(SRV, generated_query_duration=5_000_000_000),
-    "loadgen.valid": then(run(result_validity="INVALID"), f"**/{SUMMARY}", swap("Result is : VALID", "Result is : INVALID")),
-    "loadgen.summary": then(run(SRV), f"**/{SUMMARY}", swap(r"per second    : 8(\d)", r"per second    : 9\1")),
-    "loadgen.parameters": then(run(), f"**/{SUMMARY}", swap("min_query_count : 64", "min_query_count : 640")),
-    "loadgen.headline": then(run(), f"**/{SUMMARY}", swap("90.0th percentile", "50.0th percentile")),
+    "loadgen.valid": then(
+        run(result_validity="INVALID"),
+        f"**/{SUMMARY}",
+        swap("Result is : VALID", "Result is : INVALID"),
+    ),
+    "loadgen.summary": then(
+        run(SRV), f"**/{SUMMARY}", swap(r"per second    : 8(\d)", r"per second    : 9\1")
+    ),
+    "loadgen.parameters": then(
+        run(), f"**/{SUMMARY}", swap("min_query_count : 64", "min_query_count : 640")
+    ),
+    "loadgen.headline": then(
+        run(), f"**/{SUMMARY}", swap("90.0th percentile", "50.0th percentile")
+    ),
     "loadgen.percentiles": run(**{"result_97p_00_percentile_latency_ns": 1}),
-    "loadgen.duration": then(run(OFF), f"**/{DETAIL}", swap('"time_ms": 5520.0, (.*)result_validity', r'"time_ms": 4000.0, \1result_validity')),
+    "loadgen.duration": then(
+        run(OFF),
+        f"**/{DETAIL}",
+        swap('"time_ms": 5520.0, (.*)result_validity', r'"time_ms": 4000.0, \1result_validity'),
+    ),
     "loadgen.queries": run(result_query_count=63),
     "loadgen.rate": run(OFF, result_samples_per_second=14.5),
     "loadgen.span": run(result_qps_with_loadgen_overhead=40.0),
     "loadgen.last": run(SRV, result_completed_samples_per_sec=83.9),
-    "loadgen.clocks": then(run(OFF), f"**/{DETAIL}", swap('"time_ms": 5520.0', '"time_ms": 9520.0')),
+    "loadgen.clocks": then(
+        run(OFF), f"**/{DETAIL}", swap('"time_ms": 5520.0', '"time_ms": 9520.0')
+    ),
     "loadgen.instances": by_instances(230, 129),
-    "loadgen.searched": then(run(SRV), "**/run.json", put(searched={**SEARCHED, "invalid_qps": 80.0})),
+    "loadgen.searched": then(
+        run(SRV), "**/run.json", put(searched={**SEARCHED, "invalid_qps": 80.0})
+    ),
     "loadgen.streams": run(MULTI, result_mean_query_latency_ns=9_700_000),
     "loadgen.early_stopping": run(early_stopping_latency_ss=7_000_001),
     "loadgen.bound": run(SRV, **{"result_99p_00_percentile_latency_ns": 500_000_000}),
     # answers and accuracy
     "answers.coverage": then(run(mode="accuracy"), f"**/{ACCURACY}", no_first_answer),
-    "answers.sequence": then(run(mode="accuracy"), f"**/{ACCURACY}", swap('"seq_id" : 1,', '"seq_id" : 0,')),
+    "answers.sequence": then(
+        run(mode="accuracy"), f"**/{ACCURACY}", swap('"seq_id" : 1,', '"seq_id" : 0,')
+    ),
     "answers.sampled": then(run(), f"**/{ACCURACY}", lambda path: path.write_text("[\n]\n")),
     "answers.loaded": run(loaded_qsl_set=list(range(5))),
-    "answers.same": then(entry, f"{PERFORMANCE}{ACCURACY}", first_answer(lambda line: line.replace("000000", "000001"))),
+    "answers.same": then(
+        entry,
+        f"{PERFORMANCE}{ACCURACY}",
+        first_answer(lambda line: line.replace("000000", "000001")),
+    ),
     "accuracy.score": in_tree("**/accuracy.txt", swap("top1=0.875000", "top1=0.900000")),
     "accuracy.packed": in_tree("**/truth", remove),
     "accuracy.unscored": in_tree("**/truth", remove),
-    "accuracy.hash": then(entry, f"{ACCURATE}{ACCURACY}", first_answer(lambda line: line.replace(" }", "  }"))),
-    "accuracy.truth": in_tree("**/labels.txt", lambda path: path.write_text(path.read_text().replace("1", "3", 1))),
+    "accuracy.hash": then(
+        entry, f"{ACCURATE}{ACCURACY}", first_answer(lambda line: line.replace(" }", "  }"))
+    ),
+    "accuracy.truth": in_tree(
+        "**/labels.txt", lambda path: path.write_text(path.read_text().replace("1", "3", 1))
+    ),
     "accuracy.pinned": relabelled,
-    "accuracy.reference": in_tree("**/resnet/result_0.txt", swap(r'y", "value": {"top1": 0\.875}', 'y", "value": {"top1": 0.89}')),
-    "accuracy.excess": in_tree("**/resnet/result_0.txt", swap(r'y", "value": {"top1": 0\.875}', 'y", "value": {"top1": 0.8640873015873016}')),
-    "accuracy.threshold": then(in_tree("**/run.json", put(profile="full")), "**/labels.txt", lambda path: path.write_text("9\n" * 1008)),
+    "accuracy.reference": in_tree(
+        "**/resnet/result_0.txt",
+        swap(r'y", "value": {"top1": 0\.875}', 'y", "value": {"top1": 0.89}'),
+    ),
+    "accuracy.excess": in_tree(
+        "**/resnet/result_0.txt",
+        swap(r'y", "value": {"top1": 0\.875}', 'y", "value": {"top1": 0.8640873015873016}'),
+    ),
+    "accuracy.threshold": then(
+        in_tree("**/run.json", put(profile="full")),
+        "**/labels.txt",
+        lambda path: path.write_text("9\n" * 1008),
+    ),
     # entries
     "entry.runs": then(entry, "**/performance/run_1", rename("run_2")),
     "entry.unfinished": then(entry, "**/performance", add("run_2.partial", "")),
     "entry.strays": then(entry, "**/performance", add("run_1.old", "")),
     "entry.scenario": then(entry, "**/run.json", put(profile="tiny")),
     "entry.stamps": then(entry, RUN, put(profile="quick")),
-    "entry.command": in_tree("**/run.json", put(command=["podium", "infer", "resnet50", "--set", "loadgen.min_queries=9000"])),
+    "entry.command": in_tree(
+        "**/run.json",
+        put(command=["podium", "infer", "resnet50", "--set", "loadgen.min_queries=9000"]),
+    ),
     "entry.place": in_tree("**/run.json", put(org="other")),
     "entry.precision": then(entry, "**/run.json", put(precision="fp33")),
     "entry.distinct": then(entry, "**/performance/run_1", twice),
-    "entry.version": then(entry, f"{PERFORMANCE}{DETAIL}", setting("loadgen_version", "6.0.16 @ d6147c7eb7")),
+    "entry.version": then(
+        entry, f"{PERFORMANCE}{DETAIL}", setting("loadgen_version", "6.0.16 @ d6147c7eb7")
+    ),
     "entry.value": then(entry, RUN, put(value=1.0)),
     "entry.settings": then(entry, RUN, put(**{"settings__loadgen.min_queries": 65})),
     "entry.agreement": then(entry, RUN, put(settings__global_batch_size=64)),
     "entry.batches": then(entry, RUN, put(batches__count=5.0)),
     "entry.ceiling": then(entry, RUN, put(above_ceiling_share=True)),
     "entry.checkpoint": in_tree("**/resnet", remove),
-    "entry.evaluated": in_tree("**/resnet/result_0.txt", swap('"key": "eval_samples", "value": 1008', '"key": "eval_samples", "value": 504')),
+    "entry.evaluated": in_tree(
+        "**/resnet/result_0.txt",
+        swap('"key": "eval_samples", "value": 1008', '"key": "eval_samples", "value": 504'),
+    ),
     "entry.untraced": entry,
-    "entry.measurements": in_tree("**/*_podium_SingleStream.json", put(reference_accuracy__top1=0.5)),
-    "entry.engine": in_tree("**/*_podium_SingleStream.json", put(engine_description__resnet50={"onnxruntime": "1.30.0"})),
+    "entry.measurements": in_tree(
+        "**/*_podium_SingleStream.json", put(reference_accuracy__top1=0.5)
+    ),
+    "entry.engine": in_tree(
+        "**/*_podium_SingleStream.json", put(engine_description__resnet50={"onnxruntime": "1.30.0"})
+    ),
     "entry.profile": in_tree("**/run.json", put(profile="full")),
-    "entry.legality": in_tree("**/run.json", put(profile="full", settings={**making.settings(Profile.FULL), "data.picture_size": 192})),
+    "entry.legality": in_tree(
+        "**/run.json",
+        put(profile="full", settings={**making.settings(Profile.FULL), "data.picture_size": 192}),
+    ),
     "entry.system": in_tree("**/box-torch-fp32.json", put(framework="caffe 1.0")),
     # systems, trees, bundles
     "system.place": trained("**/box-torch-bf16.json", put(system_name="other")),
     "system.stamps": trained("**/box-torch-bf16.json", put(division="ajar")),
     "system.counts": trained("**/box-torch-bf16.json", put(host_processor_core_count=-2)),
-    "system.unknown": trained("**/box-torch-bf16.json", put(podium__profile="full", accelerator_model_name=None)),
+    "system.unknown": trained(
+        "**/box-torch-bf16.json", put(podium__profile="full", accelerator_model_name=None)
+    ),
     "checkpoint.weights": trained("checkpoints/resnet50/*", add("model.safetensors", "garbage\n")),
     "checkpoint.record": trained("**/record.json", put(reference_accuracy__top1=0.5)),
     "tree.contents": trained("open/acme/results/*", remove),
@@ -342,10 +481,15 @@ INVALID: Final[Mapping[str, Builder]] = {
     "tree.installed": log(smoke(podium_workload="toy")),
     "tree.strays": in_tree("open/acme", add("README.md", "what we did\n")),
     "tree.ceiling": two_ceilings,
-    "tree.profile": in_tree("**/resnet/result_0.txt", swap('"podium_profile", "value": "smoke"', '"podium_profile", "value": "quick"')),
+    "tree.profile": in_tree(
+        "**/resnet/result_0.txt",
+        swap('"podium_profile", "value": "smoke"', '"podium_profile", "value": "quick"'),
+    ),
     "tree.checkpoint": second_scenario,
     "tree.distinct": same_run,
-    "tree.chronology": in_tree("**/performance/run_1/mlperf_log_detail.txt", swap('"11-14-2023 23', '"11-12-2023 23')),
+    "tree.chronology": in_tree(
+        "**/performance/run_1/mlperf_log_detail.txt", swap('"11-14-2023 23', '"11-12-2023 23')
+    ),
     "tree.overlap": at_one_moment,
     "tree.devices": in_tree("**/run.json", put(device="cuda:0")),
     "tree.threads": in_tree("**/run.json", put(threads=64)),
@@ -356,7 +500,9 @@ INVALID: Final[Mapping[str, Builder]] = {
     "bundle.files": bundle(edit_member("labels.txt", b"7\n", b"8\n")),
     "bundle.strays": bundle(sealed_note),
     "bundle.checkpoint": bundle(no_record),
-    "bundle.manifest": bundle(edit_member("manifest.json", b'"profile": "smoke"', b'"profile": "full"')),
+    "bundle.manifest": bundle(
+        edit_member("manifest.json", b'"profile": "smoke"', b'"profile": "full"')
+    ),
     **LEDGER_INVALID,
     **CALIBRATION_INVALID,
     **RECORD_INVALID,
@@ -396,8 +542,14 @@ def fresh(folder: Path) -> Path:
 
 
 def path_of(folder: Path) -> Path:
-    """Say which PATH of an example is judged: the only thing in its folder, and so on down; a results tree is a folder with a division."""
-    while folder.is_dir() and not (folder / "open").exists() and len(below := sorted(folder.iterdir())) == 1:
+    """Say which PATH of an example is judged: the only thing in its folder, and so on down; a
+    results tree is a folder with a division.
+    """
+    while (
+        folder.is_dir()
+        and not (folder / "open").exists()
+        and len(below := sorted(folder.iterdir())) == 1
+    ):
         folder = below[0]
     return folder
 
@@ -415,7 +567,11 @@ def seen(root: Path, judged: Callable[[Path], Result] = result_of) -> dict[str, 
         path = path_of(folder)
         for finding in judged(folder).findings:
             if finding.rule == folder.name and folder.name not in found:
-                below = path.name if Path(finding.file) == path else os.path.relpath(finding.file, path if path.is_dir() else path.parent)
+                below = (
+                    path.name
+                    if Path(finding.file) == path
+                    else os.path.relpath(finding.file, path if path.is_dir() else path.parent)
+                )
                 place = f"{below}:{finding.line}" if finding.line else below
                 found[folder.name] = f"{place}: found {finding.found}; expected {finding.required}"
     return found

@@ -30,7 +30,15 @@ def chained(steps: Sequence[Step]) -> bytes:
 
 
 def step(kind: StepKind, files: dict[str, str] | None = None, **told: Any) -> Step:
-    return Step(n=0, step=kind, utc=told.pop("utc", UTC), files=files or {}, previous="", nonce=told.pop("nonce", making.NONCE), **told)
+    return Step(
+        n=0,
+        step=kind,
+        utc=told.pop("utc", UTC),
+        files=files or {},
+        previous="",
+        nonce=told.pop("nonce", making.NONCE),
+        **told,
+    )
 
 
 def hashed(root: Path, paths: Sequence[Path]) -> dict[str, str]:
@@ -44,7 +52,9 @@ def moment(line: str) -> str:
 
 
 def late(steps: list[Step]) -> list[Step]:
-    """The training set's end was written five minutes after the log's last line: so long did the run take that the log tells of."""
+    """The training set's end was written five minutes after the log's last line: so long did the
+    run take that the log tells of.
+    """
     return [steps[0], replace(steps[1], utc="2023-11-14T22:19:00Z"), *steps[2:]]
 
 
@@ -53,9 +63,32 @@ def steps_of(root: Path) -> list[Step]:
     (log,) = root.glob("open/acme/results/*/resnet/result_0.txt")
     at = log.parent.relative_to(root).as_posix()
     first, last = (moment(log.read_text().splitlines()[line]) for line in (0, -1))
-    found = [step(StepKind.BEGIN, utc=first, what=What.TRAINING, of=at, options={"runs": 1, "seed": 100}, system="5c" * 32)]
-    found.append(step(StepKind.TRAINED, hashed(root, [log]), utc=last, what=What.TRAINING, of=at, verdict="reached"))
-    found.append(step(StepKind.EXPORTED, hashed(root, list((root / "checkpoints" / "resnet50" / SHA256).glob("record.json")))))
+    found = [
+        step(
+            StepKind.BEGIN,
+            utc=first,
+            what=What.TRAINING,
+            of=at,
+            options={"runs": 1, "seed": 100},
+            system="5c" * 32,
+        )
+    ]
+    found.append(
+        step(
+            StepKind.TRAINED,
+            hashed(root, [log]),
+            utc=last,
+            what=What.TRAINING,
+            of=at,
+            verdict="reached",
+        )
+    )
+    found.append(
+        step(
+            StepKind.EXPORTED,
+            hashed(root, list((root / "checkpoints" / "resnet50" / SHA256).glob("record.json"))),
+        )
+    )
     for what, place in ((What.ACCURACY, "accuracy"), (What.PERFORMANCE, "performance/run_1")):
         for folder in sorted(root.glob(f"open/acme/results/*/resnet50/*/{place}")):
             found += served(root, folder, what, len(found))
@@ -66,11 +99,25 @@ def served(root: Path, folder: Path, what: What, place: int) -> list[Step]:
     """A run that is kept, from a place on; a performance run had to be done twice."""
     own: dict[str, Any] = {"what": what, "of": folder.relative_to(root).as_posix()}
     files = hashed(root, [path for path in folder.iterdir() if path.is_file()])
-    begin, kept = step(StepKind.BEGIN, **own), step(StepKind.SERVED, files, verdict="VALID" if what is What.PERFORMANCE else "ACCURACY", **own)
+    begin, kept = (
+        step(StepKind.BEGIN, **own),
+        step(
+            StepKind.SERVED,
+            files,
+            verdict="VALID" if what is What.PERFORMANCE else "ACCURACY",
+            **own,
+        ),
+    )
     if what is What.ACCURACY:
         return [begin, kept]
     other = dict.fromkeys(files, "0b" * 32)
-    return [begin, step(StepKind.SERVED, other, verdict="INVALID", **own), step(StepKind.SUPERSEDED, other, made=place + 1), begin, kept]
+    return [
+        begin,
+        step(StepKind.SERVED, other, verdict="INVALID", **own),
+        step(StepKind.SUPERSEDED, other, made=place + 1),
+        begin,
+        kept,
+    ]
 
 
 def keep(root: Path, edit: Edit = list) -> Path:
@@ -102,7 +149,9 @@ def relined(change: Callable[[list[bytes]], list[bytes]]) -> Callable[[Path], No
 
 
 def challenged(steps: list[Step], random: str = RANDOM) -> list[Step]:
-    """The training set begins with a challenge from which its nonce was not made, unless that is how it was."""
+    """The training set begins with a challenge from which its nonce was not made, unless that is
+    how it was.
+    """
     return [replace(steps[0], challenge=CHALLENGE, random=random), *steps[1:]]
 
 
@@ -118,10 +167,19 @@ def fresh(folder: Path) -> None:
 
 def put_back(steps: list[Step]) -> list[Step]:
     """The run that lies here was superseded, and another one kept."""
-    kept = max(place for place, each in enumerate(steps) if each.what == What.PERFORMANCE and each.step is StepKind.SERVED)
+    kept = max(
+        place
+        for place, each in enumerate(steps)
+        if each.what == What.PERFORMANCE and each.step is StepKind.SERVED
+    )
     other = dict.fromkeys(steps[kept].files, "0c" * 32)
     again = [replace(steps[kept - 1]), replace(steps[kept], files=other)]
-    return [*steps[: kept + 1], step(StepKind.SUPERSEDED, dict(steps[kept].files), made=kept), *again, *steps[kept + 1 :]]
+    return [
+        *steps[: kept + 1],
+        step(StepKind.SUPERSEDED, dict(steps[kept].files), made=kept),
+        *again,
+        *steps[kept + 1 :],
+    ]
 
 
 def served_first(steps: list[Step]) -> list[Step]:
@@ -131,10 +189,17 @@ def served_first(steps: list[Step]) -> list[Step]:
 
 def one_more(steps: list[Step]) -> list[Step]:
     """A second performance run was served, and is not there."""
-    last = max((each for each in steps if each.what == What.PERFORMANCE and each.step is StepKind.SERVED), key=steps.index)
+    last = max(
+        (each for each in steps if each.what == What.PERFORMANCE and each.step is StepKind.SERVED),
+        key=steps.index,
+    )
     moved = {name.replace("/run_1/", "/run_2/"): "0d" * 32 for name in last.files}
     of = last.of.replace("run_1", "run_2")
-    return [*steps, step(StepKind.BEGIN, what=What.PERFORMANCE, of=of), replace(last, of=of, files=moved)]
+    return [
+        *steps,
+        step(StepKind.BEGIN, what=What.PERFORMANCE, of=of),
+        replace(last, of=of, files=moved),
+    ]
 
 
 def read(path: Path) -> list[Step]:

@@ -1,4 +1,6 @@
-"""A published log as text whose records can be taken out, repeated, moved and edited, each in its own dialect."""
+"""A published log as text whose records can be taken out, repeated, moved and edited, each in its
+own dialect.
+"""
 
 import json
 import marshal
@@ -14,12 +16,16 @@ EVALUATION: Final = ("eval_start", "eval_stop", "eval_accuracy")
 
 @lru_cache(maxsize=1 << 16)
 def told(packed: bytes) -> str:
-    """Write a packed table as JSON: most records of a mutant are the published log's, to the last type."""
+    """Write a packed table as JSON: most records of a mutant are the published log's, to the last
+    type.
+    """
     return json.dumps(marshal.loads(packed))  # noqa: S302 - packed by pack
 
 
 def pack(table: Mapping[str, Any]) -> bytes:
-    """Pack a table; 1, 1.0 and true stay apart, and what is equal is packed alike, wherever its parts come from."""
+    """Pack a table; 1, 1.0 and true stay apart, and what is equal is packed alike, wherever its
+    parts come from.
+    """
     return marshal.dumps(table, 2)
 
 
@@ -72,7 +78,9 @@ def parse(text: str) -> list[Row]:
 
 
 def fresh(rows: Sequence[Row]) -> list[Row]:
-    """Give the rows with records of their own, to be changed; lines without a record stay as they are."""
+    """Give the rows with records of their own, to be changed; lines without a record stay as they
+    are.
+    """
     return [row.copy() if row.key else row for row in rows]
 
 
@@ -202,7 +210,15 @@ def raw(change: Callable[[str], str]) -> Callable[[Row], object]:
     return apply
 
 
-def move(key: str, beside: str, *, behind: bool = True, which: int | str = 0, beside_which: int | str = 0, keep_time: bool = False) -> Mutation:
+def move(
+    key: str,
+    beside: str,
+    *,
+    behind: bool = True,
+    which: int | str = 0,
+    beside_which: int | str = 0,
+    keep_time: bool = False,
+) -> Mutation:
     """Move a record beside another one, in the file and, unless told otherwise, in time."""
 
     def mutate(rows: list[Row]) -> list[Row]:

@@ -1,6 +1,8 @@
-"""Makes small results that the judge accepts, from code: a training log, a LoadGen run of each scenario, an entry, a tree.
+"""Makes small results that the judge accepts, from code: a training log, a LoadGen run of each
+scenario, an entry, a tree.
 
-LoadGen's files have its form and its arithmetic, on latencies that a formula gives; keys that no rule reads are left out.
+LoadGen's files have its form and its arithmetic, on latencies that a formula gives; keys that no
+rule reads are left out.
 """
 
 import json
@@ -14,7 +16,16 @@ from typing import Any, NamedTuple
 from compliance.loadgen_replay import Plan, first
 from suite import registry
 from suite.files.json_files import write_json
-from suite.files.layout import ACCURACY, DETAIL, SUMMARY, Entry, bound_seed, checkpoint_folder, file_sha256, folder_sha256
+from suite.files.layout import (
+    ACCURACY,
+    DETAIL,
+    SUMMARY,
+    Entry,
+    bound_seed,
+    checkpoint_folder,
+    file_sha256,
+    folder_sha256,
+)
 from suite.loadgen import early_stopping
 from suite.loadgen.headline import METRICS
 from suite.loadgen.percentiles import latency_ns
@@ -61,7 +72,11 @@ class Subject:
 
 
 RESNET50 = Subject(
-    workload=WORKLOAD, metric="top1", served=TOP1, answers=[answer.to_bytes(4, "little") for answer in ANSWERS], write_truth=write_labels
+    workload=WORKLOAD,
+    metric="top1",
+    served=TOP1,
+    answers=[answer.to_bytes(4, "little") for answer in ANSWERS],
+    write_truth=write_labels,
 )
 INTERVALS = {"start": "INTERVAL_START", "stop": "INTERVAL_END"}
 
@@ -77,39 +92,80 @@ class Event:
     """Milliseconds after the event before."""
 
 
-def line(key: str, value: Any, time_ms: float, metadata: Mapping[str, Any], event_type: str = "POINT_IN_TIME") -> str:
-    document = {"time_ms": time_ms, "event_type": event_type, "key": key, "value": value, "metadata": dict(metadata)}
+def line(
+    key: str,
+    value: Any,
+    time_ms: float,
+    metadata: Mapping[str, Any],
+    event_type: str = "POINT_IN_TIME",
+) -> str:
+    document = {
+        "time_ms": time_ms,
+        "event_type": event_type,
+        "key": key,
+        "value": value,
+        "metadata": dict(metadata),
+    }
     return ":::MLLOG " + json.dumps(document) + "\n"
 
 
 def stamps(index: int, profile: Profile, system: str, subject: Subject) -> dict[str, Any]:
     division = subject.row.training[profile].division
     return {
-        "submission_benchmark": subject.row.training_name, "submission_org": ORG, "submission_division": division.value,
-        "submission_status": "onprem" if profile is Profile.FULL else "research", "submission_platform": system, "podium_round": ROUND.name,
-        "podium_profile": profile.value, "podium_workload": subject.workload, "podium_version": "0.1.0", "campaign_nonce": NONCE, "run_index": index,
-        "seed": 100 + index, "framework": "torch", "input_pipeline": "default", "device": "cpu", "precision": "bf16", "threads": 2, "world_size": 1,
-        "settings": settings(profile, subject), "command_line": commanded("train", profile, subject),
-    }  # fmt: skip
+        "submission_benchmark": subject.row.training_name,
+        "submission_org": ORG,
+        "submission_division": division.value,
+        "submission_status": "onprem" if profile is Profile.FULL else "research",
+        "submission_platform": system,
+        "podium_round": ROUND.name,
+        "podium_profile": profile.value,
+        "podium_workload": subject.workload,
+        "podium_version": "0.1.0",
+        "campaign_nonce": NONCE,
+        "run_index": index,
+        "seed": 100 + index,
+        "framework": "torch",
+        "input_pipeline": "default",
+        "device": "cpu",
+        "precision": "bf16",
+        "threads": 2,
+        "world_size": 1,
+        "settings": settings(profile, subject),
+        "command_line": commanded("train", profile, subject),
+    }
 
 
 def commanded(command: str, profile: Profile, subject: Subject) -> list[str]:
     """The command line of a run; smoke is what no option asks for."""
-    return ["podium", command, subject.workload, *(() if profile is Profile.SMOKE else ("--profile", profile.value))]
+    return [
+        "podium",
+        command,
+        subject.workload,
+        *(() if profile is Profile.SMOKE else ("--profile", profile.value)),
+    ]
 
 
 def settings(profile: Profile, subject: Subject = RESNET50) -> dict[str, Any]:
     """The settings without those that no rule looks at."""
     found, row = settle(ROUND, subject.workload, profile, {}), subject.row
-    keep = {key for key in found if row.settings.get(key) and row.settings[key].log} | {"data.shuffle_labels", *row.training[profile].settings}
+    keep = {key for key in found if row.settings.get(key) and row.settings[key].log} | {
+        "data.shuffle_labels",
+        *row.training[profile].settings,
+    }
     keep |= {constraint.key for constraint in row.training[profile].constraints}
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in found.items() if key in keep}
+    return {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in found.items()
+        if key in keep
+    }
 
 
 SCORES = (0.375, 0.5, 0.875)
 """Those of a run of profile smoke, in as few epochs as its row allows."""
 RISING = (0.3, 0.4, 0.5, 0.55, 0.6, 0.65)
-"""What ResNet-50's evaluations may give before the one that reaches the target: in profile full none does in its first 24 epochs."""
+"""What ResNet-50's evaluations may give before the one that reaches the target: in profile full
+none does in its first 24 epochs.
+"""
 
 
 def training_events(
@@ -123,11 +179,27 @@ def training_events(
     """A run that reaches its target in its last evaluation."""
     row = subject.row.training[profile]
     events = [Event(key, value) for key, value in stamps(index, profile, system, subject).items()]
-    events += [Event("cache_clear", True) if profile is Profile.FULL else Event("cache_clear", None, {"reason": "not asked for"}), Event("init_start")]
-    hyper = registry.workload(subject.workload).hyperparameters(ROUND, profile, settle(ROUND, subject.workload, profile, {}))
+    events += [
+        (
+            Event("cache_clear", True)
+            if profile is Profile.FULL
+            else Event("cache_clear", None, {"reason": "not asked for"})
+        ),
+        Event("init_start"),
+    ]
+    hyper = registry.workload(subject.workload).hyperparameters(
+        ROUND, profile, settle(ROUND, subject.workload, profile, {})
+    )
     events += [Event(key, value) for key, value in hyper.items()]
-    sizes = {"train_samples": 1, "eval_samples": 1, **{key: fewest for key, (fewest, _) in row.samples().items()}}
-    events += [*(Event(key, size) for key, size in sizes.items()), Event("metric_signature", "top-1")]
+    sizes = {
+        "train_samples": 1,
+        "eval_samples": 1,
+        **{key: fewest for key, (fewest, _) in row.samples().items()},
+    }
+    events += [
+        *(Event(key, size) for key, size in sizes.items()),
+        Event("metric_signature", "top-1"),
+    ]
     events += [Event("quality_target", dict(row.target))]
     events += [Event("init_stop"), Event("run_start", after_ms=2000 + index)]
     every = every or row.evaluate_every_epochs
@@ -135,15 +207,30 @@ def training_events(
         events += block_events(1 + block * every, every, score, row.train_samples or 0)
     events += [Event("run_stop", None, {"status": "success"}), Event("checkpoint_sha256", SHA256)]
     reference = scores[-1] if profile is Profile.FULL else subject.served
-    return [*events, Event("reference_accuracy", {subject.metric: reference}, {"checkpoint_sha256": SHA256})]
+    return [
+        *events,
+        Event("reference_accuracy", {subject.metric: reference}, {"checkpoint_sha256": SHA256}),
+    ]
 
 
 def block_events(first: int, count: int, score: float, samples: int) -> list[Event]:
     events = [Event("block_start", None, {"first_epoch_num": first, "epoch_count": count})]
     for epoch in range(first, first + count):
-        events += [Event("epoch_start", None, {"epoch_num": epoch}), Event("epoch_stop", None, {"epoch_num": epoch}, 9000)]
-        events += [Event("tracked_stats", {"throughput": round(samples / 9.005, 1), "loss": loss_of(epoch)}, {"epoch_num": epoch})]
-    events += [Event("block_stop", None, {"first_epoch_num": first}), Event("eval_start", None, {"epoch_num": first + count - 1})]
+        events += [
+            Event("epoch_start", None, {"epoch_num": epoch}),
+            Event("epoch_stop", None, {"epoch_num": epoch}, 9000),
+        ]
+        events += [
+            Event(
+                "tracked_stats",
+                {"throughput": round(samples / 9.005, 1), "loss": loss_of(epoch)},
+                {"epoch_num": epoch},
+            )
+        ]
+    events += [
+        Event("block_stop", None, {"first_epoch_num": first}),
+        Event("eval_start", None, {"epoch_num": first + count - 1}),
+    ]
     return events + [
         Event("eval_accuracy", score, {"epoch_num": first + count - 1}, 900),
         Event("eval_stop", None, {"epoch_num": first + count - 1}),
@@ -220,34 +307,56 @@ class Load:
     def planned(self) -> int:
         """Samples that LoadGen plans for."""
         per_query = 1 if self.scenario is Scenario.OFFLINE else self.samples_per_query
-        least = (1 if self.scenario is Scenario.OFFLINE else self.row.min_queries) * self.samples_per_query
+        least = (
+            1 if self.scenario is Scenario.OFFLINE else self.row.min_queries
+        ) * self.samples_per_query
         return max(int(self.rate * self.row.min_duration_ms / 1000) * per_query, least)
 
     @property
     def seeds(self) -> dict[str, int]:
         """The seeds that LoadGen is given."""
         names = ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed")
-        own = {**{name: getattr(ROUND.loadgen, name) for name in names}, "accuracy_log_rng_seed": bound_seed(NONCE, SHA256)}
+        own = {
+            **{name: getattr(ROUND.loadgen, name) for name in names},
+            "accuracy_log_rng_seed": bound_seed(NONCE, SHA256),
+        }
         return {name: self.special.get(name, value) for name, value in own.items()}
 
     def plan(self, performance: bool) -> Plan:
         """What LoadGen draws, with as many queries as it generates."""
         rules, offline = self.seeds, self.scenario is Scenario.OFFLINE
         draft = Plan(
-            scenario=self.scenario, performance=performance, samples=self.samples, held=self.samples, per_query=self.samples_per_query, queries=1,
-            least_queries=1 if offline else self.row.min_queries, rate=self.rate, duration_ms=0.0 if offline else float(self.row.min_duration_ms),
-            qsl_seed=rules["qsl_rng_seed"], sample_seed=rules["sample_index_rng_seed"], schedule_seed=rules["schedule_rng_seed"],
+            scenario=self.scenario,
+            performance=performance,
+            samples=self.samples,
+            held=self.samples,
+            per_query=self.samples_per_query,
+            queries=1,
+            least_queries=1 if offline else self.row.min_queries,
+            rate=self.rate,
+            duration_ms=0.0 if offline else float(self.row.min_duration_ms),
+            qsl_seed=rules["qsl_rng_seed"],
+            sample_seed=rules["sample_index_rng_seed"],
+            schedule_seed=rules["schedule_rng_seed"],
             log_seed=rules["accuracy_log_rng_seed"],
-        )  # fmt: skip
+        )
         return replace(draft, queries=generated(draft))
 
     def answered(self) -> list[tuple[int, int]]:
         """Number and sample of each answer that a performance run logs."""
-        plan, share = self.plan(performance=True), self.special.get("accuracy_log_sampling_target", ROUND.loadgen.sampled_answers) / self.planned
+        plan, share = (
+            self.plan(performance=True),
+            self.special.get("accuracy_log_sampling_target", ROUND.loadgen.sampled_answers)
+            / self.planned,
+        )
         issued = first(plan.issued(plan.loaded()), self.queries * self.samples_per_query)
         if self.special.get("performance_issue_same"):
             issued = [plan.loaded()[0][self.special["performance_issue_same_index"]]] * len(issued)
-        return [(number, issued[number]) for number, chance in enumerate(plan.chances(len(issued))) if chance <= share]
+        return [
+            (number, issued[number])
+            for number, chance in enumerate(plan.chances(len(issued)))
+            if chance <= share
+        ]
 
 
 @lru_cache
@@ -267,15 +376,39 @@ def due_ns(plan: Plan, number: int) -> int:
 
 
 LOADS = {
-    Scenario.SINGLE_STREAM: Load(scenario=Scenario.SINGLE_STREAM, queries=700, rate=2000.0, lowest_ns=7_000_000, step_ns=4_000),
-    Scenario.MULTI_STREAM: Load(scenario=Scenario.MULTI_STREAM, queries=700, rate=500.0, lowest_ns=7_000_000, step_ns=4_000, samples_per_query=8),
-    Scenario.SERVER: Load(scenario=Scenario.SERVER, queries=459, rate=83.0, lowest_ns=6_000_000, step_ns=20_000),
-    Scenario.OFFLINE: Load(scenario=Scenario.OFFLINE, queries=1, rate=4.0, lowest_ns=5_500_000_000, step_ns=0, samples_per_query=22),
+    Scenario.SINGLE_STREAM: Load(
+        scenario=Scenario.SINGLE_STREAM,
+        queries=700,
+        rate=2000.0,
+        lowest_ns=7_000_000,
+        step_ns=4_000,
+    ),
+    Scenario.MULTI_STREAM: Load(
+        scenario=Scenario.MULTI_STREAM,
+        queries=700,
+        rate=500.0,
+        lowest_ns=7_000_000,
+        step_ns=4_000,
+        samples_per_query=8,
+    ),
+    Scenario.SERVER: Load(
+        scenario=Scenario.SERVER, queries=459, rate=83.0, lowest_ns=6_000_000, step_ns=20_000
+    ),
+    Scenario.OFFLINE: Load(
+        scenario=Scenario.OFFLINE,
+        queries=1,
+        rate=4.0,
+        lowest_ns=5_500_000_000,
+        step_ns=0,
+        samples_per_query=22,
+    ),
 }
 
 
 def span_of(load: Load) -> float:
-    """Milliseconds from the first query to the last answer; in the streams a hundredth more than all latencies together."""
+    """Milliseconds from the first query to the last answer; in the streams a hundredth more than
+    all latencies together.
+    """
     if load.scenario is Scenario.SERVER:
         return (due_ns(load.plan(performance=True), load.queries - 1) + load.latencies[-1]) / 1e6
     return sum(load.latencies) / 1e6 * (1.0 if load.scenario is Scenario.OFFLINE else 1.01)
@@ -284,7 +417,9 @@ def span_of(load: Load) -> float:
 def detail(load: Load, mode: str) -> Iterator[tuple[str, Any, float]]:
     """Yield key, value and time of the detail log."""
     performance = mode == "performance"
-    begin = (BEGIN_MS[load.scenario] if load.begin_ms is None else load.begin_ms) + (0 if performance else ACCURACY_MS)
+    begin = (BEGIN_MS[load.scenario] if load.begin_ms is None else load.begin_ms) + (
+        0 if performance else ACCURACY_MS
+    )
     yield "test_datetime", tested(begin), 0.1
     yield from ((key, value, 0.1) for key, value in opening(load, performance).items())
     span_ms, plan = span_of(load), load.plan(performance)
@@ -298,7 +433,11 @@ def detail(load: Load, mode: str) -> Iterator[tuple[str, Any, float]]:
         yield key, value, 0.2
     yield "power_begin", wall(begin), span_ms + 19.0
     yield "power_end", wall(begin + span_ms), span_ms + 19.0
-    yield from ((key, value, span_ms + 20.0) for key, value in results(load, span_ms).items()) if performance else ()
+    yield from (
+        ((key, value, span_ms + 20.0) for key, value in results(load, span_ms).items())
+        if performance
+        else ()
+    )
 
 
 BEGIN_MS = {scenario: 40_000.0 * place for place, scenario in enumerate(Scenario)}
@@ -308,17 +447,27 @@ ACCURACY_MS = 20_000.0
 
 def covering(load: Load) -> tuple[int, int]:
     """How many queries of how many samples an accuracy run issues."""
-    return (1, load.samples) if load.scenario is Scenario.OFFLINE else (-(-load.samples // load.samples_per_query), load.samples_per_query)
+    return (
+        (1, load.samples)
+        if load.scenario is Scenario.OFFLINE
+        else (-(-load.samples // load.samples_per_query), load.samples_per_query)
+    )
 
 
 def wall(after_ms: float) -> str:
-    """LoadGen's wall-clock stamp, in UTC; the training log ends three quarters of an hour before."""
-    return (datetime(2023, 11, 14, 23, 0, 0) + timedelta(milliseconds=after_ms)).strftime("%m-%d-%Y %H:%M:%S.%f")[:-3]
+    """LoadGen's wall-clock stamp, in UTC; the training log ends three quarters of an hour
+    before.
+    """
+    return (datetime(2023, 11, 14, 23, 0, 0) + timedelta(milliseconds=after_ms)).strftime(
+        "%m-%d-%Y %H:%M:%S.%f"
+    )[:-3]
 
 
 def tested(after_ms: float) -> str:
     """LoadGen's date of a test, cut to whole seconds."""
-    return (datetime(2023, 11, 14, 23, 0, 0) + timedelta(milliseconds=after_ms)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return (datetime(2023, 11, 14, 23, 0, 0) + timedelta(milliseconds=after_ms)).strftime(
+        "%Y-%m-%dT%H:%M:%SZ"
+    )
 
 
 def opening(load: Load, performance: bool) -> dict[str, Any]:
@@ -327,32 +476,76 @@ def opening(load: Load, performance: bool) -> dict[str, Any]:
     streams = {Scenario.SINGLE_STREAM: "single_stream", Scenario.MULTI_STREAM: "multi_stream"}
     own: dict[str, Any] = {}
     if load.scenario is Scenario.SERVER:
-        own = {"server_target_qps": load.rate, "server_target_latency_ns": row.bound_ns, "server_target_latency_percentile": row.percentile / 100}
+        own = {
+            "server_target_qps": load.rate,
+            "server_target_latency_ns": row.bound_ns,
+            "server_target_latency_percentile": row.percentile / 100,
+        }
         own |= {"server_coalesce_queries": False, "server_max_async_queries": 0}
     elif load.scenario is Scenario.OFFLINE:
         own = {"offline_expected_qps": load.rate}
     else:
         name = streams[load.scenario]
-        own = {f"{name}_expected_latency_ns": 1e9 / load.rate, f"{name}_target_latency_percentile": row.percentile / 100}
-        own |= {"multi_stream_samples_per_query": load.samples_per_query} if load.scenario is Scenario.MULTI_STREAM else {}
+        own = {
+            f"{name}_expected_latency_ns": 1e9 / load.rate,
+            f"{name}_target_latency_percentile": row.percentile / 100,
+        }
+        own |= (
+            {"multi_stream_samples_per_query": load.samples_per_query}
+            if load.scenario is Scenario.MULTI_STREAM
+            else {}
+        )
     both = {
-        "scenario": load.scenario.label, "test_mode": "PerformanceOnly" if performance else "AccuracyOnly", "min_duration_ms": row.min_duration_ms,
-        "max_duration_ms": 0, "min_query_count": row.min_queries, "max_query_count": 0, **load.seeds,
-        "accuracy_log_probability": 0, "accuracy_log_sampling_target": sampled,
-        "print_timestamps": False, "performance_issue_unique": False, "performance_issue_same": False, "performance_issue_same_index": 0,
-        "sample_concatenate_permutation": False, **load.special,
-    }  # fmt: skip
-    requested = {**own, **both, "performance_sample_count_override": 0, "accuracy_sample_count_override": 0}
+        "scenario": load.scenario.label,
+        "test_mode": "PerformanceOnly" if performance else "AccuracyOnly",
+        "min_duration_ms": row.min_duration_ms,
+        "max_duration_ms": 0,
+        "min_query_count": row.min_queries,
+        "max_query_count": 0,
+        **load.seeds,
+        "accuracy_log_probability": 0,
+        "accuracy_log_sampling_target": sampled,
+        "print_timestamps": False,
+        "performance_issue_unique": False,
+        "performance_issue_same": False,
+        "performance_issue_same_index": 0,
+        "sample_concatenate_permutation": False,
+        **load.special,
+    }
+    requested = {
+        **own,
+        **both,
+        "performance_sample_count_override": 0,
+        "accuracy_sample_count_override": 0,
+    }
     effective = {
-        "samples_per_query": load.samples_per_query, "target_qps": load.rate, "target_latency_ns": row.bound_ns or 0,
-        "target_latency_percentile": 0.99 if load.scenario is Scenario.OFFLINE else row.percentile / 100,
+        "samples_per_query": load.samples_per_query,
+        "target_qps": load.rate,
+        "target_latency_ns": row.bound_ns or 0,
+        "target_latency_percentile": 0.99
+        if load.scenario is Scenario.OFFLINE
+        else row.percentile / 100,
         "target_duration_ms": 0 if load.scenario is Scenario.OFFLINE else row.min_duration_ms,
-        "max_async_queries": 0 if load.scenario is Scenario.SERVER else 1, **both,
-        "min_sample_count": load.samples_per_query * row.min_queries, "performance_sample_count": load.samples, "accuracy_sample_count": load.samples,
-    }  # fmt: skip
-    first = {"loadgen_version": "6.0.17 @ d6147c7eb7", "loadgen_git_status_message": "", "sut_name": "PyFastSUT"}
-    first |= {"qsl_reported_total_count": load.samples, "qsl_reported_performance_count": load.samples}
-    return {**first, **{f"requested_{key}": value for key, value in requested.items()}, **{f"effective_{key}": value for key, value in effective.items()}}
+        "max_async_queries": 0 if load.scenario is Scenario.SERVER else 1,
+        **both,
+        "min_sample_count": load.samples_per_query * row.min_queries,
+        "performance_sample_count": load.samples,
+        "accuracy_sample_count": load.samples,
+    }
+    first = {
+        "loadgen_version": "6.0.17 @ d6147c7eb7",
+        "loadgen_git_status_message": "",
+        "sut_name": "PyFastSUT",
+    }
+    first |= {
+        "qsl_reported_total_count": load.samples,
+        "qsl_reported_performance_count": load.samples,
+    }
+    return {
+        **first,
+        **{f"requested_{key}": value for key, value in requested.items()},
+        **{f"effective_{key}": value for key, value in effective.items()},
+    }
 
 
 def results(load: Load, span_ms: float) -> dict[str, Any]:
@@ -362,29 +555,56 @@ def results(load: Load, span_ms: float) -> dict[str, Any]:
     found: dict[str, Any] = {"result_validity": "VALID"}
     if scenario is Scenario.SERVER:
         found |= {"result_perf_constraints_met": True}
-    found |= {"result_min_duration_met": True, "result_min_queries_met": True, "early_stopping_met": True}
+    found |= {
+        "result_min_duration_met": True,
+        "result_min_queries_met": True,
+        "early_stopping_met": True,
+    }
     found |= {"early_stopping_result": " ".join(stopping(load)), "result_query_count": load.queries}
     if scenario is Scenario.SERVER:
         late = sum(latency > (load.row.bound_ns or 0) for latency in latencies)
         due_ms = span_ms - latencies[-1] / 1e6
         rates = {"scheduled": due_ms, "completed": span_ms}
         found |= {"result_overlatency_query_count": late}
-        found |= {f"result_{name}_samples_per_sec": float(f"{(load.queries - 1) / ms * 1e3:.6g}") for name, ms in rates.items()}
+        found |= {
+            f"result_{name}_samples_per_sec": float(f"{(load.queries - 1) / ms * 1e3:.6g}")
+            for name, ms in rates.items()
+        }
     if scenario is Scenario.OFFLINE:
-        found |= {"result_samples_per_second": float(f"{load.samples_per_query / (latencies[0] / 1e9):.6g}")}
+        found |= {
+            "result_samples_per_second": float(
+                f"{load.samples_per_query / (latencies[0] / 1e9):.6g}"
+            )
+        }
     if scenario is Scenario.SINGLE_STREAM:
         found |= {"result_qps_with_loadgen_overhead": float(f"{load.queries / span_ms * 1e3:.6g}")}
         found |= {"result_qps_without_loadgen_overhead": float(f"{1e9 / mean:.6g}")}
     if scenario is Scenario.SINGLE_STREAM:
-        found |= {"early_stopping_latency_ss": estimate(load, load.row.percentile), "early_stopping_latency_ms": estimate(load, 99.0)}
+        found |= {
+            "early_stopping_latency_ss": estimate(load, load.row.percentile),
+            "early_stopping_latency_ms": estimate(load, 99.0),
+        }
     if scenario is Scenario.MULTI_STREAM:
         found |= {"early_stopping_latency_ms": estimate(load, load.row.percentile)}
-    if scenario is Scenario.MULTI_STREAM:  # a query ends with its last sample; here the others end after half of its time
-        found |= {"result_min_query_latency_ns": latencies[0], "result_max_query_latency_ns": latencies[-1], "result_mean_query_latency_ns": mean}
+    if (
+        scenario is Scenario.MULTI_STREAM
+    ):  # a query ends with its last sample; here the others end after half of its time
+        found |= {
+            "result_min_query_latency_ns": latencies[0],
+            "result_max_query_latency_ns": latencies[-1],
+            "result_mean_query_latency_ns": mean,
+        }
         found |= percentiles(latencies, "per_query_")
-        samples = sorted([latency // 2 for latency in latencies for _ in range(load.samples_per_query - 1)] + latencies)
+        samples = sorted(
+            [latency // 2 for latency in latencies for _ in range(load.samples_per_query - 1)]
+            + latencies
+        )
         latencies, mean = samples, sum(samples) // len(samples)
-    found |= {"result_min_latency_ns": latencies[0], "result_max_latency_ns": latencies[-1], "result_mean_latency_ns": mean}
+    found |= {
+        "result_min_latency_ns": latencies[0],
+        "result_max_latency_ns": latencies[-1],
+        "result_mean_latency_ns": mean,
+    }
     return found | percentiles(latencies, "") | {"num_errors": 0}
 
 
@@ -403,64 +623,131 @@ def stopping(load: Load) -> list[str]:
     proven = early_stopping.estimate(load.queries, load.row.percentile)
     lines = [f" * Processed at least {proven.queries_needed} queries ({load.queries})."]
     lines += [f" * Would discard {(proven.place_from_top or 1) - 1} highest latency queries."]
-    estimates = [load.row.percentile] if load.scenario is Scenario.MULTI_STREAM else [load.row.percentile, 99.0]
-    return lines + [f" * Early stopping {percentile}th percentile estimate: {estimate(load, percentile)}" for percentile in estimates]
+    estimates = (
+        [load.row.percentile]
+        if load.scenario is Scenario.MULTI_STREAM
+        else [load.row.percentile, 99.0]
+    )
+    return lines + [
+        f" * Early stopping {percentile}th percentile estimate: {estimate(load, percentile)}"
+        for percentile in estimates
+    ]
 
 
 def percentiles(latencies: Sequence[int], of: str) -> dict[str, Any]:
     """The percentiles that LoadGen writes, of queries or of samples."""
-    return {f"result_{share:.2f}_percentile_{of}latency_ns": latency_ns(latencies, share) for share in (50.0, 90.0, 95.0, 97.0, 99.0, 99.9)}
+    return {
+        f"result_{share:.2f}_percentile_{of}latency_ns": latency_ns(latencies, share)
+        for share in (50.0, 90.0, 95.0, 97.0, 99.0, 99.9)
+    }
 
 
 def summary(load: Load, facts: Mapping[str, Any]) -> str:
     """LoadGen's summary of a performance run, from the detail log's values."""
     rule = "=" * 48 + "\n"
     percentile = f"{load.row.percentile:.1f}"
-    of_query, per_query = ("query_", "per_query_") if load.scenario is Scenario.MULTI_STREAM else ("", "")
+    of_query, per_query = (
+        ("query_", "per_query_") if load.scenario is Scenario.MULTI_STREAM else ("", "")
+    )
     headline = {
-        Scenario.SERVER: f"Completed samples per second    : {facts.get('result_completed_samples_per_sec', 0):.2f}",
+        Scenario.SERVER: (
+            "Completed samples per second    :"
+            f" {facts.get('result_completed_samples_per_sec', 0):.2f}"
+        ),
         Scenario.OFFLINE: f"Samples per second: {facts.get('result_samples_per_second', 0):g}",
-    }.get(load.scenario, f"{percentile}th percentile latency (ns) : {facts[f'result_{load.row.percentile:.2f}_percentile_{per_query}latency_ns']}")
-    text = f"{rule}MLPerf Results Summary\n{rule}SUT name : {facts['sut_name']}\nScenario : {load.scenario.label}\nMode     : PerformanceOnly\n"
+    }.get(
+        load.scenario,
+        f"{percentile}th percentile latency (ns) :"
+        f" {facts[f'result_{load.row.percentile:.2f}_percentile_{per_query}latency_ns']}",
+    )
+    text = (
+        f"{rule}MLPerf Results Summary\n{rule}SUT name : {facts['sut_name']}\nScenario :"
+        f" {load.scenario.label}\nMode     : PerformanceOnly\n"
+    )
     text += f"{headline}\nResult is : VALID\n"
     if load.scenario is Scenario.SERVER:
         text += "  Performance constraints satisfied : Yes\n"
-    text += "  Min duration satisfied : Yes\n  Min queries satisfied : Yes\n  Early stopping satisfied: Yes\n"
-    text += "".join(f"{line}\n" for line in ["Early Stopping Result:", *stopping(load)]) if stopping(load) else ""
+    text += (
+        "  Min duration satisfied : Yes\n  Min queries satisfied : Yes\n  Early stopping satisfied:"
+        " Yes\n"
+    )
+    text += (
+        "".join(f"{line}\n" for line in ["Early Stopping Result:", *stopping(load)])
+        if stopping(load)
+        else ""
+    )
     text += f"\n{rule}Additional Stats\n{rule}"
     if load.scenario is Scenario.SERVER:
         text += f"Scheduled samples per second : {facts['result_scheduled_samples_per_sec']:.2f}\n"
     if load.scenario is Scenario.SINGLE_STREAM:
-        text += f"QPS w/ loadgen overhead         : {facts['result_qps_with_loadgen_overhead']:.2f}\n"
-        text += f"QPS w/o loadgen overhead        : {facts['result_qps_without_loadgen_overhead']:.2f}\n"
+        text += (
+            f"QPS w/ loadgen overhead         : {facts['result_qps_with_loadgen_overhead']:.2f}\n"
+        )
+        text += (
+            "QPS w/o loadgen overhead        :"
+            f" {facts['result_qps_without_loadgen_overhead']:.2f}\n"
+        )
     if load.scenario is Scenario.MULTI_STREAM:
         text += "Per-query latency:  \n"
     for name in ("Min", "Max", "Mean"):
-        text += f"{name} latency (ns){' ' * 16}: {facts[f'result_{name.lower()}_{of_query}latency_ns']}\n"
+        text += (
+            f"{name} latency (ns){' ' * 16}:"
+            f" {facts[f'result_{name.lower()}_{of_query}latency_ns']}\n"
+        )
     for share in ("50.00", "90.00", "95.00", "97.00", "99.00", "99.90"):
-        text += f"{share} percentile latency (ns)   : {facts[f'result_{share}_percentile_{per_query}latency_ns']}\n"
+        text += (
+            f"{share} percentile latency (ns)   :"
+            f" {facts[f'result_{share}_percentile_{per_query}latency_ns']}\n"
+        )
     return text + f"\n{rule}Test Parameters Used\n{rule}" + parameters(facts) + CLOSING
 
 
 CLOSING = "\nNo warnings encountered during test.\n\nNo errors encountered during test.\n"
 NAMES = (
-    "samples_per_query", "target_qps", "target_latency_ns", "max_async_queries", "min_duration_ms", "max_duration_ms", "min_query_count",
-    "max_query_count", "qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed", "accuracy_log_rng_seed", "accuracy_log_probability",
-    "accuracy_log_sampling_target", "print_timestamps", "performance_issue_unique", "performance_issue_same", "performance_issue_same_index",
-    "performance_sample_count", "accuracy_sample_count",
-)  # fmt: skip
-SPELT = {"target_latency_ns": "target_latency (ns)", "min_duration_ms": "min_duration (ms)", "max_duration_ms": "max_duration (ms)"}
+    "samples_per_query",
+    "target_qps",
+    "target_latency_ns",
+    "max_async_queries",
+    "min_duration_ms",
+    "max_duration_ms",
+    "min_query_count",
+    "max_query_count",
+    "qsl_rng_seed",
+    "sample_index_rng_seed",
+    "schedule_rng_seed",
+    "accuracy_log_rng_seed",
+    "accuracy_log_probability",
+    "accuracy_log_sampling_target",
+    "print_timestamps",
+    "performance_issue_unique",
+    "performance_issue_same",
+    "performance_issue_same_index",
+    "performance_sample_count",
+    "accuracy_sample_count",
+)
+SPELT = {
+    "target_latency_ns": "target_latency (ns)",
+    "min_duration_ms": "min_duration (ms)",
+    "max_duration_ms": "max_duration (ms)",
+}
 
 
 def parameters(facts: Mapping[str, Any]) -> str:
     """The summary's part about settings."""
     values = {name: facts[f"effective_{name}"] for name in NAMES}
-    return "".join(f"{SPELT.get(name, name)} : {f'{value:g}' if isinstance(value, float) else int(value)}\n" for name, value in values.items())
+    return "".join(
+        f"{SPELT.get(name, name)} : {f'{value:g}' if isinstance(value, float) else int(value)}\n"
+        for name, value in values.items()
+    )
 
 
 def accuracy_log(answered: Sequence[tuple[int, int]], answers: Sequence[bytes]) -> str:
     """LoadGen's accuracy log, as it writes it, of numbers and samples."""
-    rows = [f'{{ "seq_id" : {number}, "qsl_idx" : {sample}, "data" : "{answers[sample].hex().upper()}" }}' for number, sample in answered]
+    rows = [
+        f'{{ "seq_id" : {number}, "qsl_idx" : {sample}, "data" :'
+        f' "{answers[sample].hex().upper()}" }}'
+        for number, sample in answered
+    ]
     return "[\n" + ",\n".join(rows) + "\n]\n"
 
 
@@ -476,14 +763,19 @@ class Written(NamedTuple):
 
 @lru_cache
 def of_run(load: Load, mode: str, _nonce: str) -> Written:
-    """Write LoadGen's files of a run, whose seeds follow from a nonce; the same few are asked for thousands of times."""
+    """Write LoadGen's files of a run, whose seeds follow from a nonce; the same few are asked for
+    thousands of times.
+    """
     lines, performance = list(detail(load, mode)), mode == "performance"
     facts = {key: value for key, value, _ in lines}
     return Written(
-        facts=facts, detail="".join(line(key, value, round(time, 3), {}) for key, value, time in lines),
+        facts=facts,
+        detail="".join(line(key, value, round(time, 3), {}) for key, value, time in lines),
         summary=summary(load, facts) if performance else CLOSING,
-        accuracy=accuracy_log(load.answered() if performance else list(enumerate(order(load))), load.subject.answers),
-    )  # fmt: skip
+        accuracy=accuracy_log(
+            load.answered() if performance else list(enumerate(order(load))), load.subject.answers
+        ),
+    )
 
 
 def write_run(folder: Path, load: Load, mode: str, where: Entry | None = None) -> Path:
@@ -494,7 +786,10 @@ def write_run(folder: Path, load: Load, mode: str, where: Entry | None = None) -
     (folder / SUMMARY).write_text(made.summary)
     (folder / ACCURACY).write_text(made.accuracy)
     if mode == "accuracy":
-        (folder / "accuracy.txt").write_text(f"{load.subject.metric}={load.subject.served:.6f}, hash={file_sha256(folder / ACCURACY)}\n")
+        (folder / "accuracy.txt").write_text(
+            f"{load.subject.metric}={load.subject.served:.6f},"
+            f" hash={file_sha256(folder / ACCURACY)}\n"
+        )
     write_record(folder / "run.json", record(load, mode, where, made.facts))
     return folder
 
@@ -508,25 +803,55 @@ def order(load: Load) -> list[int]:
 def knob(load: Load) -> dict[str, Any]:
     """The setting that LoadGen's rate comes from."""
     names = {Scenario.SERVER: "server.target_qps", Scenario.OFFLINE: "offline.expected_qps"}
-    streams = {Scenario.SINGLE_STREAM: "single_stream.expected_latency_us", Scenario.MULTI_STREAM: "multi_stream.expected_latency_us"}
-    return {names[load.scenario]: load.rate} if load.scenario in names else {streams[load.scenario]: int(1e6 / load.rate)}
+    streams = {
+        Scenario.SINGLE_STREAM: "single_stream.expected_latency_us",
+        Scenario.MULTI_STREAM: "multi_stream.expected_latency_us",
+    }
+    return (
+        {names[load.scenario]: load.rate}
+        if load.scenario in names
+        else {streams[load.scenario]: int(1e6 / load.rate)}
+    )
 
 
 def record(load: Load, mode: str, where: Entry | None, facts: Mapping[str, Any]) -> RunRecord:
     """podium's record of a run."""
     metric, key = METRICS[load.scenario] if mode == "performance" else (load.subject.metric, "")
     asked = settings(Profile.SMOKE, load.subject) | knob(load)
-    asked |= {"loadgen.min_duration_ms": load.row.min_duration_ms, "loadgen.min_queries": load.row.min_queries}
+    asked |= {
+        "loadgen.min_duration_ms": load.row.min_duration_ms,
+        "loadgen.min_queries": load.row.min_queries,
+    }
     samples = load.queries * load.samples_per_query if key else len(order(load))
     return RunRecord(
-        workload=load.subject.workload, round=ROUND.name, profile="smoke", division="open", org=where.org if where else ORG,
+        workload=load.subject.workload,
+        round=ROUND.name,
+        profile="smoke",
+        division="open",
+        org=where.org if where else ORG,
         system=where.system if where else SERVER,
-        scenario=load.scenario.label, mode=mode, framework="torch", engine="torch", input="default", device="cpu", precision="fp32", threads=2,
-        nonce=NONCE, checkpoint_sha256=SHA256, sample_count=load.samples, settings=asked, command=("podium", "infer", load.subject.workload),
-        verdict="VALID" if key else "ACCURACY", metric=metric, value=facts[key] if key else load.subject.served, ceiling=90000.0 if key else None,
-        above_ceiling_share=False, batches={"count": 4.0, "mean_size": samples / 4}, version="0.1.0",
+        scenario=load.scenario.label,
+        mode=mode,
+        framework="torch",
+        engine="torch",
+        input="default",
+        device="cpu",
+        precision="fp32",
+        threads=2,
+        nonce=NONCE,
+        checkpoint_sha256=SHA256,
+        sample_count=load.samples,
+        settings=asked,
+        command=("podium", "infer", load.subject.workload),
+        verdict="VALID" if key else "ACCURACY",
+        metric=metric,
+        value=facts[key] if key else load.subject.served,
+        ceiling=90000.0 if key else None,
+        above_ceiling_share=False,
+        batches={"count": 4.0, "mean_size": samples / 4},
+        version="0.1.0",
         engine_package="podium-suite 0.1.0, SHA-256 " + "5e" * 32,
-    )  # fmt: skip
+    )
 
 
 # ---- trees ----
@@ -536,9 +861,15 @@ def entry_of(root: Path, system: str = SERVER) -> Entry:
     return Entry(results=root, division=Division.OPEN, org=ORG, system=system)
 
 
-def write_entry(root: Path, scenario: Scenario = Scenario.SINGLE_STREAM, subject: Subject = RESNET50) -> Path:
+def write_entry(
+    root: Path, scenario: Scenario = Scenario.SINGLE_STREAM, subject: Subject = RESNET50
+) -> Path:
     """One scenario with what belongs to it, but the training set."""
-    where, load, name = entry_of(root), replace(LOADS[scenario], subject=subject), subject.row.inference_name
+    where, load, name = (
+        entry_of(root),
+        replace(LOADS[scenario], subject=subject),
+        subject.row.inference_name,
+    )
     write_run(where.accuracy(name, scenario), load, "accuracy", where)
     write_run(where.performance(name, scenario), load, "performance", where)
     write_truth(where.truth(subject.workload), subject)
@@ -555,26 +886,61 @@ def write_truth(folder: Path, subject: Subject = RESNET50) -> Path:
 
 def measurements(scenario: Scenario, where: Entry, subject: Subject = RESNET50) -> dict[str, Any]:
     return {
-        "input_data_types": "fp32", "retraining": "no", "starting_weights_filename": f"checkpoints/{subject.workload}/{SHA256}", "weight_data_types": "fp32",
-        "weight_transformations": "none", "workload": subject.workload, "round": ROUND.name, "profile": "smoke", "scenario": scenario.label, "engine": "torch",
-        "precision": "fp32", "framework": "torch", "device": "cpu", "threads": 2, "checkpoint_sha256": SHA256,
-        "reference_accuracy": {subject.metric: subject.served}, "truth_sha256": folder_sha256(where.truth(subject.workload)),
-        "settings": settings(Profile.SMOKE, subject), "engine_description": {subject.workload: {"torch": "2.13.0", "compiled": False}},
-    }  # fmt: skip
+        "input_data_types": "fp32",
+        "retraining": "no",
+        "starting_weights_filename": f"checkpoints/{subject.workload}/{SHA256}",
+        "weight_data_types": "fp32",
+        "weight_transformations": "none",
+        "workload": subject.workload,
+        "round": ROUND.name,
+        "profile": "smoke",
+        "scenario": scenario.label,
+        "engine": "torch",
+        "precision": "fp32",
+        "framework": "torch",
+        "device": "cpu",
+        "threads": 2,
+        "checkpoint_sha256": SHA256,
+        "reference_accuracy": {subject.metric: subject.served},
+        "truth_sha256": folder_sha256(where.truth(subject.workload)),
+        "settings": settings(Profile.SMOKE, subject),
+        "engine_description": {subject.workload: {"torch": "2.13.0", "compiled": False}},
+    }
 
 
 def write_system(where: Entry, profile: str = "smoke") -> Path:
     block = {
-        "packages": {"torch": "2.13.0"}, "git_commit": None, "git_dirty": None, "cpu_governor": None, "cpu_clock_mhz": 2300.0,
-        "gpu_clock_mhz": [], "python": "3.11.7", "round": ROUND.name, "profile": profile,
-    }  # fmt: skip
+        "packages": {"torch": "2.13.0"},
+        "git_commit": None,
+        "git_dirty": None,
+        "cpu_governor": None,
+        "cpu_clock_mhz": 2300.0,
+        "gpu_clock_mhz": [],
+        "python": "3.11.7",
+        "round": ROUND.name,
+        "profile": profile,
+    }
     description = {
-        "submitter": where.org, "division": where.division.value, "status": "research", "system_name": where.system, "number_of_nodes": 1,
-        "host_processors_per_node": 1, "host_processor_model_name": "Example 9000", "host_processor_core_count": 2, "host_memory_capacity": "16.0 GiB",
-        "host_storage_type": "SSD", "host_storage_capacity": "200 GiB", "accelerators_per_node": 0, "accelerator_model_name": "N/A",
-        "accelerator_memory_configuration": "N/A", "accelerator_memory_capacity": "N/A", "framework": "torch 2.13.0",
-        "other_software_stack": "Python 3.11.7", "operating_system": "Example OS", "podium": block,
-    }  # fmt: skip
+        "submitter": where.org,
+        "division": where.division.value,
+        "status": "research",
+        "system_name": where.system,
+        "number_of_nodes": 1,
+        "host_processors_per_node": 1,
+        "host_processor_model_name": "Example 9000",
+        "host_processor_core_count": 2,
+        "host_memory_capacity": "16.0 GiB",
+        "host_storage_type": "SSD",
+        "host_storage_capacity": "200 GiB",
+        "accelerators_per_node": 0,
+        "accelerator_model_name": "N/A",
+        "accelerator_memory_configuration": "N/A",
+        "accelerator_memory_capacity": "N/A",
+        "framework": "torch 2.13.0",
+        "other_software_stack": "Python 3.11.7",
+        "operating_system": "Example OS",
+        "podium": block,
+    }
     write_json(where.system_file, description)
     return where.system_file
 
@@ -583,17 +949,30 @@ def write_training(root: Path, subject: Subject = RESNET50) -> Path:
     """A training set of one smoke run, with its system."""
     where = entry_of(root, TRAINER)
     write_system(where)
-    return write_log(where.training_log(subject.row.training_name, 0), training_events(subject=subject))
+    return write_log(
+        where.training_log(subject.row.training_name, 0), training_events(subject=subject)
+    )
 
 
 def write_checkpoint(root: Path, subject: Subject = RESNET50) -> Path:
     folder = checkpoint_folder(root, subject.workload, SHA256)
     folder.mkdir(parents=True)
     found = CheckpointRecord(
-        workload=subject.workload, round=ROUND.name, profile="smoke", framework="torch", sha256=SHA256, nonce=NONCE, seed=100, run_index=0,
-        training_log=f"open/{ORG}/results/{TRAINER}/{subject.row.training_name}/result_0.txt", target_reached=True, scores={subject.metric: 0.875},
-        reference_accuracy={subject.metric: subject.served}, settings=settings(Profile.SMOKE, subject), version="0.1.0",
-    )  # fmt: skip
+        workload=subject.workload,
+        round=ROUND.name,
+        profile="smoke",
+        framework="torch",
+        sha256=SHA256,
+        nonce=NONCE,
+        seed=100,
+        run_index=0,
+        training_log=f"open/{ORG}/results/{TRAINER}/{subject.row.training_name}/result_0.txt",
+        target_reached=True,
+        scores={subject.metric: 0.875},
+        reference_accuracy={subject.metric: subject.served},
+        settings=settings(Profile.SMOKE, subject),
+        version="0.1.0",
+    )
     write_record(folder / "record.json", found)
     return folder
 
@@ -612,4 +991,3 @@ def write_trained(root: Path) -> Path:
     write_training(root)
     write_checkpoint(root)
     return root
-

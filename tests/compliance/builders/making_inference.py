@@ -1,4 +1,6 @@
-"""Makes small inference results as published rounds have them: LoadGen's text logs, an entry, an organisation; all of it invented."""
+"""Makes small inference results as published rounds have them: LoadGen's text logs, an entry, an
+organisation; all of it invented.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,7 +11,12 @@ from typing import Any, Final
 from suite.files.layout import ACCURACY, ACCURACY_TEXT, DETAIL, SUMMARY
 from suite.loadgen.scenario import Scenario
 
-SINGLE, MULTI, SRV, OFF = Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, Scenario.SERVER, Scenario.OFFLINE
+SINGLE, MULTI, SRV, OFF = (
+    Scenario.SINGLE_STREAM,
+    Scenario.MULTI_STREAM,
+    Scenario.SERVER,
+    Scenario.OFFLINE,
+)
 SEEDS: Final = {
     "inference-v0.5": (3133965575612453542, 665484352860916858, 3622009729038561421),
     "inference-v0.7": (12786827339337101903, 12640797754436136668, 3135815929913719677),
@@ -61,63 +68,173 @@ class Load:
 
 LOADS: Final[Mapping[Scenario, Load]] = {
     SINGLE: Load(
-        scenario=SINGLE, rate=20, queries=2401, duration_ns=2401 * 50_000_000, span_ms=60_040, percentile="0.9", min_queries=1024, asked_queries=1024,
-        latencies=(40_000_000, 46_000_000, 50_000_000, 51_000_000, 52_000_000, 54_000_000, 60_000_000, 70_000_000, 46_200_000), results=("21.62", "21.65"),
+        scenario=SINGLE,
+        rate=20,
+        queries=2401,
+        duration_ns=2401 * 50_000_000,
+        span_ms=60_040,
+        percentile="0.9",
+        min_queries=1024,
+        asked_queries=1024,
+        latencies=(
+            40_000_000,
+            46_000_000,
+            50_000_000,
+            51_000_000,
+            52_000_000,
+            54_000_000,
+            60_000_000,
+            70_000_000,
+            46_200_000,
+        ),
+        results=("21.62", "21.65"),
     ),
     MULTI: Load(
-        scenario=MULTI, rate=10, queries=90_112, duration_ns=90_112 * NS // 10, span_ms=9_011_300, per_query=8, min_queries=90_112, asked_queries=90_112,
-        latencies=(70_000_000, 80_000_000, 85_000_000, 86_000_000, 87_000_000, 90_000_000, 99_000_000, 120_000_000, 80_500_000),
-        bound_ns=100_000_000, percentile="0.97",
+        scenario=MULTI,
+        rate=10,
+        queries=90_112,
+        duration_ns=90_112 * NS // 10,
+        span_ms=9_011_300,
+        per_query=8,
+        min_queries=90_112,
+        asked_queries=90_112,
+        latencies=(
+            70_000_000,
+            80_000_000,
+            85_000_000,
+            86_000_000,
+            87_000_000,
+            90_000_000,
+            99_000_000,
+            120_000_000,
+            80_500_000,
+        ),
+        bound_ns=100_000_000,
+        percentile="0.97",
     ),
     SRV: Load(
-        scenario=SRV, rate=500, queries=90_112, duration_ns=180_300_000_000, span_ms=180_350, min_queries=90_112, asked_queries=90_112,
-        latencies=(20_000_000, 90_000_000, 120_000_000, 150_000_000, 180_000_000, 230_000_000, 260_000_000, 300_000_000, 88_000_000),
-        bound_ns=250_000_000, percentile="0.97", results=("499.79", "499.66"),
+        scenario=SRV,
+        rate=500,
+        queries=90_112,
+        duration_ns=180_300_000_000,
+        span_ms=180_350,
+        min_queries=90_112,
+        asked_queries=90_112,
+        latencies=(
+            20_000_000,
+            90_000_000,
+            120_000_000,
+            150_000_000,
+            180_000_000,
+            230_000_000,
+            260_000_000,
+            300_000_000,
+            88_000_000,
+        ),
+        bound_ns=250_000_000,
+        percentile="0.97",
+        results=("499.79", "499.66"),
     ),
     OFF: Load(
-        scenario=OFF, rate=400, queries=1, duration_ns=NS // 400, span_ms=66_000, per_query=26_400, asked_queries=24_576, percentile="0.9",
+        scenario=OFF,
+        rate=400,
+        queries=1,
+        duration_ns=NS // 400,
+        span_ms=66_000,
+        per_query=26_400,
+        asked_queries=24_576,
+        percentile="0.9",
         latencies=(
-            900_000_000, 33_000_000_000, 59_000_000_000, 62_500_000_000, 64_000_000_000, 65_300_000_000, 65_900_000_000, 66_000_000_000, 33_100_000_000,
+            900_000_000,
+            33_000_000_000,
+            59_000_000_000,
+            62_500_000_000,
+            64_000_000_000,
+            65_300_000_000,
+            65_900_000_000,
+            66_000_000_000,
+            33_100_000_000,
         ),
         results=("400",),
     ),
-}  # fmt: skip
+}
 
 
 def stamp(seconds: float) -> str:
     """LoadGen's wall clock."""
     whole, thousandths = divmod(round(seconds * 1000), 1000)
-    return f"01-15-2020 {whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}.{thousandths:03d}"
+    return (
+        f"01-15-2020 {whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}.{thousandths:03d}"
+    )
 
 
 def settings(load: Load, mode: str) -> tuple[list[tuple[str, object]], list[tuple[str, object]]]:
     """What is in effect, and what was asked for."""
-    seeds = dict(zip(("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed"), load.seeds or SEEDS[load.round], strict=True))
-    both = {**seeds, "accuracy_log_rng_seed": 0, "accuracy_log_probability": 0, "print_timestamps": "false"}
-    both |= {"performance_issue_unique": "false", "performance_issue_same": "false", "performance_issue_same_index": 0}
+    seeds = dict(
+        zip(
+            ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed"),
+            load.seeds or SEEDS[load.round],
+            strict=True,
+        )
+    )
+    both = {
+        **seeds,
+        "accuracy_log_rng_seed": 0,
+        "accuracy_log_probability": 0,
+        "print_timestamps": "false",
+    }
+    both |= {
+        "performance_issue_unique": "false",
+        "performance_issue_same": "false",
+        "performance_issue_same_index": 0,
+    }
     names = {"Scenario": SPELT[load.scenario], "Test mode": mode}
     effective = {
-        **names, "samples_per_query": load.per_query, "target_qps": f"{load.rate:g}", "target_latency (ns)": load.bound_ns,
-        "target_latency_percentile": load.percentile, "max_async_queries": 1, "target_duration (ms)": 60000, "min_duration (ms)": 60000,
-        "max_duration (ms)": 0, "min_query_count": load.min_queries, "max_query_count": 0, "min_sample_count": load.min_queries * load.per_query,
-        **both, "performance_sample_count": load.loaded or load.samples,
-    }  # fmt: skip
+        **names,
+        "samples_per_query": load.per_query,
+        "target_qps": f"{load.rate:g}",
+        "target_latency (ns)": load.bound_ns,
+        "target_latency_percentile": load.percentile,
+        "max_async_queries": 1,
+        "target_duration (ms)": 60000,
+        "min_duration (ms)": 60000,
+        "max_duration (ms)": 0,
+        "min_query_count": load.min_queries,
+        "max_query_count": 0,
+        "min_sample_count": load.min_queries * load.per_query,
+        **both,
+        "performance_sample_count": load.loaded or load.samples,
+    }
     own: dict[Scenario, dict[str, object]] = {
-        SINGLE: {"single_stream_expected_latency_ns": round(NS / load.rate), "single_stream_target_latency_percentile": load.percentile},
+        SINGLE: {
+            "single_stream_expected_latency_ns": round(NS / load.rate),
+            "single_stream_target_latency_percentile": load.percentile,
+        },
         MULTI: {
-            "multi_stream_target_qps": f"{load.rate:g}", "multi_stream_target_latency_ns": load.bound_ns,
-            "multi_stream_target_latency_percentile": load.percentile, "multi_stream_samples_per_query": load.per_query, "multi_stream_max_async_queries": 1,
+            "multi_stream_target_qps": f"{load.rate:g}",
+            "multi_stream_target_latency_ns": load.bound_ns,
+            "multi_stream_target_latency_percentile": load.percentile,
+            "multi_stream_samples_per_query": load.per_query,
+            "multi_stream_max_async_queries": 1,
         },
         SRV: {
-            "server_target_qps": f"{load.rate:g}", "server_target_latency_ns": load.bound_ns, "server_target_latency_percentile": load.percentile,
+            "server_target_qps": f"{load.rate:g}",
+            "server_target_latency_ns": load.bound_ns,
+            "server_target_latency_percentile": load.percentile,
             "server_max_async_queries": 1,
         },
         OFF: {"offline_expected_qps": f"{load.rate:g}"},
-    }  # fmt: skip
+    }
     requested = {
-        **names, **own[load.scenario], "min_duration_ms": 60000, "max_duration_ms": 0, "min_query_count": load.asked_queries, "max_query_count": 0,
-        **both, "performance_sample_count_override": load.loaded or 0,
-    }  # fmt: skip
+        **names,
+        **own[load.scenario],
+        "min_duration_ms": 60000,
+        "max_duration_ms": 0,
+        "min_query_count": load.asked_queries,
+        "max_query_count": 0,
+        **both,
+        "performance_sample_count_override": load.loaded or 0,
+    }
     return list(effective.items()), list(requested.items())
 
 
@@ -125,16 +242,41 @@ def detail(load: Load, mode: str) -> str:
     """LoadGen's detail log."""
     effective, requested = settings(load, mode)
     version = f".5a1 @ {REVISION}" if load.round == "inference-v0.5" else ".5a1 @ 0123456789"
-    head = ["LoadgenVersionInfo:", f"version : {version}", "build_date_local : 2020-01-10T10:00:00", "git_log :"]
+    head = [
+        "LoadgenVersionInfo:",
+        f"version : {version}",
+        "build_date_local : 2020-01-10T10:00:00",
+        "git_log :",
+    ]
     log = f"\n{REVISION}000000000000000000000000000000 a commit of ours\n\n"
     lines = [f"{at(9)}{text}\n" for text in head]
-    lines += [log, f"{at(9)}git_status :\n", "\n\n\n", f"{at(9)}SHA1 of files :\n", f"\n{LOADGEN_SHA1} /loadgen.cc\n\n"]
+    lines += [
+        log,
+        f"{at(9)}git_status :\n",
+        "\n\n\n",
+        f"{at(9)}SHA1 of files :\n",
+        f"\n{LOADGEN_SHA1} /loadgen.cc\n\n",
+    ]
     if load.round != "inference-v0.5":
         lines[len(head)] = "\n0123456789000000000000000000000000000000 a commit of ours\n\n"
-    about = [f"Date + time of test: 2020-01-15T{load.start_s // 3600:02d}:{load.start_s // 60 % 60:02d}:{load.start_s % 60:02d}Z"]
-    about += ["System Under Test (SUT) name: Box", "Query Sample Library (QSL) name: Data", f"QSL total size: {load.samples}"]
-    about += [f"QSL performance size*: {load.samples}", "*Refer to Effective Settings for actual value", "", "Effective Settings:"]
-    about += [f"{name} : {value}" if "(" not in name else f"{name}: {value}" for name, value in effective]
+    about = [
+        "Date + time of test:"
+        f" 2020-01-15T{load.start_s // 3600:02d}:{load.start_s // 60 % 60:02d}:{load.start_s % 60:02d}Z"
+    ]
+    about += [
+        "System Under Test (SUT) name: Box",
+        "Query Sample Library (QSL) name: Data",
+        f"QSL total size: {load.samples}",
+    ]
+    about += [
+        f"QSL performance size*: {load.samples}",
+        "*Refer to Effective Settings for actual value",
+        "",
+        "Effective Settings:",
+    ]
+    about += [
+        f"{name} : {value}" if "(" not in name else f"{name}: {value}" for name, value in effective
+    ]
     about += ["", "Requested Settings:", *(f"{name} : {value}" for name, value in requested), ""]
     lines += [f"{at(20)}{text}\n" for text in about]
     if mode != "Performance":
@@ -156,16 +298,30 @@ def phase(load: Load, mode: str, begin_ns: int) -> list[str]:
     padding = load.per_query - 1 if load.scenario is MULTI else 0
     order = [place * 17 % load.samples for place in range(load.samples)]
     held = (order * (1 + padding // len(order)))[: len(order) + padding]
-    queries = load.queries if not accurate else 1 if load.scenario is OFF else -(-load.samples // load.per_query)
+    queries = (
+        load.queries
+        if not accurate
+        else 1
+        if load.scenario is OFF
+        else -(-load.samples // load.per_query)
+    )
     duration = load.duration_ns if not accurate else round(queries * NS / load.rate)
     end_ns = begin_ns + span_ms * 1_000_000 + 5_000_000
     texts = [
         (begin_ns - 2000, f"Starting {mode.casefold()} mode:"),
         (begin_ns - 1000, f'Loading QSL : "set" : "[{",".join(map(str, held))}]"'),
-        (begin_ns, f'GeneratedQueries: "queries" : {queries}, "samples per query" : {load.per_query}, "duration" : {duration}'),
+        (
+            begin_ns,
+            (
+                f'GeneratedQueries: "queries" : {queries}, "samples per query" : {load.per_query},'
+                f' "duration" : {duration}'
+            ),
+        ),
     ]
     if not accurate and load.scenario in (SINGLE, MULTI):
-        texts.append((end_ns - 1000, "Ending naturally: Minimum query count and test duration met."))
+        texts.append(
+            (end_ns - 1000, "Ending naturally: Minimum query count and test duration met.")
+        )
     clock = load.start_s + begin_ns / NS
     texts += [
         (end_ns, "Log Contention Counters:"),
@@ -192,23 +348,72 @@ def summary(load: Load, mode: str) -> str:
         SRV: f"Scheduled samples per second : {load.results[0] if load.results else ''}",
         OFF: f"Samples per second: {load.results[0] if load.results else ''}",
     }[load.scenario]
-    lines = [RULE, "MLPerf Results Summary", RULE, "SUT name : Box", f"Scenario : {SPELT[load.scenario]}", f"Mode     : {mode}", headline, "Result is : VALID"]
+    lines = [
+        RULE,
+        "MLPerf Results Summary",
+        RULE,
+        "SUT name : Box",
+        f"Scenario : {SPELT[load.scenario]}",
+        f"Mode     : {mode}",
+        headline,
+        "Result is : VALID",
+    ]
     if load.scenario in (MULTI, SRV):
         lines.append("  Performance constraints satisfied : Yes")
-    lines += ["  Min duration satisfied : Yes", "  Min queries satisfied : Yes", "", RULE, "Additional Stats", RULE]
+    lines += [
+        "  Min duration satisfied : Yes",
+        "  Min queries satisfied : Yes",
+        "",
+        RULE,
+        "Additional Stats",
+        RULE,
+    ]
     if load.scenario is SINGLE:
-        lines += [f"QPS w/ loadgen overhead         : {load.results[0]}", f"QPS w/o loadgen overhead        : {load.results[1]}", ""]
+        lines += [
+            f"QPS w/ loadgen overhead         : {load.results[0]}",
+            f"QPS w/o loadgen overhead        : {load.results[1]}",
+            "",
+        ]
     if load.scenario is SRV:
         lines += [f"Completed samples per second    : {load.results[1]}", ""]
-    latencies = [f"{share} percentile latency (ns)   : {value}" for share, value in zip(SHARES, places, strict=True)]
+    latencies = [
+        f"{share} percentile latency (ns)   : {value}"
+        for share, value in zip(SHARES, places, strict=True)
+    ]
     if load.scenario is MULTI:
-        lines += [f'Intervals between each IssueQuery:  "qps" : {load.rate:g}, "ms" : {1000 / load.rate:g}']
+        lines += [
+            f'Intervals between each IssueQuery:  "qps" : {load.rate:g}, "ms" :'
+            f" {1000 / load.rate:g}"
+        ]
         lines += [*(f"{share} percentile : 1" for share in SHARES), ""]
-        lines += [f'Per-query latency:  "target_ns" : {load.bound_ns}, "target_ms" : {load.bound_ns / 1e6:g}', *latencies, "", "Per-sample latency:"]
-    lines += [f"Min latency (ns)                : {low}", f"Max latency (ns)                : {high}", f"Mean latency (ns)               : {mean}", *latencies]
-    left = ("Scenario", "Test mode", "target_latency_percentile", "target_duration (ms)", "min_sample_count")
+        lines += [
+            (
+                f'Per-query latency:  "target_ns" : {load.bound_ns}, "target_ms" :'
+                f" {load.bound_ns / 1e6:g}"
+            ),
+            *latencies,
+            "",
+            "Per-sample latency:",
+        ]
+    lines += [
+        f"Min latency (ns)                : {low}",
+        f"Max latency (ns)                : {high}",
+        f"Mean latency (ns)               : {mean}",
+        *latencies,
+    ]
+    left = (
+        "Scenario",
+        "Test mode",
+        "target_latency_percentile",
+        "target_duration (ms)",
+        "min_sample_count",
+    )
     lines += ["", RULE, "Test Parameters Used", RULE]
-    lines += [f"{name}{'' if '(' in name else ' '}: {value}" for name, value in settings(load, mode)[0] if name not in left]
+    lines += [
+        f"{name}{'' if '(' in name else ' '}: {value}"
+        for name, value in settings(load, mode)[0]
+        if name not in left
+    ]
     return "\n".join(lines) + "\n" + CLOSING
 
 
@@ -216,11 +421,17 @@ def answers(load: Load, data: Sequence[str] | None = None) -> str:
     """LoadGen's accuracy log of an accuracy run; MultiStream's last query is padded."""
     order = [place * 17 % load.samples for place in range(load.samples)]
     asked = order + order[: -load.samples % load.per_query] if load.scenario is MULTI else order
-    rows = [f'{{ "seq_id" : {place}, "qsl_idx" : {sample}, "data" : "{data[sample] if data else "4A61"}" }}' for place, sample in enumerate(asked)]
+    rows = [
+        f'{{ "seq_id" : {place}, "qsl_idx" : {sample}, "data" :'
+        f' "{data[sample] if data else "4A61"}" }}'
+        for place, sample in enumerate(asked)
+    ]
     return "[\n" + ",\n".join(rows) + "\n]\n"
 
 
-def write_run(folder: Path, load: Load, mode: str = "Performance", data: Sequence[str] | None = None) -> Path:
+def write_run(
+    folder: Path, load: Load, mode: str = "Performance", data: Sequence[str] | None = None
+) -> Path:
     """One LoadGen run."""
     folder.mkdir(parents=True)
     (folder / DETAIL).write_text(detail(load, mode))
@@ -230,15 +441,31 @@ def write_run(folder: Path, load: Load, mode: str = "Performance", data: Sequenc
 
 
 DESCRIPTION: Final = {
-    "division": "open", "submitter": ORG, "status": "available", "system_name": "A box", "number_of_nodes": 1, "host_processor_model_name": "Example 9000",
-    "host_processors_per_node": 2, "host_processor_core_count": 16, "host_memory_capacity": "64GB", "host_storage_capacity": "1TB",
-    "host_storage_type": "SSD", "accelerators_per_node": 0, "accelerator_model_name": "none", "accelerator_memory_capacity": "none",
-    "framework": "ours 1.0", "operating_system": "Example OS", "other_software_stack": "none",
-}  # fmt: skip
+    "division": "open",
+    "submitter": ORG,
+    "status": "available",
+    "system_name": "A box",
+    "number_of_nodes": 1,
+    "host_processor_model_name": "Example 9000",
+    "host_processors_per_node": 2,
+    "host_processor_core_count": 16,
+    "host_memory_capacity": "64GB",
+    "host_storage_capacity": "1TB",
+    "host_storage_type": "SSD",
+    "accelerators_per_node": 0,
+    "accelerator_model_name": "none",
+    "accelerator_memory_capacity": "none",
+    "framework": "ours 1.0",
+    "operating_system": "Example OS",
+    "other_software_stack": "none",
+}
 MEASUREMENTS: Final = {
-    "input_data_types": "fp32", "retraining": "no", "starting_weights_filename": "weights.bin", "weight_data_types": "int8",
+    "input_data_types": "fp32",
+    "retraining": "no",
+    "starting_weights_filename": "weights.bin",
+    "weight_data_types": "int8",
     "weight_transformations": "quantization",
-}  # fmt: skip
+}
 
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
@@ -247,13 +474,22 @@ def write_json(path: Path, document: Mapping[str, Any]) -> None:
 
 
 def write_entry(
-    root: Path, load: Load, *, division: str = "open", model: str = MODEL, claim: str = "BLEU: 23.8", data: Sequence[str] | None = None, hashed: bool = False
+    root: Path,
+    load: Load,
+    *,
+    division: str = "open",
+    model: str = MODEL,
+    claim: str = "BLEU: 23.8",
+    data: Sequence[str] | None = None,
+    hashed: bool = False,
 ) -> Path:
     """An organisation with one system and one entry; give its folder."""
     home = root / division / ORG
     entry = home / "results" / SYSTEM / model / load.scenario.folder
     write_run(entry / "accuracy", replace(load, start_s=load.start_s - 3600), "Accuracy", data)
-    (entry / "accuracy" / ACCURACY_TEXT).write_text(claim + "\n" + ("hash=" + "0123456789abcdef" * 4 + "\n" if hashed else ""))
+    (entry / "accuracy" / ACCURACY_TEXT).write_text(
+        claim + "\n" + ("hash=" + "0123456789abcdef" * 4 + "\n" if hashed else "")
+    )
     runs = 5 if load.scenario is SRV else 1
     for number in range(1, runs + 1):
         low, *others = load.latencies
@@ -270,13 +506,29 @@ def write_filed(home: Path, division: str, model: str, load: Load) -> None:
     folder = home / "measurements" / SYSTEM / model / load.scenario.folder
     write_json(folder / f"{SYSTEM}_{IMPLEMENTATION}_{load.scenario.folder}.json", MEASUREMENTS)
     (folder / "README.md").write_text("How to run it.\n")
-    (folder / "mlperf.conf").write_text(f"# all of them\n*.{load.scenario.folder}.min_duration = 60000\n")
-    (folder / "user.conf").write_text(f"{model}.{load.scenario.folder}.target_qps = {load.rate:g}\n")
+    (folder / "mlperf.conf").write_text(
+        f"# all of them\n*.{load.scenario.folder}.min_duration = 60000\n"
+    )
+    (folder / "user.conf").write_text(
+        f"{model}.{load.scenario.folder}.target_qps = {load.rate:g}\n"
+    )
     code = home / "code" / model / IMPLEMENTATION
     code.mkdir(parents=True, exist_ok=True)
     (code / ".keep").touch()
-    audit = home / ("audit" if load.round == "inference-v0.5" else "compliance") / SYSTEM / model / load.scenario.folder / "TEST05"
-    write_run(audit / "performance" / "run_1", replace(load, start_s=load.start_s + 20_000, seeds=TEST05_SEEDS[load.round]))
+    audit = (
+        home
+        / ("audit" if load.round == "inference-v0.5" else "compliance")
+        / SYSTEM
+        / model
+        / load.scenario.folder
+        / "TEST05"
+    )
+    write_run(
+        audit / "performance" / "run_1",
+        replace(load, start_s=load.start_s + 20_000, seeds=TEST05_SEEDS[load.round]),
+    )
     score = load.results[0] if load.results else str(load.per_query)
     score = str(load.latencies[2]) if load.scenario is SINGLE else score
-    (audit / "verify_performance.txt").write_text(f"Verifying performance.\nreference score = {score}\ntest score = {score}\nTEST PASS\n")
+    (audit / "verify_performance.txt").write_text(
+        f"Verifying performance.\nreference score = {score}\ntest score = {score}\nTEST PASS\n"
+    )

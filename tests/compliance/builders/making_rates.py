@@ -1,4 +1,6 @@
-"""Makes small studies of rates, as `podium peak` and `podium infer --weights` write them: a search to its end, and one VALID Server run."""
+"""Makes small studies of rates, as `podium peak` and `podium infer --weights` write them: a search
+to its end, and one VALID Server run.
+"""
 
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -48,7 +50,10 @@ def write_server(folder: Path, load: Load = LOAD) -> RunRecord:
     """One Server run with the record of its queries; what podium records of it."""
     write_run(folder, load, "performance")
     latencies = issued(load)
-    rows = numpy.zeros(load.queries, [("issued_ns", "<i8"), ("done_ns", "<i8"), ("batch", "<u4"), ("samples", "<u4")])
+    rows = numpy.zeros(
+        load.queries,
+        [("issued_ns", "<i8"), ("done_ns", "<i8"), ("batch", "<u4"), ("samples", "<u4")],
+    )
     rows["issued_ns"] = numpy.arange(load.queries) * 12_000_000
     rows["done_ns"] = rows["issued_ns"] + latencies
     rows["batch"], rows["samples"] = range(load.queries), 1
@@ -62,37 +67,78 @@ def issued(load: Load) -> "numpy.ndarray[Any, numpy.dtype[numpy.int64]]":
 
 
 def loaded(rate: float, number: int) -> tuple[Load, int]:
-    """A run at a rate: the share of late queries rises with its fortieth power, and is one in a hundred at HALF; the run, and how many are late."""
+    """A run at a rate: the share of late queries rises with its fortieth power, and is one in a
+    hundred at HALF; the run, and how many are late.
+    """
     load = replace(LOAD, rate=rate, begin_ms=AT_MS + number * 20_000.0)
     queries = load.plan(performance=True).queries
     late = round(queries * 0.01 * (rate / HALF) ** 40)
     bound_ns = load.row.bound_ns or 0
-    return replace(load, queries=queries, step_ns=int((bound_ns - load.lowest_ns) / (queries - late - 0.5))), late
+    return (
+        replace(
+            load, queries=queries, step_ns=int((bound_ns - load.lowest_ns) / (queries - late - 0.5))
+        ),
+        late,
+    )
 
 
 def stamps_of(run: RunRecord, origin: str = "") -> Stamps:
     """What a run's record says of system and weights."""
-    names = ("workload", "profile", "engine", "precision", "framework", "device", "threads", "system", "version")
-    return Stamps(checkpoint_sha256=SHA256, origin=origin, **{name: getattr(run, name) for name in names})
+    names = (
+        "workload",
+        "profile",
+        "engine",
+        "precision",
+        "framework",
+        "device",
+        "threads",
+        "system",
+        "version",
+    )
+    return Stamps(
+        checkpoint_sha256=SHA256, origin=origin, **{name: getattr(run, name) for name in names}
+    )
 
 
 def write_peak(root: Path) -> Path:
-    """A search to its end: VALID and INVALID runs, each the step that follows from those before it."""
+    """A search to its end: VALID and INVALID runs, each the step that follows from those before
+    it.
+    """
     folder = root / STUDIES / "resnet50-peak"
     sought = Sought(
-        scenario="Server", percentile=PERCENTILE, bound_ns=LOAD.row.bound_ns or 0, of_round=True, min_queries=LOAD.row.min_queries,
-        min_duration_ms=LOAD.row.min_duration_ms, tolerance=0.1, seen=90.0,
-    )  # fmt: skip
+        scenario="Server",
+        percentile=PERCENTILE,
+        bound_ns=LOAD.row.bound_ns or 0,
+        of_round=True,
+        min_queries=LOAD.row.min_queries,
+        min_duration_ms=LOAD.row.min_duration_ms,
+        tolerance=0.1,
+        seen=90.0,
+    )
     trials: list[Trial] = []
     stamps: Stamps | None = None
     while (step := replayed(aim_of(sought), list(map(seen_of, trials))).next()) is not None:
         assert step.full
         trial, record = write_trial(folder, sought, float(f"{step.rate:.6g}"), len(trials))
         stamps = stamps_of(record)
-        write_json(folder / trial.folder / TRIAL, asdict(TrialRecord(stamps=stamps, sought=sought, settings={}, trial=trial)))
+        write_json(
+            folder / trial.folder / TRIAL,
+            asdict(TrialRecord(stamps=stamps, sought=sought, settings={}, trial=trial)),
+        )
         trials.append(trial)
     assert stamps and {trial.verdict for trial in trials} == {"VALID", "INVALID"}
-    write_json(folder / STUDY, asdict(Peak(kind=PEAK, stamps=stamps, sought=sought, trials=tuple(trials), answer=answer_of(sought, trials))))
+    write_json(
+        folder / STUDY,
+        asdict(
+            Peak(
+                kind=PEAK,
+                stamps=stamps,
+                sought=sought,
+                trials=tuple(trials),
+                answer=answer_of(sought, trials),
+            )
+        ),
+    )
     return folder
 
 
@@ -107,9 +153,16 @@ def write_trial(folder: Path, sought: Sought, rate: float, number: int) -> tuple
     assert over == late
     facts = read_facts(folder / place)
     trial = Trial(
-        folder=place, purpose=RUN, rate=rate, queries=load.queries, over=over, dispersion=scatter,
-        latency_ns=facts["result_99.00_percentile_latency_ns"], verdict=verdict, seconds=6.0,
-    )  # fmt: skip
+        folder=place,
+        purpose=RUN,
+        rate=rate,
+        queries=load.queries,
+        over=over,
+        dispersion=scatter,
+        latency_ns=facts["result_99.00_percentile_latency_ns"],
+        verdict=verdict,
+        seconds=6.0,
+    )
     return trial, record
 
 
@@ -118,6 +171,18 @@ def write_speed(root: Path) -> Path:
     folder = root / STUDIES / "resnet50-speed"
     place = "open/org/results/box/resnet50/Server/performance/run_1"
     run = write_server(folder / place)
-    row = SpeedRow(scenario=run.scenario, folder=place, verdict=run.verdict, metric=run.metric, value=run.value)
-    write_json(folder / STUDY, asdict(Speed(kind=SPEED, note=NOT_SUBMITTABLE, stamps=stamps_of(run, "random, seed 0"), rows=(row,))))
+    row = SpeedRow(
+        scenario=run.scenario, folder=place, verdict=run.verdict, metric=run.metric, value=run.value
+    )
+    write_json(
+        folder / STUDY,
+        asdict(
+            Speed(
+                kind=SPEED,
+                note=NOT_SUBMITTABLE,
+                stamps=stamps_of(run, "random, seed 0"),
+                rows=(row,),
+            )
+        ),
+    )
     return folder

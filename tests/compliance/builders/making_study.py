@@ -32,8 +32,15 @@ LOAD: Final = LOADS[Scenario.MULTI_STREAM]
 SYSTEM: Final = "box-torch-fp32"
 SECONDS: Final = 5.0
 SHARED: Final[dict[str, Any]] = {
-    "subject": "toy", "bare": True, "weights": "random, seed 0", "profile": None, "device": "cpu", "threads": 2, "seconds": SECONDS, "version": "0.1.0",
-}  # fmt: skip
+    "subject": "toy",
+    "bare": True,
+    "weights": "random, seed 0",
+    "profile": None,
+    "device": "cpu",
+    "threads": 2,
+    "seconds": SECONDS,
+    "version": "0.1.0",
+}
 
 
 AXES: Final[dict[str, Any]] = {"engines": ("torch",), "precisions": ("fp32",), "batches": (8, 4096)}
@@ -46,16 +53,31 @@ TELEMETRY_TEXT: Final = """{"telemetry":1,"channels":[{"id":0,"name":"host","kin
 
 
 def write_point(folder: Path, step_ns: int) -> tuple[Row, list[int]]:
-    """One run of eight samples a query, with the record of the point and of its queries; the row that it makes."""
+    """One run of eight samples a query, with the record of the point and of its queries; the row
+    that it makes.
+    """
     load = replace(LOAD, step_ns=step_ns)
     write_run(folder, load, "performance")
     (folder / RUN_RECORD).unlink()
     batch = load.samples_per_query
-    point = Point(**SHARED, engine="torch", precision="fp32", framework="torch", batch=batch, settings={**SETTINGS, **own_settings(batch)}, system="box")
+    point = Point(
+        **SHARED,
+        engine="torch",
+        precision="fp32",
+        framework="torch",
+        batch=batch,
+        settings={**SETTINGS, **own_settings(batch)},
+        system="box",
+    )
     (folder / TELEMETRY).write_text(TELEMETRY_TEXT)
     write_json(folder / POINT, asdict(point))
-    latencies = numpy.array(load.latencies, "i8")[numpy.arange(load.queries) * STRIDE % load.queries]
-    rows = numpy.zeros(load.queries, [("issued_ns", "<i8"), ("done_ns", "<i8"), ("batch", "<u4"), ("samples", "<u4")])
+    latencies = numpy.array(load.latencies, "i8")[
+        numpy.arange(load.queries) * STRIDE % load.queries
+    ]
+    rows = numpy.zeros(
+        load.queries,
+        [("issued_ns", "<i8"), ("done_ns", "<i8"), ("batch", "<u4"), ("samples", "<u4")],
+    )
     rows["done_ns"] = numpy.cumsum(latencies)
     rows["issued_ns"] = rows["done_ns"] - latencies
     rows["batch"], rows["samples"] = range(load.queries), batch
@@ -63,14 +85,27 @@ def write_point(folder: Path, step_ns: int) -> tuple[Row, list[int]]:
     low, high = interval(parts_of(latencies), batch)
     facts = read_facts(folder)
     place = f"{SYSTEM}/{folder.name}"
-    return Row(engine="torch", precision="fp32", batch=batch, folder=place, low=low, high=high, **cells(facts.__getitem__, batch)), load.latencies
+    return (
+        Row(
+            engine="torch",
+            precision="fp32",
+            batch=batch,
+            folder=place,
+            low=low,
+            high=high,
+            **cells(facts.__getitem__, batch),
+        ),
+        load.latencies,
+    )
 
 
 def read_facts(folder: Path) -> dict[str, float]:
     """Key of the detail log -> value."""
     import json
 
-    records = [json.loads(line.partition(" ")[2]) for line in (folder / DETAIL).read_text().splitlines()]
+    records = [
+        json.loads(line.partition(" ")[2]) for line in (folder / DETAIL).read_text().splitlines()
+    ]
     return {record["key"]: record["value"] for record in records}
 
 
@@ -79,17 +114,46 @@ def write_study(root: Path) -> Path:
     folder = root / STUDIES / "toy"
     row, _ = write_point(folder / SYSTEM / "batch-8", LOAD.step_ns)
     again, _ = write_point(folder / SYSTEM / "batch-8-again", LOAD.step_ns + 100)
-    assert row.samples_per_second and again.samples_per_second and not (folder / ACCURACY_TEXT).exists()
+    assert (
+        row.samples_per_second
+        and again.samples_per_second
+        and not (folder / ACCURACY_TEXT).exists()
+    )
     drift = Drift(
-        engine="torch", precision="fp32", batch=8, folder=again.folder, samples_per_second=again.samples_per_second,
+        engine="torch",
+        precision="fp32",
+        batch=8,
+        folder=again.folder,
+        samples_per_second=again.samples_per_second,
         change=again.samples_per_second / row.samples_per_second - 1,
-    )  # fmt: skip
-    refused = Row(engine="torch", precision="fp32", batch=4096, folder="", why="engine torch: memory does not suffice for a batch of 4096")
+    )
+    refused = Row(
+        engine="torch",
+        precision="fp32",
+        batch=4096,
+        folder="",
+        why="engine torch: memory does not suffice for a batch of 4096",
+    )
     rows = (row, refused)
     study = Study(
-        kind="sweep", **SHARED, system="box", seed=0, within_ms=20.0, rows=rows, drift=(drift,), best=best_within(rows, 20.0),
+        kind="sweep",
+        **SHARED,
+        system="box",
+        seed=0,
+        within_ms=20.0,
+        rows=rows,
+        drift=(drift,),
+        best=best_within(rows, 20.0),
         command=Command(subjects=("toy",), **AXES, order=ordered(("toy",), **AXES, seed=0)),
-        asked=(Asked(engine="torch", precision="fp32", framework="torch", batches=AXES["batches"], settings=SETTINGS),),
-    )  # fmt: skip
+        asked=(
+            Asked(
+                engine="torch",
+                precision="fp32",
+                framework="torch",
+                batches=AXES["batches"],
+                settings=SETTINGS,
+            ),
+        ),
+    )
     write_json(folder / STUDY, asdict(study))
     return folder

@@ -1,4 +1,6 @@
-"""Makes small logs of published training rounds, as nobody filed them: own names, own numbers, the rounds' own events."""
+"""Makes small logs of published training rounds, as nobody filed them: own names, own numbers, the
+rounds' own events.
+"""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -109,7 +111,11 @@ DIFFUSED_MS: Final = 1_746_000_000_000
 """April 2025, in which runs of v5.0 were made."""
 LATE_MS: Final = 1_759_000_000_000
 """September 2025, in which runs of v5.1 were made."""
-SIZES: Final[Mapping[str, tuple[int, int]]] = {"resnet": (1_281_167, 50_000), "ssd": (117_266, 4952), "maskrcnn": (118_287, 5000)}
+SIZES: Final[Mapping[str, tuple[int, int]]] = {
+    "resnet": (1_281_167, 50_000),
+    "ssd": (117_266, 4952),
+    "maskrcnn": (118_287, 5000),
+}
 """Benchmark -> samples to train on and to evaluate on."""
 OTHER_SIZES: Final = (4_000_000, 3003)
 
@@ -141,11 +147,26 @@ def run(
     status: str = "success",
     number: int = 0,
 ) -> list[Record]:
-    """A run that is evaluated after each block of `every` epochs, the first after `first`; `number` makes runs differ."""
-    names = {"benchmark": benchmark, "org": org, "division": division, "status": "onprem", "platform": "1xbox"}
+    """A run that is evaluated after each block of `every` epochs, the first after `first`; `number`
+    makes runs differ.
+    """
+    names = {
+        "benchmark": benchmark,
+        "org": org,
+        "division": division,
+        "status": "onprem",
+        "platform": "1xbox",
+    }
     records = [Record(f"submission_{name}", value) for name, value in names.items()]
-    records += [Record("cache_clear", True, 1000), Record("init_start", None, 2000), Record("seed", 100 + number, 2500)]
-    records += [Record(key, value, 3000, {"method": "discard"} if key == "max_sequence_length" else {}) for key, value in settings.items()]
+    records += [
+        Record("cache_clear", True, 1000),
+        Record("init_start", None, 2000),
+        Record("seed", 100 + number, 2500),
+    ]
+    records += [
+        Record(key, value, 3000, {"method": "discard"} if key == "max_sequence_length" else {})
+        for key, value in settings.items()
+    ]
     records += [Record("init_stop", None, 9000), Record("run_start", None, 9001)]
     if samples:
         train, evaluation = SIZES.get(benchmark, OTHER_SIZES)
@@ -153,24 +174,45 @@ def run(
     now, before = 9100.0 + 7 * number, 0
     for index, score in enumerate(scores):
         last = before + (first if first and not index else every)
-        records.append(Record("block_start", None, now, {"first_epoch_num": before + 1, "epoch_count": last - before}))
+        records.append(
+            Record(
+                "block_start",
+                None,
+                now,
+                {"first_epoch_num": before + 1, "epoch_count": last - before},
+            )
+        )
         for epoch in range(before + 1, last + 1) if epochs else ():
             records.append(Record("epoch_start", None, now, {"epoch_num": epoch}))
             now += 20_000 + 3 * number + epoch
             records.append(Record("epoch_stop", None, now, {"epoch_num": epoch}))
         now += 60_000 + 11 * number
         place = {"epoch_num": last}
-        records += [Record("eval_start", None, now, place), Record("eval_accuracy", score, now + 2000, place), Record("eval_stop", None, now + 2001, place)]
+        records += [
+            Record("eval_start", None, now, place),
+            Record("eval_accuracy", score, now + 2000, place),
+            Record("eval_stop", None, now + 2001, place),
+        ]
         now += 2002
         records.append(Record("block_stop", None, now, {"first_epoch_num": before + 1}))
         before = last
     return [*records, Record("run_stop", None, now + 1, {"status": status})]
 
 
-def measured(*, number: int = 0, evaluations: int = 3, every: int = LLAMA_EVERY, brief: bool = False) -> list[Record]:
-    """Make a run of v5.1 that counts samples, and whose loss falls to its target in the last of the evaluations; a brief log has little else."""
+def measured(
+    *, number: int = 0, evaluations: int = 3, every: int = LLAMA_EVERY, brief: bool = False
+) -> list[Record]:
+    """Make a run of v5.1 that counts samples, and whose loss falls to its target in the last of the
+    evaluations; a brief log has little else.
+    """
     org, division = "acme", "closed"
-    names = {"benchmark": "llama31_8b", "org": org, "division": division, "status": "onprem", "platform": "1xbox"}
+    names = {
+        "benchmark": "llama31_8b",
+        "org": org,
+        "division": division,
+        "status": "onprem",
+        "platform": "1xbox",
+    }
     records = [Record("cache_clear", True), Record("init_start", None, 10)]
     records += [Record(f"submission_{name}", value, 20) for name, value in names.items()]
     records += [Record("seed", 4000 + number, 30, {"file": "train.py"})]
@@ -181,9 +223,17 @@ def measured(*, number: int = 0, evaluations: int = 3, every: int = LLAMA_EVERY,
         before, at = {"samples_count": index * every}, {"samples_count": (index + 1) * every}
         records += [Record("block_start", None, now, before)] * (not brief or not index)
         now += 60_000 + 11 * number + index
-        score = 3.31 + 2 / (index + 1) + number / 9973 if index < evaluations - 1 else 3.29 - number / 9973
-        records += [Record("block_stop", None, now, before)] * (not brief or not index) + [Record("eval_start", None, now, at)] * (not brief)
-        records += [Record("eval_accuracy", score, now + 2000, at)] + [Record("eval_stop", None, now + 2001, at)] * (not brief)
+        score = (
+            3.31 + 2 / (index + 1) + number / 9973
+            if index < evaluations - 1
+            else 3.29 - number / 9973
+        )
+        records += [Record("block_stop", None, now, before)] * (not brief or not index) + [
+            Record("eval_start", None, now, at)
+        ] * (not brief)
+        records += [Record("eval_accuracy", score, now + 2000, at)] + [
+            Record("eval_stop", None, now + 2001, at)
+        ] * (not brief)
         now += 2002
     return [
         *records,
@@ -193,31 +243,77 @@ def measured(*, number: int = 0, evaluations: int = 3, every: int = LLAMA_EVERY,
 
 
 def diffused(*, passing: int = 4) -> list[Record]:
-    """Make a run of v5.0 that is trained in blocks of 512,000 images, and whose checkpoints are evaluated after it: the one behind `passing` blocks passes."""
-    names = {"benchmark": "stable_diffusion", "org": "acme", "division": "closed", "status": "onprem", "platform": "1xbox"}
+    """Make a run of v5.0 that is trained in blocks of 512,000 images, and whose checkpoints are
+    evaluated after it: the one behind `passing` blocks passes.
+    """
+    names = {
+        "benchmark": "stable_diffusion",
+        "org": "acme",
+        "division": "closed",
+        "status": "onprem",
+        "platform": "1xbox",
+    }
     records = [Record("cache_clear", True), Record("init_start", None, 10)]
     records += [Record(f"submission_{name}", value, 20) for name, value in names.items()]
-    records += [Record("seed", 4000, 30, {"file": "train.py"})] + [Record(key, value, 40) for key, value in DIFFUSION.items()]
-    records += [Record("train_samples", 6_513_144, 50), Record("eval_samples", 30_000, 50), Record("init_stop", None, 9000), Record("run_start", None, 9001)]
+    records += [Record("seed", 4000, 30, {"file": "train.py"})] + [
+        Record(key, value, 40) for key, value in DIFFUSION.items()
+    ]
+    records += [
+        Record("train_samples", 6_513_144, 50),
+        Record("eval_samples", 30_000, 50),
+        Record("init_stop", None, 9000),
+        Record("run_start", None, 9001),
+    ]
     for index in range(passing + 1):
         place = {"samples_count": index * DIFFUSION_EVERY}
-        records += [Record("block_start", None, 9002 + 100_000 * index, place), Record("block_stop", None, 9001 + 100_000 * (index + 1), place)]
+        records += [
+            Record("block_start", None, 9002 + 100_000 * index, place),
+            Record("block_stop", None, 9001 + 100_000 * (index + 1), place),
+        ]
     now = 20_000 + 100_000.0 * (passing + 1)
     for index in range(2, passing + 1):
         place = {"samples_count": index * DIFFUSION_EVERY}
         now += 60_000
         records += [Record("eval_start", None, now - 50_000, place)]
-        records += [Record("eval_accuracy", 88.5 + 20 * (passing - index), now, {**place, "metric": "FID"})]
-        records += [Record("eval_accuracy", 0.1512 - (passing - index) / 50, now + 10, {**place, "metric": "CLIP"}), Record("eval_stop", None, now + 11, place)]
-    return [*records, Record("run_stop", None, 9001 + 100_000 * passing, {"status": "success", "step_num": passing * 2000})]
+        records += [
+            Record("eval_accuracy", 88.5 + 20 * (passing - index), now, {**place, "metric": "FID"})
+        ]
+        records += [
+            Record(
+                "eval_accuracy",
+                0.1512 - (passing - index) / 50,
+                now + 10,
+                {**place, "metric": "CLIP"},
+            ),
+            Record("eval_stop", None, now + 11, place),
+        ]
+    return [
+        *records,
+        Record(
+            "run_stop",
+            None,
+            9001 + 100_000 * passing,
+            {"status": "success", "step_num": passing * 2000},
+        ),
+    ]
 
 
 def new(records: Sequence[Record], start_ms: int = START_MS, time: str = "time_ms") -> str:
     """Write records as v0.7 has them."""
     lines = []
     for record in records:
-        stamp = round(start_ms + record.after_ms) if time == "time_ms" else (start_ms + record.after_ms) / 1000
-        told = {time: stamp, "event_type": "POINT_IN_TIME", "key": record.key, "value": record.value, "metadata": {"lineno": 7, **record.metadata}}
+        stamp = (
+            round(start_ms + record.after_ms)
+            if time == "time_ms"
+            else (start_ms + record.after_ms) / 1000
+        )
+        told = {
+            time: stamp,
+            "event_type": "POINT_IN_TIME",
+            "key": record.key,
+            "value": record.value,
+            "metadata": {"lineno": 7, **record.metadata},
+        }
         lines.append(f":::MLLOG {json.dumps(told)}\n")
     return "".join(lines)
 
@@ -227,20 +323,34 @@ def old(records: Sequence[Record], start_ms: int = START_MS) -> str:
     lines = ["training starts\n"]
     for record in records:
         told = {"value": record.value, "metadata": {"lineno": 7, **record.metadata}}
-        lines.append(f":::MLL {(start_ms + record.after_ms) / 1000:.3f} {record.key}: {json.dumps(told)}\n")
+        lines.append(
+            f":::MLL {(start_ms + record.after_ms) / 1000:.3f} {record.key}: {json.dumps(told)}\n"
+        )
     return "".join(lines)
 
 
 def older(accuracies: Sequence[float] = (42.0, 76.1), minutes: float = 8.0) -> str:
-    """Write a run in the text form from before v0.6: two processes, one evaluation each four minutes."""
+    """Write a run in the text form from before v0.6: two processes, one evaluation each four
+    minutes.
+    """
     mark = "MLPerf: resnet [06/01/19 10:{:02d}:00], "
-    lines = [mark.format(0) + "run_start", mark.format(0) + "run_start", mark.format(0) + "input_batch_size: 256"]
+    lines = [
+        mark.format(0) + "run_start",
+        mark.format(0) + "run_start",
+        mark.format(0) + "input_batch_size: 256",
+    ]
     for index, accuracy in enumerate(accuracies):
         lines += [mark.format(4 * index) + f"train_epoch:{4 * index + each}" for each in range(4)]
         done = mark.format(4 * index + 4)
-        lines += [done + "eval_start", done + f'eval_accuracy: {{"value": {accuracy:.5f}%, "epoch": {4 * index + 3}}}', done + "eval_stop"]
+        lines += [
+            done + "eval_start",
+            done + f'eval_accuracy: {{"value": {accuracy:.5f}%, "epoch": {4 * index + 3}}}',
+            done + "eval_stop",
+        ]
     done = mark.format(4 * len(accuracies))
-    return "\n".join([*lines, done + "run_stop", done + f"Total runtime: {minutes:.6f} minutes", ""])
+    return "\n".join(
+        [*lines, done + "run_stop", done + f"Total runtime: {minutes:.6f} minutes", ""]
+    )
 
 
 def drop(key: str, which: int | None = None) -> Change:
@@ -255,7 +365,9 @@ def drop(key: str, which: int | None = None) -> Change:
 
 
 def put(key: str, which: int = 0, **edits: Any) -> Change:
-    """Change the record of that index among those of an event; `later` adds to its time, `metadata` to its metadata."""
+    """Change the record of that index among those of an event; `later` adds to its time, `metadata`
+    to its metadata.
+    """
 
     def change(records: list[Record]) -> list[Record]:
         index = [index for index, record in enumerate(records) if record.key == key][which]
@@ -297,16 +409,45 @@ def later(key: str, milliseconds: float) -> Change:
 
     def change(records: list[Record]) -> list[Record]:
         index = next(index for index, record in enumerate(records) if record.key == key)
-        return [*records[:index], *(replace(record, after_ms=record.after_ms + milliseconds) for record in records[index:])]
+        return [
+            *records[:index],
+            *(
+                replace(record, after_ms=record.after_ms + milliseconds)
+                for record in records[index:]
+            ),
+        ]
 
     return change
 
 
 def describe(home: Path, system: str = "box", **fields: Any) -> None:
     """Write a system's description."""
-    told = {"submitter": home.name, "division": "closed", "status": "onprem", "system_name": system, "number_of_nodes": "1", "host_processors_per_node": "2"}
-    told |= dict.fromkeys(("host_processor_model_name", "host_memory_capacity", "host_storage_type", "host_storage_capacity"), "as it is")
-    told |= {"accelerators_per_node": "8", "accelerator_model_name": "chip", "framework": "own 1.0", "operating_system": "Linux", **fields}
+    told = {
+        "submitter": home.name,
+        "division": "closed",
+        "status": "onprem",
+        "system_name": system,
+        "number_of_nodes": "1",
+        "host_processors_per_node": "2",
+    }
+    told |= dict.fromkeys(
+        (
+            "host_processor_model_name",
+            "host_memory_capacity",
+            "host_storage_type",
+            "host_storage_capacity",
+        ),
+        "as it is",
+    )
+    told |= {
+        "accelerators_per_node": "8",
+        "accelerator_model_name": "chip",
+        "framework": "own 1.0",
+        "operating_system": "Linux",
+        **fields,
+    }
     path = home / "systems" / f"{system}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({key: value for key, value in told.items() if value is not ...}, indent=1) + "\n")
+    path.write_text(
+        json.dumps({key: value for key, value in told.items() if value is not ...}, indent=1) + "\n"
+    )

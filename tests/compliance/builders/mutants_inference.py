@@ -1,6 +1,7 @@
 """Breaks real inference entries one rule at a time: what the judge has to find out in each of them.
 
-A kind is a function on the copy of an entry; it gives False where the entry has nothing that it could break. Copies are
+A kind is a function on the copy of an entry; it gives False where the entry has nothing that it
+could break. Copies are
 hard links: whoever changes a file writes it anew.
 """
 
@@ -70,10 +71,16 @@ def copied(entry: Path, root: Path, audit: bool = True) -> Mutable:
     """Copy an entry and what belongs to it below a new folder."""
     system, model, scenario = entry.parts[-3:]
     old = entry.parents[3]
-    new = Mutable(home=root / old.parent.name / old.name, system=system, model=model, scenario=scenario)
+    new = Mutable(
+        home=root / old.parent.name / old.name, system=system, model=model, scenario=scenario
+    )
     for below in ("results", "measurements", "audit") if audit else ("results", "measurements"):
         if (old / below / system / model / scenario).is_dir():
-            shutil.copytree(old / below / system / model / scenario, new.home / below / system / model / scenario, copy_function=linked)
+            shutil.copytree(
+                old / below / system / model / scenario,
+                new.home / below / system / model / scenario,
+                copy_function=linked,
+            )
     shutil.copytree(old / "code" / model, new.home / "code" / model, copy_function=linked)
     new.description.parent.mkdir()
     linked(str(old / "systems" / f"{system}.json"), str(new.description))
@@ -96,7 +103,9 @@ def edit(path: Path, change: Callable[[str], str]) -> bool:
     return path.is_file() and rewrite(path, change(path.read_bytes().decode("latin-1")))
 
 
-def sub(old: str, new: str | Callable[[re.Match[str]], str], count: int = 0) -> Callable[[str], str]:
+def sub(
+    old: str, new: str | Callable[[re.Match[str]], str], count: int = 0
+) -> Callable[[str], str]:
     return lambda text: re.sub(old, new, text, count=count, flags=re.MULTILINE)
 
 
@@ -112,7 +121,9 @@ def detail(change: Callable[[str], str]) -> Kind:
 
 def everywhere(change: Callable[[str], str]) -> Kind:
     """Change both logs of every performance run."""
-    return lambda base: sum(edit(run / name, change) for run in base.runs for name in (DETAIL, SUMMARY)) > 0
+    return lambda base: (
+        sum(edit(run / name, change) for run in base.runs for name in (DETAIL, SUMMARY)) > 0
+    )
 
 
 def only(test: Callable[[Mutable], bool], kind: Kind) -> Kind:
@@ -130,7 +141,14 @@ def closed(kind: Kind) -> Kind:
 
 def times(factor: float) -> Callable[[re.Match[str]], str]:
     """Multiply the number in group 2."""
-    return lambda match: match[1] + (f"{float(match[2]) * factor:.2f}" if "." in match[2] else str(int(int(match[2]) * factor)))
+    return lambda match: (
+        match[1]
+        + (
+            f"{float(match[2]) * factor:.2f}"
+            if "." in match[2]
+            else str(int(int(match[2]) * factor))
+        )
+    )
 
 
 def value(name: str, factor: float) -> Kind:
@@ -141,12 +159,23 @@ def value(name: str, factor: float) -> Kind:
 def setting(name: str, new: str) -> Kind:
     """Change a setting wherever it stands: in effect, asked for, in the summary."""
     spelt = name.replace("_ms", r"(?:_ms| \(ms\))").replace("_ns", r"(?:_ns| \(ns\))")
-    return everywhere(sub(rf"((?:^|ns : )(?:server_|multi_stream_|single_stream_|offline_)?{spelt} ?: )\S+", rf"\g<1>{new}"))
+    return everywhere(
+        sub(
+            rf"((?:^|ns : )(?:server_|multi_stream_|single_stream_|offline_)?{spelt} ?: )\S+",
+            rf"\g<1>{new}",
+        )
+    )
 
 
 def effective(name: str) -> Kind:
     """Change a setting in the block of those in effect."""
-    return detail(sub(rf"(ns : {re.escape(name)} ?: )(\d+)(?=\n(?:(?!Requested)[\s\S])*Requested)", lambda match: f"{match[1]}{int(match[2]) + 7}", 1))
+    return detail(
+        sub(
+            rf"(ns : {re.escape(name)} ?: )(\d+)(?=\n(?:(?!Requested)[\s\S])*Requested)",
+            lambda match: f"{match[1]}{int(match[2]) + 7}",
+            1,
+        )
+    )
 
 
 def removed(path: Callable[[Mutable], Path]) -> Kind:
@@ -180,7 +209,11 @@ def field(path: Callable[[Mutable], Path | None], name: str, new: object = ...) 
         table = json.loads(file.read_text())
         if new is ... and name not in table:
             return False
-        table = {key: each for key, each in table.items() if key != name} if new is ... else {**table, name: new}
+        table = (
+            {key: each for key, each in table.items() if key != name}
+            if new is ...
+            else {**table, name: new}
+        )
         return rewrite(file, json.dumps(table, indent=1))
 
     return kind
@@ -213,12 +246,19 @@ def measured(base: Mutable) -> Path | None:
 
 def copy_over(source: Callable[[Mutable], Path], target: Callable[[Mutable], Path]) -> Kind:
     """Put one file in another's place."""
-    return lambda base: source(base).is_file() and target(base).is_file() and rewrite(target(base), source(base).read_bytes())
+    return lambda base: (
+        source(base).is_file()
+        and target(base).is_file()
+        and rewrite(target(base), source(base).read_bytes())
+    )
 
 
 def utf16(path: Callable[[Mutable], Path]) -> Kind:
     """Save a file as an editor of another system would."""
-    return lambda base: path(base).is_file() and rewrite(path(base), path(base).read_bytes().decode("latin-1").encode("utf-16"))
+    return lambda base: (
+        path(base).is_file()
+        and rewrite(path(base), path(base).read_bytes().decode("latin-1").encode("utf-16"))
+    )
 
 
 def submission(base: Mutable) -> bool:
@@ -248,12 +288,24 @@ def logged(text: str, before: str) -> Callable[[str], str]:
 
 def headless(text: str) -> str:
     """Take the scenario's result out."""
-    return re.sub(r"^(90th percentile latency|Samples per query|Scheduled samples per second|Samples per second).*\n", "", text, count=1, flags=re.MULTILINE)
+    return re.sub(
+        r"^(90th percentile latency|Samples per query|Scheduled samples per second|Samples per"
+        r" second).*\n",
+        "",
+        text,
+        count=1,
+        flags=re.MULTILINE,
+    )
 
 
 def other_errors(text: str) -> str:
     """Tell errors where there are none, and none where there are."""
-    return re.sub(END, "No errors encountered during test." if "ERROR" in text else "3 ERRORS encountered.", text, flags=re.MULTILINE)
+    return re.sub(
+        END,
+        "No errors encountered during test." if "ERROR" in text else "3 ERRORS encountered.",
+        text,
+        flags=re.MULTILINE,
+    )
 
 
 def same_run(base: Mutable) -> bool:
@@ -274,7 +326,9 @@ def earlier_stamps(text: str) -> str:
 def backwards(text: str) -> str:
     """Let one line in the middle be earlier than the one before it."""
     lines = text.split("\n")
-    places = [place for place, line in enumerate(lines) if '"ts": ' in line and "GeneratedQueries" in line]
+    places = [
+        place for place, line in enumerate(lines) if '"ts": ' in line and "GeneratedQueries" in line
+    ]
     lines[places[-1]] = re.sub(r'"ts": \d+ns', '"ts": 5ns', lines[places[-1]])
     return "\n".join(lines)
 
@@ -283,7 +337,9 @@ def other_classes(rows: list[str]) -> list[str]:
     """Give the first hundred samples one class."""
     data = re.search(r'"data" : "([0-9A-F]*)"', rows[0])
     assert data
-    return [re.sub(r'"data" : "[0-9A-F]*"', f'"data" : "{data[1]}"', row) for row in rows[:100]] + rows[100:]
+    return [
+        re.sub(r'"data" : "[0-9A-F]*"', f'"data" : "{data[1]}"', row) for row in rows[:100]
+    ] + rows[100:]
 
 
 def of_images(kind: Kind) -> Kind:
@@ -304,7 +360,9 @@ def verified(change: Callable[[str], str], part: str = "performance") -> Kind:
     """Change the outcome of the first compliance test."""
 
     def kind(base: Mutable) -> bool:
-        found = sorted(path for path in base.audit.glob("TEST0[135]*/*verify*.txt") if part in path.name)
+        found = sorted(
+            path for path in base.audit.glob("TEST0[135]*/*verify*.txt") if part in path.name
+        )
         return bool(found) and edit(found[0], change)
 
     return kind
@@ -312,7 +370,9 @@ def verified(change: Callable[[str], str], part: str = "performance") -> Kind:
 
 def configured(line: str) -> Kind:
     """Add a line to user.conf."""
-    return lambda base: edit(base.measurements / "user.conf", lambda text: f"{text}\n{line.format(base.scenario)}\n")
+    return lambda base: edit(
+        base.measurements / "user.conf", lambda text: f"{text}\n{line.format(base.scenario)}\n"
+    )
 
 
 def bases(root: Path) -> Iterator[Path]:

@@ -1,4 +1,6 @@
-"""Mutations of a published set in its tree: name -> what is done to the set's folder, below an organisation's."""
+"""Mutations of a published set in its tree: name -> what is done to the set's folder, below an
+organisation's.
+"""
 
 import json
 import re
@@ -119,7 +121,14 @@ def other_round(folder: Path) -> None:
             if row.key and row.new:
                 row.new, row.table = False, {"value": row.table["value"], "metadata": row.metadata}
             elif row.key:
-                row.new, row.table = True, {"key": row.key, "time_ms": round(row.seconds * 1000), **row.table}
+                row.new, row.table = (
+                    True,
+                    {
+                        "key": row.key,
+                        "time_ms": round(row.seconds * 1000),
+                        **row.table,
+                    },
+                )
 
     rewrite(logs(folder)[1], change)
 
@@ -154,7 +163,9 @@ def lines_of(field: str, told: str) -> Mutation:
         text = system_file(folder).read_text()
         if text.startswith("{"):
             raise Unfit
-        system_file(folder).write_text(re.sub(rf'^({field}: .*"value": )"[^"]*"', rf'\1"{told}"', text, flags=re.MULTILINE))
+        system_file(folder).write_text(
+            re.sub(rf'^({field}: .*"value": )"[^"]*"', rf'\1"{told}"', text, flags=re.MULTILINE)
+        )
 
     return mutate
 
@@ -196,13 +207,27 @@ KINDS: Final[Mapping[str, Mutation]] = {
     "an empty log": lambda folder: logs(folder)[1].write_text(""),
     "a log of noise": lambda folder: logs(folder)[1].write_text("Epoch 1\n" * 99),
     "a log of bytes": lambda folder: logs(folder)[1].write_bytes(bytes(range(256)) * 40),
-    "a log in UTF-16": lambda folder: logs(folder)[1].write_text(logs(folder)[1].read_text("latin-1"), "utf-16"),
+    "a log in UTF-16": (
+        lambda folder: logs(folder)[1].write_text(logs(folder)[1].read_text("latin-1"), "utf-16")
+    ),
     "a folder for a log": lambda folder: (path := logs(folder)[1], path.unlink(), path.mkdir()),
-    "a log cut in half": lambda folder: logs(folder)[1].write_bytes((data := logs(folder)[1].read_bytes())[: len(data) // 2]),
-    "a broken link for a log": lambda folder: (path := logs(folder)[1], path.unlink(), path.symlink_to("nowhere.txt")),
+    "a log cut in half": (
+        lambda folder: logs(folder)[1].write_bytes(
+            (data := logs(folder)[1].read_bytes())[: len(data) // 2]
+        )
+    ),
+    "a broken link for a log": lambda folder: (
+        path := logs(folder)[1],
+        path.unlink(),
+        path.symlink_to("nowhere.txt"),
+    ),
     "no description of the system": lambda folder: system_file(folder).unlink(),
-    "a description of something else": lambda folder: system_file(folder).write_text('["a system"]'),
-    "a description that is no JSON": lambda folder: system_file(folder).write_text('{"submitter": "x", '),
+    "a description of something else": (
+        lambda folder: system_file(folder).write_text('["a system"]')
+    ),
+    "a description that is no JSON": (
+        lambda folder: system_file(folder).write_text('{"submitter": "x", ')
+    ),
     "an empty description": lambda folder: system_file(folder).write_text(""),
     "another submitter": described("submitter", "Somebody Else"),
     "another submitter, in lines": lines_of("org", "Somebody Else"),
@@ -216,8 +241,14 @@ KINDS: Final[Mapping[str, Mutation]] = {
     "no name of the system": described("system_name", ...),
     "no accelerator of the system": described("accelerator_model_name", ...),
     "no framework of the system": described("framework", ...),
-    "a benchmark's folder misspelt": lambda folder: folder.rename(folder.with_name(folder.name + "z")),
-    "a benchmark's folder of another benchmark": lambda folder: folder.rename(folder.with_name("minigo")),
+    "a benchmark's folder misspelt": lambda folder: folder.rename(
+        folder.with_name(folder.name + "z")
+    ),
+    "a benchmark's folder of another benchmark": lambda folder: folder.rename(
+        folder.with_name("minigo")
+    ),
     "logs without a benchmark's folder": flat,
-    "another organisation's folder": lambda folder: folder.parents[2].rename(folder.parents[2].with_name("Globex")),
+    "another organisation's folder": (
+        lambda folder: folder.parents[2].rename(folder.parents[2].with_name("Globex"))
+    ),
 }

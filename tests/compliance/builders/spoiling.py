@@ -14,7 +14,19 @@ from typing import Any
 
 import making
 import zstandard
-from making import LOADS, RISING, ROUND, SHA256, START_MS, Event, changed, training_events, without, write_log, write_run
+from making import (
+    LOADS,
+    RISING,
+    ROUND,
+    SHA256,
+    START_MS,
+    Event,
+    changed,
+    training_events,
+    without,
+    write_log,
+    write_run,
+)
 
 from compliance.bundle.manifest import environment
 from compliance.bundle.seal import seal
@@ -24,7 +36,12 @@ from suite.loadgen.scenario import Scenario
 from suite.terms import Profile
 
 Builder = Callable[[Path], object]
-SINGLE, MULTI, SRV, OFF = Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, Scenario.SERVER, Scenario.OFFLINE
+SINGLE, MULTI, SRV, OFF = (
+    Scenario.SINGLE_STREAM,
+    Scenario.MULTI_STREAM,
+    Scenario.SERVER,
+    Scenario.OFFLINE,
+)
 LOG = "result_0.txt"
 
 
@@ -59,13 +76,21 @@ def logs(*runs: Sequence[Event], gap_ms: int = 10**6, start_ms: int = START_MS) 
 
 
 def run(scenario: Scenario = SINGLE, mode: str = "performance", **edits: Any) -> Builder:
-    """A LoadGen run; each edit is of a value of the detail log, in the summary too where it stands there."""
+    """A LoadGen run; each edit is of a value of the detail log, in the summary too where it stands
+    there.
+    """
 
     def build(folder: Path) -> None:
-        place = folder / scenario.folder / ("accuracy" if mode == "accuracy" else "performance/run_1")
+        place = (
+            folder / scenario.folder / ("accuracy" if mode == "accuracy" else "performance/run_1")
+        )
         write_run(place, LOADS[scenario], mode)
         for key, value in edits.items():
-            set_value(place / DETAIL, key.replace("p_", ".", 1) if key.startswith("result_9") else key, value)
+            set_value(
+                place / DETAIL,
+                key.replace("p_", ".", 1) if key.startswith("result_9") else key,
+                value,
+            )
 
     return build
 
@@ -116,7 +141,9 @@ def set_value(path: Path, key: str, value: Any) -> None:
     places = [place for place, each in enumerate(lines) if f'"key": "{key}"' in each]
     assert places, key
     document = json.loads(lines[places[0]].removeprefix(":::MLLOG "))
-    lines[places[0]] = "" if value is ... else ":::MLLOG " + json.dumps({**document, "value": value}) + "\n"
+    lines[places[0]] = (
+        "" if value is ... else ":::MLLOG " + json.dumps({**document, "value": value}) + "\n"
+    )
     path.write_text("".join(lines))
 
 
@@ -126,7 +153,9 @@ def setting(key: str, value: Any) -> Callable[[Path], None]:
 
 
 def tree(folder: Path) -> Path:
-    """One scenario with its training set, system files, measurements, truth and checkpoint record."""
+    """One scenario with its training set, system files, measurements, truth and checkpoint
+    record.
+    """
     return making.write_tree(folder)
 
 
@@ -151,16 +180,46 @@ RUN = PERFORMANCE + "run.json"
 FULL = training_events(0, Profile.FULL, scores=(*RISING, 0.77))
 
 
-def resumed(events: Sequence[Event], offset: int | None = None, again: float = making.SCORES[0], epoch: int = 2, void: str = "epoch_start") -> Builder:
-    """A log that goes on from a checkpoint behind epoch 1; what was logged behind it stands in the file, void."""
+def resumed(
+    events: Sequence[Event],
+    offset: int | None = None,
+    again: float = making.SCORES[0],
+    epoch: int = 2,
+    void: str = "epoch_start",
+) -> Builder:
+    """A log that goes on from a checkpoint behind epoch 1; what was logged behind it stands in the
+    file, void.
+    """
 
     def build(folder: Path) -> None:
-        at = next(place for place, event in enumerate(events) if event.key == "block_start" and (event.metadata or {})["first_epoch_num"] == 1)
+        at = next(
+            place
+            for place, event in enumerate(events)
+            if event.key == "block_start" and (event.metadata or {})["first_epoch_num"] == 1
+        )
         prefix = making.written(events[:at])
-        lost = [Event("block_start", None, {"first_epoch_num": 1, "epoch_count": 1}), Event(void, 4, {"epoch_num": 1})]
-        lost += [Event("epoch_stop", None, {"epoch_num": 1}), Event("block_stop", None, {"first_epoch_num": 1}), Event("eval_start", None, {"epoch_num": 1})]
-        lost += [Event("eval_accuracy", again, {"epoch_num": 1}), Event("eval_stop", None, {"epoch_num": 1})]
-        back = Event("resumed", None, {"epoch_num": epoch, "step": 0, "log_offset": len(prefix.encode()) if offset is None else offset})
+        lost = [
+            Event("block_start", None, {"first_epoch_num": 1, "epoch_count": 1}),
+            Event(void, 4, {"epoch_num": 1}),
+        ]
+        lost += [
+            Event("epoch_stop", None, {"epoch_num": 1}),
+            Event("block_stop", None, {"first_epoch_num": 1}),
+            Event("eval_start", None, {"epoch_num": 1}),
+        ]
+        lost += [
+            Event("eval_accuracy", again, {"epoch_num": 1}),
+            Event("eval_stop", None, {"epoch_num": 1}),
+        ]
+        back = Event(
+            "resumed",
+            None,
+            {
+                "epoch_num": epoch,
+                "step": 0,
+                "log_offset": len(prefix.encode()) if offset is None else offset,
+            },
+        )
         write_log(folder / LOG, [*events[:at], *lost, back, *events[at:]])
 
     return build
@@ -196,23 +255,43 @@ def smoke(**fields: Any) -> list[Event]:
 
 def missed(index: int = 0) -> list[Event]:
     """A legal run that did not reach its target."""
-    events = changed(training_events(index, scores=(0.5, 0.625)), "run_stop", metadata={"status": "aborted"})
+    events = changed(
+        training_events(index, scores=(0.5, 0.625)), "run_stop", metadata={"status": "aborted"}
+    )
     return without(without(events, "checkpoint_sha256"), "reference_accuracy")
 
 
-def bundle(spoil: Callable[[dict[str, bytes]], None] = lambda files: None, cut: int = 0, made: Builder = tree) -> Builder:
+def bundle(
+    spoil: Callable[[dict[str, bytes]], None] = lambda files: None,
+    cut: int = 0,
+    made: Builder = tree,
+) -> Builder:
     """A bundle of the tree: manifest first, then the files."""
 
     def build(folder: Path) -> None:
         made(folder / "t")
-        files = {path.relative_to(folder / "t").as_posix(): path.read_bytes() for path in sorted((folder / "t").rglob("*")) if path.is_file()}
-        sealed = {name: {"sha256": file_sha256(folder / "t" / name), "size": len(content)} for name, content in files.items()}
+        files = {
+            path.relative_to(folder / "t").as_posix(): path.read_bytes()
+            for path in sorted((folder / "t").rglob("*"))
+            if path.is_file()
+        }
+        sealed = {
+            name: {"sha256": file_sha256(folder / "t" / name), "size": len(content)}
+            for name, content in files.items()
+        }
         manifest = {
-            "format": 1, "round": ROUND.name, "profile": "smoke", "workloads": ["resnet50"], "nonce": {"resnet50": making.NONCE},
-            "checkpoints": {"resnet50": SHA256}, "files": sealed, "environment": environments(folder / "t"),
-            "commands": [["podium", "run", "resnet50"]], "seeds": [100],
+            "format": 1,
+            "round": ROUND.name,
+            "profile": "smoke",
+            "workloads": ["resnet50"],
+            "nonce": {"resnet50": making.NONCE},
+            "checkpoints": {"resnet50": SHA256},
+            "files": sealed,
+            "environment": environments(folder / "t"),
+            "commands": [["podium", "run", "resnet50"]],
+            "seeds": [100],
             "version": "0.1.0",
-        }  # fmt: skip
+        }
         if heads := {name: head(content) for name, content in files.items() if "/ledger/" in name}:
             manifest |= {"format": 2, "ledger": heads}
         shutil.rmtree(folder / "t")
@@ -261,7 +340,11 @@ def same_run(folder: Path) -> None:
     making.write_tree(folder, SINGLE, OFF)
     for path in folder.glob(f"**/Offline/**/{DETAIL}"):
         for key in ("power_begin", "power_end"):
-            own = next(folder.glob(f"**/SingleStream/{path.parent.relative_to(next(folder.glob('**/Offline')))}/{DETAIL}"))
+            own = next(
+                folder.glob(
+                    f"**/SingleStream/{path.parent.relative_to(next(folder.glob('**/Offline')))}/{DETAIL}"
+                )
+            )
             set_value(path, key, value_in(own, key))
 
 
@@ -290,7 +373,14 @@ def with_offline_of_ten(folder: Path) -> None:
 def squeezed() -> list[Event]:
     """A run whose marks lie a millisecond apart, its throughput typed to match."""
     events = [replace(event, after_ms=min(event.after_ms, 1)) for event in training_events()]
-    return [replace(event, value={"throughput": 4_800_000.0, "loss": 1.25}) if event.key == "tracked_stats" else event for event in events]
+    return [
+        (
+            replace(event, value={"throughput": 4_800_000.0, "loss": 1.25})
+            if event.key == "tracked_stats"
+            else event
+        )
+        for event in events
+    ]
 
 
 def linked(path: Path) -> None:
@@ -365,5 +455,8 @@ def sealed_note(files: dict[str, bytes]) -> None:
     """A file that is no part of a result, named in the manifest."""
     files["notes.txt"] = b"do not look\n"
     manifest = json.loads(files["manifest.json"])
-    manifest["files"]["notes.txt"] = {"sha256": hashlib.sha256(files["notes.txt"]).hexdigest(), "size": len(files["notes.txt"])}
+    manifest["files"]["notes.txt"] = {
+        "sha256": hashlib.sha256(files["notes.txt"]).hexdigest(),
+        "size": len(files["notes.txt"]),
+    }
     files["manifest.json"] = json.dumps(manifest, indent=1).encode()

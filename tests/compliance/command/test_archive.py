@@ -1,4 +1,6 @@
-"""Bundles that nobody trusts: each refusal is one sentence, and nothing is written outside the folder."""
+"""Bundles that nobody trusts: each refusal is one sentence, and nothing is written outside the
+folder.
+"""
 
 import io
 import tarfile
@@ -43,14 +45,26 @@ def attempt(tmp_path: Path) -> Callable[[bytes], dict[str, bytes]]:
         bundle.write_bytes(packed)
         folder.mkdir(parents=True)
         unpack(bundle, folder)
-        return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        return {
+            str(path.relative_to(folder)): path.read_bytes()
+            for path in folder.rglob("*")
+            if path.is_file()
+        }
 
     return run
 
 
 def test_members_come_out_as_they_went_in(attempt: Callable[[bytes], dict[str, bytes]]) -> None:
     content = bytes(range(256)) * 5000
-    found = attempt(zstandard.compress(tar(file("manifest.json", b"{}"), special("open", tarfile.DIRTYPE), file("open/a/b.txt", content))))
+    found = attempt(
+        zstandard.compress(
+            tar(
+                file("manifest.json", b"{}"),
+                special("open", tarfile.DIRTYPE),
+                file("open/a/b.txt", content),
+            )
+        )
+    )
     assert found == {"manifest.json": b"{}", "open/a/b.txt": content}
 
 
@@ -72,7 +86,10 @@ def test_members_come_out_as_they_went_in(attempt: Callable[[bytes], dict[str, b
     ids=lambda value: value if isinstance(value, str) else value[0].name,
 )
 def test_a_member_that_is_no_plain_file_below_the_root_is_refused(
-    attempt: Callable[[bytes], dict[str, bytes]], tmp_path: Path, member: tuple[tarfile.TarInfo, bytes], word: str
+    attempt: Callable[[bytes], dict[str, bytes]],
+    tmp_path: Path,
+    member: tuple[tarfile.TarInfo, bytes],
+    word: str,
 ) -> None:
     with pytest.raises(JudgedError, match=word):
         attempt(zstandard.compress(tar(file("manifest.json"), member)))
@@ -80,7 +97,9 @@ def test_a_member_that_is_no_plain_file_below_the_root_is_refused(
     assert not (tmp_path / "inside" / "x").exists()
 
 
-def test_a_file_behind_a_link_cannot_be_reached(attempt: Callable[[bytes], dict[str, bytes]]) -> None:
+def test_a_file_behind_a_link_cannot_be_reached(
+    attempt: Callable[[bytes], dict[str, bytes]],
+) -> None:
     with pytest.raises(JudgedError):
         attempt(zstandard.compress(tar(special("way", tarfile.SYMTYPE, "/tmp"), file("way/x"))))
 
@@ -101,9 +120,24 @@ def test_a_file_behind_a_link_cannot_be_reached(attempt: Callable[[bytes], dict[
         (zstandard.compress(b"no tar at all" * 100), "cannot be unpacked"),
         (zstandard.compress(tar(file("a"), file("a/b"))), "cannot be unpacked"),
     ],
-    ids=["empty", "zip", "twice", "dot", "garbage behind", "second frame", "second tar", "cut frame", "cut tar", "bomb", "no tar", "file as folder"],
+    ids=[
+        "empty",
+        "zip",
+        "twice",
+        "dot",
+        "garbage behind",
+        "second frame",
+        "second tar",
+        "cut frame",
+        "cut tar",
+        "bomb",
+        "no tar",
+        "file as folder",
+    ],
 )
-def test_a_damaged_or_padded_archive_is_refused(attempt: Callable[[bytes], dict[str, bytes]], packed: bytes, word: str) -> None:
+def test_a_damaged_or_padded_archive_is_refused(
+    attempt: Callable[[bytes], dict[str, bytes]], packed: bytes, word: str
+) -> None:
     with pytest.raises(JudgedError, match=word):
         attempt(packed)
 
@@ -113,9 +147,13 @@ def test_a_folder_is_no_bundle(tmp_path: Path) -> None:
         unpack(tmp_path, tmp_path)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(position=st.integers(0, 10**6), value=st.integers(1, 255))
-def test_a_flipped_byte_never_ends_in_a_traceback(tmp_path_factory: pytest.TempPathFactory, position: int, value: int) -> None:
+def test_a_flipped_byte_never_ends_in_a_traceback(
+    tmp_path_factory: pytest.TempPathFactory, position: int, value: int
+) -> None:
     folder = tmp_path_factory.mktemp("flip")
     packed = bytearray(zstandard.compress(tar(file("a", b"abc" * 50), file("b/c", b"defg" * 90))))
     packed[position % len(packed)] ^= value
@@ -142,13 +180,17 @@ def extended(record: bytes) -> bytes:
     ],
     ids=["surrogate", "headers without end", "digits"],
 )
-def test_a_header_that_breaks_its_reader_is_refused(attempt: Callable[[bytes], dict[str, bytes]], raw: bytes) -> None:
+def test_a_header_that_breaks_its_reader_is_refused(
+    attempt: Callable[[bytes], dict[str, bytes]], raw: bytes
+) -> None:
     """tarfile lets the errors of decoding, of recursion and of numbers through."""
     with pytest.raises(JudgedError):
         attempt(zstandard.compress(raw))
 
 
-def test_a_name_is_one_line_that_a_terminal_only_shows(attempt: Callable[[bytes], dict[str, bytes]]) -> None:
+def test_a_name_is_one_line_that_a_terminal_only_shows(
+    attempt: Callable[[bytes], dict[str, bytes]],
+) -> None:
     """A line end or an escape sequence in a name would write the verdict itself."""
     with pytest.raises(JudgedError, match="whole and valid") as caught:
         attempt(zstandard.compress(tar(file("a\nx.tar.zst: whole and valid\x1b[8m"))))

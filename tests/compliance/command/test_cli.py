@@ -1,4 +1,6 @@
-"""The commands check and explain: exit codes, one result per PATH in the order given, the requested format alone on stdout."""
+"""The commands check and explain: exit codes, one result per PATH in the order given, the requested
+format alone on stdout.
+"""
 
 import json
 import os
@@ -24,13 +26,31 @@ def run(*words: str, command: object = check) -> Result:
 
 
 def test_there_is_one_result_for_each_path_in_the_order_given(tmp_path: Path) -> None:
-    """A path that cannot be read is a broken result, no crash, and the others are judged all the same."""
+    """A path that cannot be read is a broken result, no crash, and the others are judged all the
+    same.
+    """
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    paths = [str(BASE / "log" / "result_0.txt"), str(tmp_path / "nowhere"), str(tmp_path), str(tmp_path / "loop"), "\0", str(BASE / "tree"), str(tmp_path)]
+    paths = [
+        str(BASE / "log" / "result_0.txt"),
+        str(tmp_path / "nowhere"),
+        str(tmp_path),
+        str(tmp_path / "loop"),
+        "\0",
+        str(BASE / "tree"),
+        str(tmp_path),
+    ]
     result = run(*paths, "--format", "json")
     report = json.loads(result.stdout)
     assert [each["path"] for each in report["results"]] == paths
-    assert [each["verdict"] for each in report["results"]] == ["valid", "broken", "broken", "broken", "broken", "valid", "broken"]
+    assert [each["verdict"] for each in report["results"]] == [
+        "valid",
+        "broken",
+        "broken",
+        "broken",
+        "broken",
+        "valid",
+        "broken",
+    ]
     assert all(each["findings"] for each in report["results"] if each["verdict"] == "broken")
     assert result.return_value == 1
 
@@ -39,11 +59,18 @@ def test_good_results_give_exit_code_zero() -> None:
     assert run(str(BASE / "tree"), str(BASE / "bundle" / "acme.tar.zst")).return_value == 0
 
 
-def test_a_file_is_named_as_the_user_gave_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_named_as_the_user_gave_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Editors and annotations need a path that exists from where the user stands."""
     shutil.copytree(EXAMPLES / "invalid" / "entry.value", tmp_path / "results")
     monkeypatch.chdir(tmp_path)
-    for given in ("results", "results/SingleStream", "results/SingleStream/performance/run_1/run.json", str(tmp_path / "results")):
+    for given in (
+        "results",
+        "results/SingleStream",
+        "results/SingleStream/performance/run_1/run.json",
+        str(tmp_path / "results"),
+    ):
         for finding in json.loads(run(given, "--format", "json").stdout)["results"][0]["findings"]:
             assert Path(finding["file"]).exists(), finding
             assert finding["file"].startswith(given.removesuffix("run.json"))
@@ -74,7 +101,11 @@ def test_many_findings_of_a_rule_do_not_push_the_others_off_the_screen(tmp_path:
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [(("--round", "podium-v2"), "did you mean 'podium-v1'"), (("--truth", "nowhere"), "no such folder"), (("",), "an empty PATH")],
+    [
+        (("--round", "podium-v2"), "did you mean 'podium-v1'"),
+        (("--truth", "nowhere"), "no such folder"),
+        (("",), "an empty PATH"),
+    ],
 )
 def test_a_wrong_request_is_one_sentence(words: tuple[str, ...], message: str) -> None:
     result = run(str(BASE / "log"), *words)
@@ -96,7 +127,10 @@ def test_labels_may_come_from_the_user(tmp_path: Path) -> None:
         assert run(str(tree), "--truth", str(folder)).stdout == f"{tree}: valid (podium-v1)\n"
 
 
-CONFIG = 'workload = "resnet50"\nopt_name = "lars"\nglobal_batch_size = 4096\nlars_opt_weight_decay = %s\nlars_opt_momentum = 0.9\n'
+CONFIG = (
+    'workload = "resnet50"\nopt_name = "lars"\nglobal_batch_size = 4096\nlars_opt_weight_decay ='
+    " %s\nlars_opt_momentum = 0.9\n"
+)
 
 
 def test_a_file_of_hyperparameters_is_judged_before_the_run(tmp_path: Path) -> None:
@@ -107,9 +141,13 @@ def test_a_file_of_hyperparameters_is_judged_before_the_run(tmp_path: Path) -> N
     result = run("--config", str(path), "--format", "json")
     assert result.return_value == 1
     findings = json.loads(result.stdout)["results"][0]["findings"]
-    assert [(finding["rule"], finding["found"]) for finding in findings] == [("training.legality", "lars_opt_weight_decay 0.0003")]
+    assert [(finding["rule"], finding["found"]) for finding in findings] == [
+        ("training.legality", "lars_opt_weight_decay 0.0003")
+    ]
     path.write_text("opt_nam = 'lars'\n")
-    assert "did you mean 'opt_name'" in str(run("--config", str(path), "--workload", "resnet50").exception)
+    assert "did you mean 'opt_name'" in str(
+        run("--config", str(path), "--workload", "resnet50").exception
+    )
     assert "name the workload" in str(run("--config", str(path)).exception)
 
 
@@ -134,18 +172,31 @@ def test_a_rule_that_is_near_none_does_not_list_them_all() -> None:
 def test_an_explanation_has_words_of_users() -> None:
     """No name of a class, and each kind of document has its words."""
     for each in catalogue().values():
-        assert each.document.__name__ not in run(each.id, command=explain).stdout.partition("\n")[0].split()
+        assert (
+            each.document.__name__
+            not in run(each.id, command=explain).stdout.partition("\n")[0].split()
+        )
 
 
 @pytest.mark.slow
 def test_the_judge_needs_no_framework_and_starts_at_once() -> None:
     """Neither parsers nor rules are loaded for the help, and nothing heavy ever."""
-    code = "import sys; from compliance.cli import check; assert not {'msgspec', 'jsonschema', 'compliance.judge'} & set(sys.modules)"
+    code = (
+        "import sys; from compliance.cli import check; assert not {'msgspec', 'jsonschema',"
+        " 'compliance.judge'} & set(sys.modules)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
     log = str(BASE / "log" / "result_0.txt")
-    code = f"import sys; from compliance.cli import check; check(['{log}'], standalone_mode=False); " + (
-        "assert not {'torch', 'numpy', 'jsonschema', 'rich', 'workloads.resnet50.model'} & set(sys.modules), sorted(sys.modules)"
+    code = (
+        f"import sys; from compliance.cli import check; check(['{log}'], standalone_mode=False); "
+        + "assert not {'torch', 'numpy', 'jsonschema', 'rich', 'workloads.resnet50.model'} &"
+        " set(sys.modules), sorted(sys.modules)"
     )
     start = time.monotonic()
-    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+    subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    )
     assert time.monotonic() - start < 10

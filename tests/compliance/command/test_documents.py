@@ -1,4 +1,6 @@
-"""Documents of podium's own round: what is read from where, what resumed runs make void, and which other files belong to an entry."""
+"""Documents of podium's own round: what is read from where, what resumed runs make void, and which
+other files belong to an entry.
+"""
 
 import json
 import shutil
@@ -16,7 +18,14 @@ from spoiling import put, resumed, set_value
 
 from compliance.documents.podium import training
 from compliance.documents.podium.inference import mode_of, read_run, read_scores
-from compliance.documents.podium.training import finite, is_count, reaches, read_log, scores_of, standing
+from compliance.documents.podium.training import (
+    finite,
+    is_count,
+    reaches,
+    read_log,
+    scores_of,
+    standing,
+)
 from compliance.documents.reader import Library, homes_beside, score
 from compliance.logs.mllog.mllog_lines import Event as Logged
 from compliance.logs.mllog.mllog_lines import Record
@@ -40,7 +49,12 @@ def tree(tmp_path: Path) -> Path:
 
 
 def place(tree: Path, division: str = "open", org: str = "acme") -> Place:
-    return Place(home=tree / division / org, system="box-torch-fp32", benchmark="resnet50", scenario=Scenario.SINGLE_STREAM)
+    return Place(
+        home=tree / division / org,
+        system="box-torch-fp32",
+        benchmark="resnet50",
+        scenario=Scenario.SINGLE_STREAM,
+    )
 
 
 # ---- training logs ----
@@ -49,15 +63,43 @@ def place(tree: Path, division: str = "open", org: str = "acme") -> Place:
 def test_a_log_knows_its_row_by_its_stamps(tmp_path: Path) -> None:
     """Workload and profile decide by which row it is judged."""
     log = read_log(write_log(tmp_path / "result_7.txt", training_events()), ROUND, None)
-    assert (log.workload, log.profile, log.number, log.succeeded, log.reached) == ("resnet50", Profile.SMOKE, 7, True, True)
-    assert log.training is not None and log.training.target == {"top1": 0.759} and log.checkpoint == making.SHA256
+    assert (log.workload, log.profile, log.number, log.succeeded, log.reached) == (
+        "resnet50",
+        Profile.SMOKE,
+        7,
+        True,
+        True,
+    )
+    assert (
+        log.training is not None
+        and log.training.target == {"top1": 0.759}
+        and log.checkpoint == making.SHA256
+    )
 
 
-@pytest.mark.parametrize(("key", "value"), [("podium_workload", "resnet51"), ("podium_workload", 5), ("podium_profile", "tiny"), ("podium_profile", None)])
-def test_a_stamp_that_the_round_does_not_know_leads_to_no_row(tmp_path: Path, key: str, value: object) -> None:
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("podium_workload", "resnet51"),
+        ("podium_workload", 5),
+        ("podium_profile", "tiny"),
+        ("podium_profile", None),
+    ],
+)
+def test_a_stamp_that_the_round_does_not_know_leads_to_no_row(
+    tmp_path: Path, key: str, value: object
+) -> None:
     """Rules about rows pass over it; training.stamps says what is wrong."""
-    log = read_log(write_log(tmp_path / "result_0.txt", making.changed(training_events(), key, value=value)), ROUND, None)
-    assert log.training is None and (log.workload is None) is (key == "podium_workload") and log.reached is False
+    log = read_log(
+        write_log(tmp_path / "result_0.txt", making.changed(training_events(), key, value=value)),
+        ROUND,
+        None,
+    )
+    assert (
+        log.training is None
+        and (log.workload is None) is (key == "podium_workload")
+        and log.reached is False
+    )
 
 
 def test_a_file_under_another_name_has_no_number(tmp_path: Path) -> None:
@@ -70,18 +112,30 @@ def test_the_first_of_several_values_counts_and_all_are_there(tmp_path: Path) ->
     events = [*training_events(), Event("seed", 9)]
     log = read_log(write_log(tmp_path / "result_0.txt", events), ROUND, None)
     assert log.value("seed") == 100 and [record.value for record in log.all("seed")] == [100, 9]
-    assert log.first("nothing") is None and log.value("nothing") is None and log.line("nothing") is None
+    assert (
+        log.first("nothing") is None
+        and log.value("nothing") is None
+        and log.line("nothing") is None
+    )
 
 
 def test_what_a_resumed_run_made_void_is_not_judged(tmp_path: Path) -> None:
     """All that was logged behind the checkpoint's offset."""
     resumed(training_events(), epoch=1)(tmp_path)
     log = read_log(tmp_path / "result_0.txt", ROUND, None)
-    assert len(log.void) == 7 and len(log.all("resumed")) == 1 and len(log.all("eval_accuracy")) == len(making.SCORES)
+    assert (
+        len(log.void) == 7
+        and len(log.all("resumed")) == 1
+        and len(log.all("eval_accuracy")) == len(making.SCORES)
+    )
 
 
 def record(key: str, offset: int, **metadata: Any) -> Record:
-    return Record(offset + 1, offset, Logged(key=key, value=None, time_ms=0, event_type="POINT_IN_TIME", metadata=metadata))
+    return Record(
+        offset + 1,
+        offset,
+        Logged(key=key, value=None, time_ms=0, event_type="POINT_IN_TIME", metadata=metadata),
+    )
 
 
 def stood(*records: Record) -> list[str]:
@@ -98,7 +152,11 @@ def test_two_interruptions_void_what_each_names() -> None:
 @pytest.mark.parametrize("offset", [None, -1, True, "20", 1e300, 2.5])
 def test_an_offset_that_is_no_count_voids_nothing(offset: object) -> None:
     """Somebody else's text: training.resumed says what is wrong with it."""
-    assert stood(record("a", 0), record("b", 10), record("resumed", 30, log_offset=offset)) == ["a", "b", "resumed"]
+    assert stood(record("a", 0), record("b", 10), record("resumed", 30, log_offset=offset)) == [
+        "a",
+        "b",
+        "resumed",
+    ]
 
 
 @given(st.lists(st.integers(0, 200), max_size=4))
@@ -106,7 +164,10 @@ def test_voiding_never_loses_a_record(offsets: list[int]) -> None:
     """Whatever stands or is void, together they are the file."""
     records: list[Record] = []
     for number, offset in enumerate(offsets):
-        records += [record("x", 50 * number), record("resumed", 50 * number + 25, log_offset=offset)]
+        records += [
+            record("x", 50 * number),
+            record("resumed", 50 * number + 25, log_offset=offset),
+        ]
     live, void = standing(iter(records))
     assert sorted(live + void, key=lambda each: each.offset) == records
 
@@ -126,7 +187,9 @@ def test_voiding_never_loses_a_record(offsets: list[int]) -> None:
         ([], {"top1": ""}, {"top1": None}),
     ],
 )
-def test_an_accuracy_is_a_number_or_a_table_as_the_row_says(value: object, metrics: dict[str, str], scores: dict[str, float | None]) -> None:
+def test_an_accuracy_is_a_number_or_a_table_as_the_row_says(
+    value: object, metrics: dict[str, str], scores: dict[str, float | None]
+) -> None:
     """Mask R-CNN has two, and both must reach their targets."""
     assert scores_of(value, metrics) == scores
 
@@ -142,14 +205,24 @@ def test_an_accuracy_is_a_number_or_a_table_as_the_row_says(value: object, metri
         ({"a": 0.9}, {}, True),
     ],
 )
-def test_every_metric_reaches_its_target(scores: dict[str, float | None], target: dict[str, float], reached: bool) -> None:
+def test_every_metric_reaches_its_target(
+    scores: dict[str, float | None], target: dict[str, float], reached: bool
+) -> None:
     """At the target is reached; one of two is not."""
     assert reaches(scores, target) is reached
 
 
 @pytest.mark.parametrize(
     ("value", "number", "count"),
-    [(0, True, True), (5, True, True), (-1, True, False), (0.5, True, False), (True, False, False), ("5", False, False), (None, False, False)],
+    [
+        (0, True, True),
+        (5, True, True),
+        (-1, True, False),
+        (0.5, True, False),
+        (True, False, False),
+        ("5", False, False),
+        (None, False, False),
+    ],
 )
 def test_numbers_and_counts(value: object, number: bool, count: bool) -> None:
     """True is neither; arithmetic on what is too large may overflow."""
@@ -159,8 +232,12 @@ def test_numbers_and_counts(value: object, number: bool, count: bool) -> None:
 
 def test_a_reference_accuracy_is_taken_where_it_is_well_formed(tmp_path: Path) -> None:
     """What is no number holds nobody to anything; training.reference finds it."""
-    events = making.changed(training_events(), "reference_accuracy", value={"top1": 0.9, "top5": "high", "map": None})
-    assert dict(read_log(write_log(tmp_path / "result_0.txt", events), ROUND, None).reference) == {"top1": 0.9}
+    events = making.changed(
+        training_events(), "reference_accuracy", value={"top1": 0.9, "top5": "high", "map": None}
+    )
+    assert dict(read_log(write_log(tmp_path / "result_0.txt", events), ROUND, None).reference) == {
+        "top1": 0.9
+    }
     events = making.changed(training_events(), "reference_accuracy", value=0.9)
     assert dict(read_log(write_log(tmp_path / "result_1.txt", events), ROUND, None).reference) == {}
 
@@ -168,7 +245,15 @@ def test_a_reference_accuracy_is_taken_where_it_is_well_formed(tmp_path: Path) -
 # ---- LoadGen runs ----
 
 
-@pytest.mark.parametrize(("name", "mode"), [("accuracy", Mode.ACCURACY), ("Accuracy", Mode.ACCURACY), ("run_1", Mode.PERFORMANCE), ("x", Mode.PERFORMANCE)])
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        ("accuracy", Mode.ACCURACY),
+        ("Accuracy", Mode.ACCURACY),
+        ("run_1", Mode.PERFORMANCE),
+        ("x", Mode.PERFORMANCE),
+    ],
+)
 def test_a_folders_name_says_what_a_run_was_for(name: str, mode: Mode) -> None:
     """Submissions spell it in both cases."""
     assert mode_of(Path("any") / name) is mode
@@ -189,38 +274,56 @@ def test_performance_runs_come_by_number(tmp_path: Path) -> None:
         (f"box=0.3, hash={'a' * 64}\nmask=0.25, hash={'b' * 64}\n", {"box": 0.3, "mask": 0.25}, 0),
         (f"top1=0.8, hash={'a' * 64}\ntop1=0.9, hash={'a' * 64}\n", {"top1": 0.8}, 1),
         (f"top1=nan, hash={'a' * 64}\n", {}, 1),
-        *((f"top1={number}, hash={'a' * 64}\n", {}, 1) for number in ("0.871-0", "--1", "1e", ".", "e5", "1.2.3", "")),
+        *(
+            (f"top1={number}, hash={'a' * 64}\n", {}, 1)
+            for number in ("0.871-0", "--1", "1e", ".", "e5", "1.2.3", "")
+        ),
         (f"top1=0.8, hash={'A' * 64}\n", {}, 1),
         ("top1=0.8\n", {}, 1),
         ("accuracy=87.5%, good=44, total=50\n", {}, 1),
         ("", {}, 0),
     ],
 )
-def test_accuracy_txt_has_one_line_per_metric(tmp_path: Path, text: str, metrics: dict[str, float], flaws: int) -> None:
+def test_accuracy_txt_has_one_line_per_metric(
+    tmp_path: Path, text: str, metrics: dict[str, float], flaws: int
+) -> None:
     """The first of two counts, and the second is a flaw."""
     path = tmp_path / "accuracy.txt"
     path.write_text(text)
     source = SourceFile(path)
-    assert {metric: score for metric, (score, _, _) in read_scores(source).items()} == metrics and len(source.flaws) == flaws
+    assert {
+        metric: score for metric, (score, _, _) in read_scores(source).items()
+    } == metrics and len(source.flaws) == flaws
 
 
 def test_a_runs_scenario_is_its_folders_or_else_its_records(tmp_path: Path) -> None:
     """A run on its own still knows what it was."""
     making.write_run(tmp_path / "run", making.LOADS[Scenario.SERVER], "performance")
     assert read_run(tmp_path / "run", Mode.PERFORMANCE, None, ROUND).scenario is Scenario.SERVER
-    assert read_run(tmp_path / "run", Mode.PERFORMANCE, Scenario.OFFLINE, ROUND).scenario is Scenario.OFFLINE
+    assert (
+        read_run(tmp_path / "run", Mode.PERFORMANCE, Scenario.OFFLINE, ROUND).scenario
+        is Scenario.OFFLINE
+    )
     (tmp_path / "run" / "run.json").unlink()
     assert read_run(tmp_path / "run", Mode.PERFORMANCE, None, ROUND).scenario is None
 
 
 def test_values_of_the_detail_log_are_numbers_only_where_they_are(tmp_path: Path) -> None:
     """A text in a number's place is no zero."""
-    folder = making.write_run(tmp_path / "Server" / "performance" / "run_1", making.LOADS[Scenario.SERVER], "performance")
+    folder = making.write_run(
+        tmp_path / "Server" / "performance" / "run_1", making.LOADS[Scenario.SERVER], "performance"
+    )
     set_value(folder / DETAIL, "result_query_count", "500")
     run = Library(ROUND, None).run(folder)
     assert run.value("result_query_count") == "500" and run.number("result_query_count") is None
-    assert run.numbers("result_query_count", "effective_target_qps") is None and run.numbers("effective_target_qps") == (83.0,)
-    assert run.scenario is Scenario.SERVER and run.wall_ms == 5698.0 and run.span_ms == pytest.approx(5718.051)
+    assert run.numbers("result_query_count", "effective_target_qps") is None and run.numbers(
+        "effective_target_qps"
+    ) == (83.0,)
+    assert (
+        run.scenario is Scenario.SERVER
+        and run.wall_ms == 5698.0
+        and run.span_ms == pytest.approx(5718.051)
+    )
 
 
 @pytest.mark.parametrize("key", ["power_begin", "power_end"])
@@ -232,10 +335,14 @@ def test_stamps_that_cannot_be_read_are_no_time(tmp_path: Path, key: str, value:
     assert read_run(folder, Mode.PERFORMANCE, Scenario.SERVER, ROUND).wall_ms is None
 
 
-@pytest.mark.parametrize("name", ["mlperf_log_summary.txt", DETAIL, "mlperf_log_accuracy.json", "run.json"])
+@pytest.mark.parametrize(
+    "name", ["mlperf_log_summary.txt", DETAIL, "mlperf_log_accuracy.json", "run.json"]
+)
 def test_a_run_without_one_of_its_files_is_still_read(tmp_path: Path, name: str) -> None:
     """Everything that is wrong is told, not only the first thing."""
-    folder = making.write_run(tmp_path / "run_1", making.LOADS[Scenario.SINGLE_STREAM], "performance")
+    folder = making.write_run(
+        tmp_path / "run_1", making.LOADS[Scenario.SINGLE_STREAM], "performance"
+    )
     (folder / name).unlink()
     run = read_run(folder, Mode.PERFORMANCE, Scenario.SINGLE_STREAM, ROUND)
     assert [source.path.name for source in run.sources if source.has(Kind.MISSING)] == [name]
@@ -248,16 +355,26 @@ def test_an_entry_finds_its_training_log_in_the_tree(tree: Path) -> None:
     """By the checkpoint's hash, on whatever system it was trained."""
     entry = Library(ROUND, None).entry(tree / ENTRY, place(tree))
     assert [log.path.parent.parent.name for log in entry.origins] == ["box-torch-bf16"]
-    assert entry.measurements is not None and entry.system is not None and entry.scores == {"top1": 0.875} and entry.unscored is None
+    assert (
+        entry.measurements is not None
+        and entry.system is not None
+        and entry.scores == {"top1": 0.875}
+        and entry.unscored is None
+    )
 
 
 def test_training_in_the_other_division_is_found(tree: Path) -> None:
-    """Smoke trains and serves in the open one; a closed training may be served in the open division."""
+    """Smoke trains and serves in the open one; a closed training may be served in the open
+    division.
+    """
     shutil.move(tree / "open" / "acme" / "results" / "box-torch-bf16", tree / "moved")
     (tree / "closed" / "acme" / "results").mkdir(parents=True)
     shutil.move(tree / "moved", tree / "closed" / "acme" / "results" / "box-torch-bf16")
     assert len(Library(ROUND, None).entry(tree / ENTRY, place(tree)).origins) == 1
-    assert homes_beside(tree / "open" / "acme") == [tree / "open" / "acme", tree / "closed" / "acme"]
+    assert homes_beside(tree / "open" / "acme") == [
+        tree / "open" / "acme",
+        tree / "closed" / "acme",
+    ]
     assert homes_beside(tree / "acme") == [tree / "acme"]
 
 
@@ -272,12 +389,23 @@ def test_training_of_another_organisation_is_not(tree: Path) -> None:
 def test_outside_a_tree_nothing_belongs_to_an_entry(tree: Path) -> None:
     """Neither training logs nor measurements nor truth."""
     entry = Library(ROUND, None).entry(tree / ENTRY, None)
-    assert (entry.origins, entry.measurements, entry.system, entry.truth, entry.scores) == ((), None, None, None, None)
-    assert entry.unscored == "no ground truth in the tree, and none given with --truth" and entry.truth_sha256 is None
+    assert (entry.origins, entry.measurements, entry.system, entry.truth, entry.scores) == (
+        (),
+        None,
+        None,
+        None,
+        None,
+    )
+    assert (
+        entry.unscored == "no ground truth in the tree, and none given with --truth"
+        and entry.truth_sha256 is None
+    )
 
 
 @pytest.mark.parametrize("below", ["", "resnet50", "truth/resnet50"])
-def test_truth_that_is_given_is_found_in_every_usual_place(tree: Path, tmp_path: Path, below: str) -> None:
+def test_truth_that_is_given_is_found_in_every_usual_place(
+    tree: Path, tmp_path: Path, below: str
+) -> None:
     """`--truth DIR` may be the folder itself, or one that holds it."""
     shutil.move(tree / "open" / "acme" / "truth" / "resnet50", tmp_path / "labels")
     given_folder = tmp_path / "given"
@@ -290,7 +418,9 @@ def test_truth_of_the_tree_goes_before_what_is_given(tree: Path, tmp_path: Path)
     """The judge scores against what was packed; another truth would be another result."""
     (tmp_path / "given").mkdir()
     (tmp_path / "given" / "labels.txt").write_text("1\n")
-    assert Library(ROUND, tmp_path / "given").entry(tree / ENTRY, place(tree)).scores == {"top1": 0.875}
+    assert Library(ROUND, tmp_path / "given").entry(tree / ENTRY, place(tree)).scores == {
+        "top1": 0.875
+    }
 
 
 @pytest.mark.parametrize("labels", ["", "one\n", "9" * 5000, "1.5\n", "\u00e4\n"])
@@ -298,16 +428,26 @@ def test_a_truth_that_the_scorer_cannot_read_is_said(tree: Path, labels: str) ->
     """As a reason, not as a traceback: truth is anybody's bytes."""
     (tree / "open" / "acme" / "truth" / "resnet50" / "labels.txt").write_text(labels)
     entry = Library(ROUND, None).entry(tree / ENTRY, place(tree))
-    assert entry.scores is None and entry.unscored is not None and "the scorer cannot read the answers" in entry.unscored
+    assert (
+        entry.scores is None
+        and entry.unscored is not None
+        and "the scorer cannot read the answers" in entry.unscored
+    )
 
 
 def test_an_entry_of_another_workload_says_what_is_missing(tree: Path) -> None:
     """Its package brings the scorer."""
     for path in (tree / ENTRY).rglob("run.json"):
         put(workload="resnet51")(path)
-    (tree / "open" / "acme" / "truth" / "resnet50").rename(tree / "open" / "acme" / "truth" / "resnet51")
+    (tree / "open" / "acme" / "truth" / "resnet50").rename(
+        tree / "open" / "acme" / "truth" / "resnet51"
+    )
     entry = Library(ROUND, None).entry(tree / ENTRY, place(tree))
-    assert entry.scores is None and entry.unscored is not None and "unknown scorer 'resnet51'" in entry.unscored
+    assert (
+        entry.scores is None
+        and entry.unscored is not None
+        and "unknown scorer 'resnet51'" in entry.unscored
+    )
     assert (entry.rule, entry.inference, entry.workload) == (None, None, "resnet51")
 
 
@@ -315,14 +455,20 @@ def test_without_an_accuracy_run_nothing_is_scored(tree: Path) -> None:
     """A performance run has a sample of the answers alone."""
     shutil.rmtree(tree / ENTRY / "accuracy")
     entry = Library(ROUND, None).entry(tree / ENTRY, place(tree))
-    assert score(entry) == (None, "no accuracy run with a record") and entry.record is not None and len(entry.runs) == 1
+    assert (
+        score(entry) == (None, "no accuracy run with a record")
+        and entry.record is not None
+        and len(entry.runs) == 1
+    )
 
 
 def test_what_is_not_finished_is_named_with_the_entry(tree: Path) -> None:
     """In its own folder and among the performance runs."""
     (tree / ENTRY / "accuracy.partial").mkdir()
     (tree / ENTRY / "performance" / "run_2.partial").mkdir()
-    assert [path.name for path in Library(ROUND, None).entry(tree / ENTRY, place(tree)).unfinished] == ["accuracy.partial", "run_2.partial"]
+    assert [
+        path.name for path in Library(ROUND, None).entry(tree / ENTRY, place(tree)).unfinished
+    ] == ["accuracy.partial", "run_2.partial"]
 
 
 def test_a_log_is_read_once(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,7 +492,12 @@ def test_a_library_tells_what_it_has_read(tree: Path) -> None:
     library = Library(ROUND, None)
     library.entry(tree / ENTRY, place(tree))
     names = {path.name for path in library.read()}
-    assert {"result_0.txt", "accuracy.txt", "box-torch-fp32.json", "box-torch-fp32_podium_SingleStream.json"} <= names
+    assert {
+        "result_0.txt",
+        "accuracy.txt",
+        "box-torch-fp32.json",
+        "box-torch-fp32_podium_SingleStream.json",
+    } <= names
 
 
 @pytest.fixture(params=["record", "log"])
@@ -358,11 +509,17 @@ def checkpoint(tree: Path, request: pytest.FixtureRequest) -> Iterator[tuple[Lib
     yield library, next((tree / "checkpoints" / "resnet50").iterdir())
 
 
-def test_a_checkpoints_record_is_read_with_the_logs_of_its_tree(checkpoint: tuple[Library, Path]) -> None:
+def test_a_checkpoints_record_is_read_with_the_logs_of_its_tree(
+    checkpoint: tuple[Library, Path],
+) -> None:
     """Those that were read; a record without any says nothing against it."""
     library, folder = checkpoint
     found = library.checkpoint(folder)
-    assert found is not None and found.record.sha256 == folder.name and len(found.logs) == len(library.logs)
+    assert (
+        found is not None
+        and found.record.sha256 == folder.name
+        and len(found.logs) == len(library.logs)
+    )
 
 
 def test_a_record_that_is_none_is_a_flaw_not_a_document(tree: Path) -> None:
@@ -371,7 +528,9 @@ def test_a_record_that_is_none_is_a_flaw_not_a_document(tree: Path) -> None:
     (folder / "record.json").write_text(json.dumps({"workload": "resnet50"}))
     library = Library(ROUND, None)
     assert library.checkpoint(folder) is None and library.sources[folder][0].has(Kind.SHAPE)
-    assert list(library.checkpoints(tree)) == [folder] and list(library.checkpoints(tree / "no")) == []
+    assert (
+        list(library.checkpoints(tree)) == [folder] and list(library.checkpoints(tree / "no")) == []
+    )
 
 
 @pytest.mark.parametrize("name", ["/", "..", "../../..", "", "a/b"])

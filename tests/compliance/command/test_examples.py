@@ -1,4 +1,6 @@
-"""Every rule has an example that keeps it and one that breaks it, small files that lie in tests/examples."""
+"""Every rule has an example that keeps it and one that breaks it, small files that lie in
+tests/examples.
+"""
 
 from functools import cache
 from pathlib import Path
@@ -10,7 +12,9 @@ from compliance.rules import catalogue
 from compliance.rules.example_findings import sightings
 from compliance.verdict import Result, Severity, Verdict
 
-OURS = sorted(rule.id for rule in catalogue().values() if rule.check.__module__.startswith("compliance."))
+OURS = sorted(
+    rule.id for rule in catalogue().values() if rule.check.__module__.startswith("compliance.")
+)
 LIMIT_BYTES = 50_000
 """Of a rule's examples, valid and invalid, and its share of the bases."""
 
@@ -35,8 +39,11 @@ def test_the_invalid_example_is_found_out(rule: str) -> None:
     if catalogue()[rule].severity is Severity.ERROR and rule != "training.converged":
         assert result.verdict is not Verdict.VALID
 
+
 NAMING_INSTALLED = {"tree.folders", "tree.installed"}
-"""Rules whose findings name the installed workloads: the fakes too, where other tests have made them known."""
+"""Rules whose findings name the installed workloads: the fakes too, where other tests have made
+them known.
+"""
 
 
 @pytest.mark.parametrize("rule", OURS)
@@ -55,22 +62,37 @@ def test_a_base_raises_no_alarm_at_all(base: str) -> None:
 def test_each_finding_says_all_that_is_needed() -> None:
     for rule in OURS:
         for finding in judged(EXAMPLES / "invalid" / rule).findings:
-            assert all((finding.file, finding.found, finding.required, finding.source, finding.advice)), finding
+            assert all(
+                (finding.file, finding.found, finding.required, finding.source, finding.advice)
+            ), finding
 
 
 def test_examples_are_small() -> None:
-    assert sum(path.stat().st_size for path in EXAMPLES.rglob("*") if path.is_file() and not path.is_symlink()) < LIMIT_BYTES * len(OURS)
+    assert sum(
+        path.stat().st_size
+        for path in EXAMPLES.rglob("*")
+        if path.is_file() and not path.is_symlink()
+    ) < LIMIT_BYTES * len(OURS)
 
 
 @pytest.mark.slow
 def test_examples_are_what_the_builder_makes(tmp_path: Path) -> None:
-    """Where a row of the round has changed: PYTHONPATH=tests/compliance/builders python tests/compliance/builders/examples.py"""
+    """Where a row of the round has changed: PYTHONPATH=tests/compliance/builders python
+    tests/compliance/builders/examples.py
+    """
     write(tmp_path)
-    assert contents(tmp_path) == contents(EXAMPLES), "examples are stale: run PYTHONPATH=tests/compliance/builders python tests/compliance/builders/examples.py"
+    assert contents(tmp_path) == contents(EXAMPLES), (
+        "examples are stale: run PYTHONPATH=tests/compliance/builders python"
+        " tests/compliance/builders/examples.py"
+    )
 
 
 def contents(root: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file() and not path.is_symlink()}
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in root.rglob("*")
+        if path.is_file() and not path.is_symlink()
+    }
 
 
 def test_the_table_has_no_rule_twice_or_too_many() -> None:
@@ -79,8 +101,13 @@ def test_the_table_has_no_rule_twice_or_too_many() -> None:
 
 @pytest.mark.slow
 def test_what_explain_shows_is_what_each_rule_finds() -> None:
-    """`podium explain` shows one finding of each rule; the file with them is made from the examples."""
+    """`podium explain` shows one finding of each rule; the file with them is made from the
+    examples.
+    """
     shown, found = sightings(), seen(EXAMPLES, judged)
     assert shown.keys() == found.keys()
     differing = {rule for rule in shown if shown[rule] != found[rule]}
-    assert differing <= NAMING_INSTALLED, "sightings are stale: run PYTHONPATH=tests/compliance/builders python tests/compliance/builders/examples.py"
+    assert differing <= NAMING_INSTALLED, (
+        "sightings are stale: run PYTHONPATH=tests/compliance/builders python"
+        " tests/compliance/builders/examples.py"
+    )

@@ -1,4 +1,6 @@
-"""Legality before the run: hyper-parameters in TOML and JSON, by podium-v1 and by the published training rounds, at the line of the key."""
+"""Legality before the run: hyper-parameters in TOML and JSON, by podium-v1 and by the published
+training rounds, at the line of the key.
+"""
 
 import json
 import subprocess
@@ -14,8 +16,16 @@ from compliance.hyperparameter_check import line_in_json, line_in_toml
 from suite import registry
 from suite.errors import RequestError
 
-LARS = {"opt_name": "lars", "global_batch_size": 4096, "lars_opt_weight_decay": 2e-4, "lars_opt_momentum": 0.9}
-TABLE = 'workload = "resnet50"\nopt_name = "lars"\nglobal_batch_size = 4096\n\nlars_opt_weight_decay = %s\nlars_opt_momentum = 0.9\n'
+LARS = {
+    "opt_name": "lars",
+    "global_batch_size": 4096,
+    "lars_opt_weight_decay": 2e-4,
+    "lars_opt_momentum": 0.9,
+}
+TABLE = (
+    'workload = "resnet50"\nopt_name = "lars"\nglobal_batch_size = 4096\n\nlars_opt_weight_decay ='
+    " %s\nlars_opt_momentum = 0.9\n"
+)
 
 
 def run(*words: object) -> Result:
@@ -37,7 +47,11 @@ def toml(tmp_path: Path) -> Path:
 
 def test_an_illegal_value_is_found_at_its_line(toml: Path) -> None:
     [found] = findings("--config", toml)
-    assert (found["rule"], found["found"], found["line"]) == ("training.legality", "lars_opt_weight_decay 0.0003", 5)
+    assert (found["rule"], found["found"], found["line"]) == (
+        "training.legality",
+        "lars_opt_weight_decay 0.0003",
+        5,
+    )
     assert found["required"] == "0.0001 times a power of two"
     assert run("--config", toml).return_value == 1
 
@@ -51,7 +65,9 @@ def test_json_is_judged_as_toml_is(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps({"workload": "resnet50"} | LARS, indent=1))
     assert run("--config", path).return_value == 0
-    path.write_text(json.dumps({"workload": "resnet50"} | LARS | {"lars_opt_momentum": 2.0}, indent=1))
+    path.write_text(
+        json.dumps({"workload": "resnet50"} | LARS | {"lars_opt_momentum": 2.0}, indent=1)
+    )
     [found] = findings("--config", path)
     assert (found["line"], found["found"]) == (6, "lars_opt_momentum 2.0")
 
@@ -59,14 +75,19 @@ def test_json_is_judged_as_toml_is(tmp_path: Path) -> None:
 def test_what_is_missing_has_no_line(toml: Path) -> None:
     toml.write_text('workload = "resnet50"\nopt_name = "lars"\n')
     found = findings("--config", toml)
-    assert ("global_batch_size is missing", None) in [(each["found"], each["line"]) for each in found]
+    assert ("global_batch_size is missing", None) in [
+        (each["found"], each["line"]) for each in found
+    ]
 
 
 def test_the_option_goes_before_the_files_own_words(toml: Path) -> None:
     toml.write_text('workload = "resnet50"\nround = "training-v0.6"\n')
     assert "Verdict" not in run("--config", toml).stdout
     assert findings("--config", toml, "--round", "podium-v1")[0]["rule"] == "training.legality"
-    assert json.loads(run("--config", toml, "--format", "json").stdout)["results"][0]["round"] == "training-v0.6"
+    assert (
+        json.loads(run("--config", toml, "--format", "json").stdout)["results"][0]["round"]
+        == "training-v0.6"
+    )
 
 
 @pytest.mark.parametrize(
@@ -74,14 +95,31 @@ def test_the_option_goes_before_the_files_own_words(toml: Path) -> None:
     [
         ("c.toml", "opt_nam = 'lars'\n", ("--workload", "resnet50"), "did you mean 'opt_name'"),
         ("c.toml", "opt_name = 'lars'\n", (), "name the workload"),
-        ("c.toml", "global_batch_size = 'many'\n", ("--workload", "resnet50"), "is not of type int"),
+        (
+            "c.toml",
+            "global_batch_size = 'many'\n",
+            ("--workload", "resnet50"),
+            "is not of type int",
+        ),
         ("c.toml", "workload = 'resnet51'\n", (), "did you mean 'resnet50'"),
-        ("c.toml", "workload = 'resnet50'\n", ("--round", "inference-v0.5"), "has no hyper-parameters"),
+        (
+            "c.toml",
+            "workload = 'resnet50'\n",
+            ("--round", "inference-v0.5"),
+            "has no hyper-parameters",
+        ),
         ("c.toml", "workload = 'resnte'\n", ("--round", "training-v0.7"), "did you mean 'resnet'"),
-        ("c.toml", "workload = 'resnet50'\n", ("--round", "training-v0.8"), "known: inference-v0.5, inference-v0.7, inference-v1.0"),
+        (
+            "c.toml",
+            "workload = 'resnet50'\n",
+            ("--round", "training-v0.8"),
+            "known: inference-v0.5, inference-v0.7, inference-v1.0",
+        ),
     ],
 )
-def test_a_file_that_asks_nothing_sensible_is_a_wrong_request(tmp_path: Path, name: str, text: str, words: tuple[str, ...], message: str) -> None:
+def test_a_file_that_asks_nothing_sensible_is_a_wrong_request(
+    tmp_path: Path, name: str, text: str, words: tuple[str, ...], message: str
+) -> None:
     """Exit code 2, told in one sentence: a misspelt key must not pass for a legal one."""
     (tmp_path / name).write_text(text)
     result = run("--config", tmp_path / name, *words)
@@ -98,7 +136,11 @@ def test_a_file_that_asks_nothing_sensible_is_a_wrong_request(tmp_path: Path, na
         ("c.toml", "\udcff\udcfe\0", "not UTF-8"),
         ("c.toml", "opt_name = \n", "line 1"),
         ("c.json", '{"workload": "resnet50", "opt_name": NaN}', "no finite number"),
-        ("c.json", '{"workload": "resnet50", "opt_name": "sgd", "opt_name": "lars"}', "occurs twice"),
+        (
+            "c.json",
+            '{"workload": "resnet50", "opt_name": "sgd", "opt_name": "lars"}',
+            "occurs twice",
+        ),
         ("c.json", "[1]", "no object"),
         ("c.json", "[" * 60_000, "too deep"),
         ("c.json", "[" * 100_000, "larger than"),
@@ -106,7 +148,9 @@ def test_a_file_that_asks_nothing_sensible_is_a_wrong_request(tmp_path: Path, na
     ],
 )
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_file_that_cannot_be_read_is_broken_in_every_format(tmp_path: Path, name: str, text: str | None, message: str, form: str) -> None:
+def test_a_file_that_cannot_be_read_is_broken_in_every_format(
+    tmp_path: Path, name: str, text: str | None, message: str, form: str
+) -> None:
     """A program that asked for a format gets it, with a finding, and exit code 1."""
     if text is not None:
         (tmp_path / name).write_bytes(text.encode("utf-8", "surrogateescape"))
@@ -118,21 +162,31 @@ def test_a_file_that_cannot_be_read_is_broken_in_every_format(tmp_path: Path, na
 
 @pytest.mark.parametrize("name", ["training-v0.6", "training-v0.7"])
 def test_every_closed_table_of_a_published_round_can_be_asked(tmp_path: Path, name: str) -> None:
-    """Each benchmark of the round; a file without hyper-parameters misses what the closed division asks for."""
+    """Each benchmark of the round; a file without hyper-parameters misses what the closed division
+    asks for.
+    """
     path = tmp_path / "c.toml"
     path.write_text("")
     round = registry.published_training(name)
     for benchmark in round.benchmarks:
         found = findings("--config", path, "--round", name, "--workload", benchmark)
-        assert [each["found"] for each in found] == [f"{key} is missing" for key in round.closed_required(benchmark)]
+        assert [each["found"] for each in found] == [
+            f"{key} is missing" for key in round.closed_required(benchmark)
+        ]
         assert all(each["source"] for each in found)
 
 
 def test_a_key_that_a_published_round_does_not_know_is_told(tmp_path: Path) -> None:
-    """Published tables list what may be changed; whether another key is misspelt cannot be known."""
+    """Published tables list what may be changed; whether another key is misspelt cannot be
+    known.
+    """
     path = tmp_path / "c.toml"
-    path.write_text('global_batch_siz = 4096\n')
-    told = [each for each in findings("--config", path, "--round", "training-v0.7", "--workload", "resnet") if each["severity"] == "warning"]
+    path.write_text("global_batch_siz = 4096\n")
+    told = [
+        each
+        for each in findings("--config", path, "--round", "training-v0.7", "--workload", "resnet")
+        if each["severity"] == "warning"
+    ]
     assert ["did you mean 'global_batch_size'" in each["found"] for each in told] == [True]
     assert told[0]["line"] == 1
 
@@ -153,16 +207,24 @@ def test_a_key_of_toml_is_found_in_its_table(text: str, key: str, line: int | No
     assert line_in_toml(text, key) == line
 
 
-@pytest.mark.parametrize(("text", "key", "line"), [('{\n"a": 1,\n"b" : 2}', "b", 3), ('{"t": {\n"b": 1}}', "t.b", 2), ("{}", "b", None)])
+@pytest.mark.parametrize(
+    ("text", "key", "line"),
+    [('{\n"a": 1,\n"b" : 2}', "b", 3), ('{"t": {\n"b": 1}}', "t.b", 2), ("{}", "b", None)],
+)
 def test_a_key_of_json_is_found(text: str, key: str, line: int | None) -> None:
     assert line_in_json(text, key) == line
 
 
 @pytest.mark.slow
 def test_no_framework_is_imported_to_judge_a_file(toml: Path) -> None:
-    """Somebody who only asks whether a learning rate is legal has the light core alone, and waits for nothing."""
+    """Somebody who only asks whether a learning rate is legal has the light core alone, and waits
+    for nothing.
+    """
     heavy = "{'torch', 'numpy', 'jsonschema', 'rich', 'tensorflow', 'workloads.resnet50.model'}"
-    code = f"import sys; from compliance.cli import check; check(['--config', {str(toml)!r}], standalone_mode=False); assert not {heavy} & set(sys.modules)"
+    code = (
+        f"import sys; from compliance.cli import check; check(['--config', {str(toml)!r}],"
+        f" standalone_mode=False); assert not {heavy} & set(sys.modules)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
 
 
@@ -171,7 +233,10 @@ def test_each_file_has_its_own_result(toml: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.toml"
     other.write_text(TABLE % "2e-4")
     results = json.loads(run("--config", other, toml, "--format", "json").stdout)["results"]
-    assert [(result["path"], result["verdict"]) for result in results] == [(str(other), "valid"), (str(toml), "broken")]
+    assert [(result["path"], result["verdict"]) for result in results] == [
+        (str(other), "valid"),
+        (str(toml), "broken"),
+    ]
 
 
 def test_a_device_or_a_flood_is_no_file_of_hyper_parameters(tmp_path: Path) -> None:
@@ -179,5 +244,7 @@ def test_a_device_or_a_flood_is_no_file_of_hyper_parameters(tmp_path: Path) -> N
     flood = tmp_path / "flood.toml"
     flood.write_text("# " + "x" * (1 << 20))
     for path, word in ((Path("/dev/zero"), "not a plain file"), (flood, "bytes")):
-        result = CliRunner().invoke(check, ["--config", str(path)], standalone_mode=False, catch_exceptions=False)
+        result = CliRunner().invoke(
+            check, ["--config", str(path)], standalone_mode=False, catch_exceptions=False
+        )
         assert (result.return_value, word in result.stdout) == (1, True)

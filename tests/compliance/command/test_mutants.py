@@ -1,6 +1,8 @@
-"""Real published results, each changed so that it breaks one rule: the judge has to see it, and may not fall over it.
+"""Real published results, each changed so that it breaks one rule: the judge has to see it, and may
+not fall over it.
 
-`python -m mutants` in this folder says which kinds are missed; the list is independent of the rules' own tests.
+`python -m mutants` in this folder says which kinds are missed; the list is independent of the
+rules' own tests.
 """
 
 from collections.abc import Iterator
@@ -21,7 +23,10 @@ LEAST = 0.95
 LINES = (
     b':::MLL 1500000000.250 run_start: {"value": null, "metadata": {"lineno": 3}}\n',
     b"step 1 of 10\r 2 of 10\n",
-    b'[1,0]<stdout>:::MLLOG {"namespace": "", "time_ms": 1500000002000, "key": "run_stop", "value": null, "metadata": {"status": "success"}}\n',
+    (
+        b'[1,0]<stdout>:::MLLOG {"namespace": "", "time_ms": 1500000002000, "key": "run_stop",'
+        b' "value": null, "metadata": {"status": "success"}}\n'
+    ),
 )
 
 
@@ -36,7 +41,9 @@ def test_a_mutant_differs_from_its_base_in_one_place():
     log = Log.of(b"".join(LINES))
     assert log.content() == b"".join(LINES)
     assert log.edit(lambda record: record.later(0.5), *log.of_key("run_start"))
-    assert log.content().splitlines(keepends=True)[1:] == b"".join(LINES).splitlines(keepends=True)[1:]
+    assert (
+        log.content().splitlines(keepends=True)[1:] == b"".join(LINES).splitlines(keepends=True)[1:]
+    )
     assert b":::MLL 1500000000.75 run_start" in log.content()
 
 
@@ -71,7 +78,11 @@ def tree(tmp_path: Path) -> Path:
 
 def contents(folder: Path) -> dict[str, bytes]:
     """All files of a folder."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
 def test_changes_are_taken_back_in_the_other_order(tree: Path, tmp_path: Path):
@@ -99,8 +110,19 @@ def test_what_is_not_there_is_not_changed(tree: Path, tmp_path: Path):
 
 def test_a_kind_counts_only_where_it_is_caught_everywhere():
     """One base that is missed is a kind that is missed."""
-    verdicts = (("one", "broken"), ("one", "broken"), ("two", "broken"), ("two", "valid"), ("three", "ValueError: x"))
-    tally = Tally(outcomes=tuple(Outcome(kind=kind, base="base", verdict=verdict, required="") for kind, verdict in verdicts))
+    verdicts = (
+        ("one", "broken"),
+        ("one", "broken"),
+        ("two", "broken"),
+        ("two", "valid"),
+        ("three", "ValueError: x"),
+    )
+    tally = Tally(
+        outcomes=tuple(
+            Outcome(kind=kind, base="base", verdict=verdict, required="")
+            for kind, verdict in verdicts
+        )
+    )
     assert tally.missed().keys() == {"two", "three"}
     assert tally.share == pytest.approx(1 / 3)
     assert [outcome.kind for outcome in tally.tracebacks()] == ["three"]

@@ -1,4 +1,6 @@
-"""Scores, comparisons and the judge read each value of LoadGen's through the same code: there is no second one to be shown another line."""
+"""Scores, comparisons and the judge read each value of LoadGen's through the same code: there is no
+second one to be shown another line.
+"""
 
 import ast
 import re
@@ -23,30 +25,52 @@ LINES = (
     "Completed samples per second    : 39.41",
     " * Early stopping 90th percentile estimate: 168500000",
     "Result is : VALID",
-    ':::MLLOG {"key": "result_samples_per_second", "value": 207.888, "time_ms": 5.1, "namespace": "mlperf::logging", "event_type": "POINT_IN_TIME"}',
+    (
+        ':::MLLOG {"key": "result_samples_per_second", "value": 207.888, "time_ms": 5.1,'
+        ' "namespace": "mlperf::logging", "event_type": "POINT_IN_TIME"}'
+    ),
 )
-RESULT = re.compile(r".*:::ML.*|(result|early_stopping)_\w+|.*(percentile latency|[Ss]amples per second).*|Result is.*")
+RESULT = re.compile(
+    r".*:::ML.*|(result|early_stopping)_\w+|.*(percentile latency|[Ss]amples per second).*|Result"
+    r" is.*"
+)
 """What names a result in a detail log or a summary."""
 TIMES = "evidence.py"
 """The day of a log's first record, by which its round is told, and nothing else of it."""
 
 
 def modules() -> Iterator[Path]:
-    yield from (path for root in ROOTS for path in sorted(root.rglob("*.py")) if READERS not in path.parents)
+    yield from (
+        path for root in ROOTS for path in sorted(root.rglob("*.py")) if READERS not in path.parents
+    )
 
 
 def patterns(module: Path) -> Iterator[str | bytes]:
     """The regular expressions that stand in a module."""
     for node in ast.walk(ast.parse(module.read_text())):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and node.func.value.id == "re":
-            parts = (part.value for each in node.args[:1] for part in ast.walk(each) if isinstance(part, ast.Constant))
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, ast.Name)
+            and node.func.value.id == "re"
+        ):
+            parts = (
+                part.value
+                for each in node.args[:1]
+                for part in ast.walk(each)
+                if isinstance(part, ast.Constant)
+            )
             yield from (part for part in parts if isinstance(part, str | bytes))
 
 
 def taken(pattern: str | bytes) -> bool:
     """An expression that takes a number with its name out of one of the lines."""
     text = pattern if isinstance(pattern, str) else pattern.decode()
-    return any(re.search(r"[A-Za-z]{3}.*\d", match.group()) for line in LINES for match in re.finditer(text, line))
+    return any(
+        re.search(r"[A-Za-z]{3}.*\d", match.group())
+        for line in LINES
+        for match in re.finditer(text, line)
+    )
 
 
 @pytest.mark.slow
@@ -60,27 +84,46 @@ def test_no_other_module_takes_a_value_out_of_a_line() -> None:
     assert found.keys() == {TIMES}
 
 
-@pytest.mark.parametrize("pattern", [r"per second: ([\d.]+)", rb'"key": "result_\w+", "value": (\d+)', r"percentile latency.*: (\d+)"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"per second: ([\d.]+)",
+        rb'"key": "result_\w+", "value": (\d+)',
+        r"percentile latency.*: (\d+)",
+    ],
+)
 def test_such_an_expression_would_be_found(pattern: str | bytes) -> None:
     assert taken(pattern) and not taken(r"\d+\.\d+")
 
 
 def test_scores_and_comparisons_name_no_value_of_a_log() -> None:
-    """They ask for the headline; which key of which log that is stands in suite/loadgen/headline.py alone."""
+    """They ask for the headline; which key of which log that is stands in suite/loadgen/headline.py
+    alone.
+    """
     found = {}
     for module in sorted(ROOTS[1].rglob("*.py")):
-        texts = (node.value for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+        texts = (
+            node.value
+            for node in ast.walk(ast.parse(module.read_text()))
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        )
         if named := [text for text in texts if "\n" not in text and RESULT.fullmatch(text)]:
             found[module.name] = named
     assert found == {}
 
 
-def test_who_reads_another_line_reads_it_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With another key as the headline the score changes, the comparison follows it, and the judge misses it in run.json."""
+def test_who_reads_another_line_reads_it_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With another key as the headline the score changes, the comparison follows it, and the judge
+    misses it in run.json.
+    """
     root = making.write_tree(tmp_path / "results", Scenario.OFFLINE)
     before = [row.value for row in score_paths([root], []) if row.scenario]
     assert Judge().result(str(root)).findings == ()
-    monkeypatch.setitem(METRICS, Scenario.OFFLINE, ("samples_per_second", "result_99.00_percentile_latency_ns"))  # type: ignore[arg-type]
+    monkeypatch.setitem(
+        METRICS, Scenario.OFFLINE, ("samples_per_second", "result_99.00_percentile_latency_ns")
+    )  # type: ignore[arg-type]
     after = [row.value for row in score_paths([root], []) if row.scenario]
     assert before != after
     assert "entry.value" in {finding.rule for finding in Judge().result(str(root)).findings}

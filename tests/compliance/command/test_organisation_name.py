@@ -30,12 +30,27 @@ def test_a_name_may_be_longer_than_its_folder(told: str, folder: str, same: bool
 
 
 @pytest.mark.parametrize(("name", "accepted"), [("Acme, Inc.", True), ("globex", False)])
-def test_logs_and_descriptions_are_compared_alike(tmp_path: Path, name: str, accepted: bool) -> None:
-    """`Fujitsu, Inc.` was an error in a training log, and accepted in descriptions of both halves."""
+def test_logs_and_descriptions_are_compared_alike(
+    tmp_path: Path, name: str, accepted: bool
+) -> None:
+    """`Fujitsu, Inc.` was an error in a training log, and accepted in descriptions of both
+    halves.
+    """
     found = set()
-    for base, files, field in (("trained-tree", "**/result_*.txt", '"submission_org", "value": '), ("trained-tree", "**/systems/*.json", '"submitter": ')):
-        tree = Path(shutil.copytree(EXAMPLES / "base" / base, tmp_path / f"{len(found)}-{field[1:10]}"))
+    for base, files, field in (
+        ("trained-tree", "**/result_*.txt", '"submission_org", "value": '),
+        ("trained-tree", "**/systems/*.json", '"submitter": '),
+    ):
+        tree = Path(
+            shutil.copytree(EXAMPLES / "base" / base, tmp_path / f"{len(found)}-{field[1:10]}")
+        )
         for path in tree.glob(files):
-            path.write_text(re.sub(rf'({re.escape(field)})"[^"]*"', rf'\g<1>"{name}"', path.read_text()))
+            path.write_text(
+                re.sub(rf'({re.escape(field)})"[^"]*"', rf'\g<1>"{name}"', path.read_text())
+            )
         found |= {finding.rule for finding in Judge().result(str(tree)).findings}
-    assert not found & {"log.place", "org.description"} if accepted else {"log.place", "org.description"} <= found
+    assert (
+        not found & {"log.place", "org.description"}
+        if accepted
+        else {"log.place", "org.description"} <= found
+    )

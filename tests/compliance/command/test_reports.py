@@ -1,4 +1,6 @@
-"""Reports: each format is whole and valid by its own rules, says every finding at its place, and holds any text that a file may bring."""
+"""Reports: each format is whole and valid by its own rules, says every finding at its place, and
+holds any text that a file may bring.
+"""
 
 import json
 import shutil
@@ -22,14 +24,22 @@ from compliance.verdict import Result as Judged
 
 BASE = EXAMPLES / "base"
 NASTY = "a\nb\r%0A::error::x,y:z\x1b[31m\0\ud800\udcff\ufffe<&\"']]>\N{GRINNING FACE}"
-"""A line end, a command's end, colours, NUL, halves of a pair, what XML cannot hold, and what it must escape."""
+"""A line end, a command's end, colours, NUL, halves of a pair, what XML cannot hold, and what it
+must escape.
+"""
 
 
 def finding(**changes: object) -> Finding:
     told: dict[str, object] = {
-        "rule": "training.target", "severity": Severity.ERROR, "file": "results/result_0.txt", "line": 7, "found": "0.7", "required": "0.759",
-        "source": "a rule", "advice": "train on",
-    }  # fmt: skip
+        "rule": "training.target",
+        "severity": Severity.ERROR,
+        "file": "results/result_0.txt",
+        "line": 7,
+        "found": "0.7",
+        "required": "0.759",
+        "source": "a rule",
+        "advice": "train on",
+    }
     return Finding(**{**told, **changes})  # type: ignore[arg-type]
 
 
@@ -54,7 +64,9 @@ def text_of(*results: Judged) -> list[str]:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_format_holds_whatever_a_file_may_bring(form: str) -> None:
-    """Names and values come from anybody's files: none may break the report, or be carried out by a terminal or a workflow."""
+    """Names and values come from anybody's files: none may break the report, or be carried out by a
+    terminal or a workflow.
+    """
     nasty = finding(file=NASTY, found=NASTY, required=NASTY, advice=NASTY, source=NASTY)
     text = render(form, result(nasty, finding(line=None), path=NASTY), result(path=NASTY))
     assert text.endswith("\n")
@@ -87,21 +99,32 @@ def test_a_name_in_another_encoding_is_no_crash(tmp_path: Path) -> None:
     path.write_text("nothing\n")
     for form in FORMATS:
         command = [sys.executable, "-m", "compliance", "check", str(path), "--format", form]
-        ended = subprocess.run(command, capture_output=True, env={"PATH": "", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, check=False)
+        ended = subprocess.run(
+            command,
+            capture_output=True,
+            env={"PATH": "", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+            check=False,
+        )
         assert ended.returncode == 1, ended.stderr
         assert ended.stderr == b""
         assert b"caf" in ended.stdout
 
 
 def test_the_command_line_offers_each_format_that_there_is() -> None:
-    assert {path.stem for path in Path(report.__file__).parent.glob("*.py")} - {"__init__", "limits", "render"} == set(FORMATS)
+    assert {path.stem for path in Path(report.__file__).parent.glob("*.py")} - {
+        "__init__",
+        "limits",
+        "render",
+    } == set(FORMATS)
 
 
 @pytest.mark.parametrize("form", ["json", "junit", "sarif", "github"])
 def test_a_rule_that_fires_ten_thousand_times_is_counted(form: str) -> None:
     """A report of a hundred megabytes helps nobody; the verdict is that of all."""
     many = [finding(line=line, severity=Severity.WARNING) for line in range(1, 10_001)]
-    judged = result(*many, finding(file="other", severity=Severity.WARNING), finding(rule="training.last"))
+    judged = result(
+        *many, finding(file="other", severity=Severity.WARNING), finding(rule="training.last")
+    )
     text = render(form, judged)
     assert len(text) < 100_000
     assert "9900" in text
@@ -109,7 +132,14 @@ def test_a_rule_that_fires_ten_thousand_times_is_counted(form: str) -> None:
     if form == "json":
         (told,) = json.loads(text)["results"]
         assert (told["verdict"], len(told["findings"])) == ("broken", 102)
-        assert told["left_out"] == [{"rule": "training.target", "severity": "warning", "file": "results/result_0.txt", "more": 9900}]
+        assert told["left_out"] == [
+            {
+                "rule": "training.target",
+                "severity": "warning",
+                "file": "results/result_0.txt",
+                "more": 9900,
+            }
+        ]
 
 
 # ---- text ----
@@ -122,44 +152,76 @@ def test_one_valid_path_is_one_line() -> None:
 def test_errors_come_before_warnings_and_rules_together() -> None:
     lines = text_of(
         result(
-            finding(rule="b", severity=Severity.WARNING), finding(rule="a", severity=Severity.INFO), finding(rule="c", line=1), finding(rule="d"),
+            finding(rule="b", severity=Severity.WARNING),
+            finding(rule="a", severity=Severity.INFO),
+            finding(rule="c", line=1),
+            finding(rule="d"),
             finding(rule="c", line=2, advice="train on"),
         )
-    )  # fmt: skip
+    )
     assert lines[0] == "results: broken (podium-v1; 3 errors, 1 warning, 1 info)"
-    assert [line.strip() for line in lines if line.startswith("  ") and not line.startswith("    ")] == ["error c", "error d", "warning b", "info a"]
+    assert [
+        line.strip() for line in lines if line.startswith("  ") and not line.startswith("    ")
+    ] == ["error c", "error d", "warning b", "info a"]
     assert lines[1:5] == [
-        "  error c", "    found 0.7; expected 0.759", "      results/result_0.txt:1", "      results/result_0.txt:2",
-    ]  # fmt: skip
+        "  error c",
+        "    found 0.7; expected 0.759",
+        "      results/result_0.txt:1",
+        "      results/result_0.txt:2",
+    ]
     assert lines[5] == "    -> train on"
     assert lines[7] == "    results/result_0.txt:7: found 0.7; expected 0.759"
 
 
 def test_what_was_found_often_is_said_once_with_its_places() -> None:
-    lines = text_of(result(*(finding(line=line) for line in range(1, 4)), *(finding(line=line, found="0.1") for line in range(4, 9))))
+    lines = text_of(
+        result(
+            *(finding(line=line) for line in range(1, 4)),
+            *(finding(line=line, found="0.1") for line in range(4, 9)),
+        )
+    )
     assert [line.strip() for line in lines[2:]] == [
-        "found 0.7; expected 0.759", *(f"results/result_0.txt:{line}" for line in (1, 2, 3)),
-        "found 0.1; expected 0.759", *(f"results/result_0.txt:{line}" for line in (4, 5)), "and 3 more", "-> train on",
-    ]  # fmt: skip
+        "found 0.7; expected 0.759",
+        *(f"results/result_0.txt:{line}" for line in (1, 2, 3)),
+        "found 0.1; expected 0.759",
+        *(f"results/result_0.txt:{line}" for line in (4, 5)),
+        "and 3 more",
+        "-> train on",
+    ]
 
 
 def test_a_long_value_is_cut_and_its_two_ends_stay() -> None:
-    [line] = [line for line in text_of(result(finding(found="[" + "1, " * 5000 + "2]"))) if "found" in line]
+    [line] = [
+        line
+        for line in text_of(result(finding(found="[" + "1, " * 5000 + "2]")))
+        if "found" in line
+    ]
     assert len(line) < 400
     assert "found [1, 1" in line
     assert "2]; expected" in line
 
 
 def test_several_paths_begin_with_a_summary_of_what_to_fix() -> None:
-    lines = text_of(result(path="a"), result(finding(), finding(line=8), path="b"), result(finding(), finding(rule="x"), path="c"))
+    lines = text_of(
+        result(path="a"),
+        result(finding(), finding(line=8), path="b"),
+        result(finding(), finding(rule="x"), path="c"),
+    )
     assert lines[0] == "3 PATHs: 2 broken, 1 valid"
-    assert lines[1:4] == ["errors by rule (details: podium explain RULE):", "  training.target in 2 PATHs", "  x in 1 PATH"]
+    assert lines[1:4] == [
+        "errors by rule (details: podium explain RULE):",
+        "  training.target in 2 PATHs",
+        "  x in 1 PATH",
+    ]
     assert [line.partition(":")[0] for line in lines[5:8]] == ["b", "c", "a"]
 
 
 def test_hundreds_of_paths_fit_on_a_few_screens() -> None:
     """190 logs at once is what somebody checks who checks a round; the worst come first."""
-    many = [result(*(finding(rule=f"rule-{number % 40}") for _ in range(9)), path=f"log-{number}") for number in range(300)]
+    many = [
+        result(*(finding(rule=f"rule-{number % 40}") for _ in range(9)), path=f"log-{number}")
+        for number in range(300)
+    ]
     many += [result(path=f"good-{number}") for number in range(300)]
     lines = text_of(*many)
     assert len(lines) < 300
@@ -178,7 +240,11 @@ def test_a_run_that_did_not_converge_is_told_as_such() -> None:
 
 
 def test_json_has_every_finding_and_keeps_the_published_shape() -> None:
-    text = render("json", result(*(finding(line=number) for number in range(1, 60)), path="a"), result(path="b"))
+    text = render(
+        "json",
+        result(*(finding(line=number) for number in range(1, 60)), path="a"),
+        result(path="b"),
+    )
     assert list(json_document.problems("report.json", json.loads(text))) == []
     assert [len(each["findings"]) for each in json.loads(text)["results"]] == [59, 0]
 
@@ -187,8 +253,19 @@ def test_json_has_every_finding_and_keeps_the_published_shape() -> None:
 
 
 def test_an_annotation_stands_at_its_file_and_line() -> None:
-    lines = render("github", result(finding(), finding(severity=Severity.WARNING, line=None), finding(severity=Severity.INFO))).splitlines()
-    assert lines[0] == "::error file=results/result_0.txt,line=7,title=training.target::found 0.7; expected 0.759%0Atrain on%0Aa rule"
+    lines = render(
+        "github",
+        result(
+            finding(),
+            finding(severity=Severity.WARNING, line=None),
+            finding(severity=Severity.INFO),
+        ),
+    ).splitlines()
+    assert (
+        lines[0]
+        == "::error file=results/result_0.txt,line=7,title=training.target::found 0.7; expected"
+        " 0.759%0Atrain on%0Aa rule"
+    )
     assert lines[1].startswith("::warning file=results/result_0.txt,title=")
     assert lines[2].startswith("::notice ")
     assert lines[3] == "::error title=podium check::results: broken (podium-v1)"
@@ -199,7 +276,9 @@ def test_a_comma_in_a_files_name_does_not_end_the_property() -> None:
     assert line.startswith("::error file=a%2Cline=1%3Ab%25.txt,line=7,")
 
 
-def test_an_absolute_path_below_the_working_folder_is_named_from_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_absolute_path_below_the_working_folder_is_named_from_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """GitHub shows an annotation only where the path is the repository's."""
     monkeypatch.chdir(tmp_path)
     assert "file=a/b.txt," in render("github", result(finding(file=str(tmp_path / "a" / "b.txt"))))
@@ -210,7 +289,15 @@ def test_an_absolute_path_below_the_working_folder_is_named_from_there(tmp_path:
 
 
 def test_junit_counts_its_cases_and_failures() -> None:
-    root = ElementTree.fromstring(render("junit", result(finding(), finding(line=8), finding(rule="w", severity=Severity.WARNING), path="a"), result(path="b")))
+    root = ElementTree.fromstring(
+        render(
+            "junit",
+            result(
+                finding(), finding(line=8), finding(rule="w", severity=Severity.WARNING), path="a"
+            ),
+            result(path="b"),
+        )
+    )
     assert root.tag == "testsuites"
     assert root.attrib == {"name": "podium check", "tests": "4", "failures": "2"}
     for suite in root:
@@ -223,7 +310,9 @@ def test_junit_counts_its_cases_and_failures() -> None:
     failure = first[1].find("failure")
     assert failure is not None
     assert failure.attrib == {"type": "broken", "message": "found 0.7; expected 0.759"}
-    assert (failure.text or "").splitlines()[1] == "error results/result_0.txt:8: found 0.7; expected 0.759"
+    assert (failure.text or "").splitlines()[
+        1
+    ] == "error results/result_0.txt:8: found 0.7; expected 0.759"
     assert first[1].attrib["file"] == "results/result_0.txt"
     assert first[2].find("failure") is None
     assert [case.attrib["name"] for case in second] == ["verdict"]
@@ -231,15 +320,29 @@ def test_junit_counts_its_cases_and_failures() -> None:
 
 # ---- sarif ----
 
-TEXT = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string", "minLength": 1}}}
+TEXT = {
+    "type": "object",
+    "required": ["text"],
+    "properties": {"text": {"type": "string", "minLength": 1}},
+}
 LEVEL = {"enum": ["none", "note", "warning", "error"]}
 URI = {"type": "string", "pattern": r"^([a-z]+://)?[A-Za-z0-9_.~!$&'()*+,;=:@%/-]+$"}
-REGION = {"type": "object", "required": ["startLine"], "properties": {"startLine": {"type": "integer", "minimum": 1}}, "additionalProperties": False}
+REGION = {
+    "type": "object",
+    "required": ["startLine"],
+    "properties": {"startLine": {"type": "integer", "minimum": 1}},
+    "additionalProperties": False,
+}
 PLACE = {
     "type": "object",
     "required": ["artifactLocation"],
     "properties": {
-        "artifactLocation": {"type": "object", "required": ["uri"], "properties": {"uri": URI, "uriBaseId": {"type": "string"}}, "additionalProperties": False},
+        "artifactLocation": {
+            "type": "object",
+            "required": ["uri"],
+            "properties": {"uri": URI, "uriBaseId": {"type": "string"}},
+            "additionalProperties": False,
+        },
         "region": REGION,
     },
     "additionalProperties": False,
@@ -248,20 +351,40 @@ RULE = {
     "type": "object",
     "required": ["id", "shortDescription", "help"],
     "properties": {
-        "id": {"type": "string"}, "shortDescription": TEXT, "fullDescription": TEXT, "help": TEXT, "properties": {"type": "object"},
-        "defaultConfiguration": {"type": "object", "properties": {"level": LEVEL}, "additionalProperties": False},
+        "id": {"type": "string"},
+        "shortDescription": TEXT,
+        "fullDescription": TEXT,
+        "help": TEXT,
+        "properties": {"type": "object"},
+        "defaultConfiguration": {
+            "type": "object",
+            "properties": {"level": LEVEL},
+            "additionalProperties": False,
+        },
     },
     "additionalProperties": False,
-}  # fmt: skip
+}
 FOUND = {
     "type": "object",
     "required": ["message", "ruleId", "ruleIndex", "level", "locations"],
     "properties": {
-        "ruleId": {"type": "string"}, "ruleIndex": {"type": "integer", "minimum": 0}, "level": LEVEL, "message": TEXT, "properties": {"type": "object"},
-        "locations": {"type": "array", "minItems": 1, "items": {"type": "object", "required": ["physicalLocation"], "properties": {"physicalLocation": PLACE}}},
+        "ruleId": {"type": "string"},
+        "ruleIndex": {"type": "integer", "minimum": 0},
+        "level": LEVEL,
+        "message": TEXT,
+        "properties": {"type": "object"},
+        "locations": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "required": ["physicalLocation"],
+                "properties": {"physicalLocation": PLACE},
+            },
+        },
     },
     "additionalProperties": False,
-}  # fmt: skip
+}
 SARIF = {
     "type": "object",
     "required": ["version", "runs", "$schema"],
@@ -278,13 +401,26 @@ SARIF = {
                         "type": "object",
                         "required": ["driver"],
                         "properties": {
-                            "driver": {"type": "object", "required": ["name", "rules"], "properties": {"rules": {"type": "array", "items": RULE}}},
+                            "driver": {
+                                "type": "object",
+                                "required": ["name", "rules"],
+                                "properties": {"rules": {"type": "array", "items": RULE}},
+                            },
                         },
                     },
                     "results": {"type": "array", "items": FOUND},
                     "columnKind": {"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
-                    "invocations": {"type": "array", "items": {"type": "object", "required": ["executionSuccessful"]}},
-                    "originalUriBaseIds": {"type": "object", "additionalProperties": {"type": "object", "properties": {"uri": {"pattern": "/$"}}}},
+                    "invocations": {
+                        "type": "array",
+                        "items": {"type": "object", "required": ["executionSuccessful"]},
+                    },
+                    "originalUriBaseIds": {
+                        "type": "object",
+                        "additionalProperties": {
+                            "type": "object",
+                            "properties": {"uri": {"pattern": "/$"}},
+                        },
+                    },
                     "properties": {"type": "object"},
                 },
                 "additionalProperties": False,
@@ -302,7 +438,10 @@ SARIF = {
         (),
         (result(),),
         (result(finding(), finding(rule="unheard.of", line=None, severity=Severity.INFO)),),
-        (result(finding(file=NASTY, found=NASTY), path=NASTY), result(finding(file="/elsewhere/a b.txt"))),
+        (
+            result(finding(file=NASTY, found=NASTY), path=NASTY),
+            result(finding(file="/elsewhere/a b.txt")),
+        ),
     ],
 )
 def test_sarif_has_the_shape_of_its_standard(results: tuple[Judged, ...]) -> None:
@@ -311,7 +450,9 @@ def test_sarif_has_the_shape_of_its_standard(results: tuple[Judged, ...]) -> Non
 
 
 def test_sarif_points_at_the_rule_and_the_line() -> None:
-    [run_] = json.loads(render("sarif", result(finding(rule="x", severity=Severity.WARNING), finding())))["runs"]
+    [run_] = json.loads(
+        render("sarif", result(finding(rule="x", severity=Severity.WARNING), finding()))
+    )["runs"]
     rules = run_["tool"]["driver"]["rules"]
     assert [rule["id"] for rule in rules] == ["x", "training.target"]
     assert all(rules[found["ruleIndex"]]["id"] == found["ruleId"] for found in run_["results"])
@@ -320,11 +461,18 @@ def test_sarif_points_at_the_rule_and_the_line() -> None:
     assert "What to do" not in rules[1]["help"]["text"]
     assert catalogue()["training.target"].advice in rules[1]["help"]["text"]
     place = run_["results"][1]["locations"][0]["physicalLocation"]
-    assert place == {"artifactLocation": {"uri": "results/result_0.txt", "uriBaseId": "SRCROOT"}, "region": {"startLine": 7}}
+    assert place == {
+        "artifactLocation": {"uri": "results/result_0.txt", "uriBaseId": "SRCROOT"},
+        "region": {"startLine": 7},
+    }
 
 
-def test_sarif_names_files_from_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Code scanning takes addresses below the repository's root alone; a blank is written as %20."""
+def test_sarif_names_files_from_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Code scanning takes addresses below the repository's root alone; a blank is written as
+    %20.
+    """
     shutil.copytree(EXAMPLES / "invalid" / "entry.value", tmp_path / "my results")
     monkeypatch.chdir(tmp_path)
     for given in ("my results", str(tmp_path / "my results")):
@@ -343,7 +491,17 @@ def explained(rule: str) -> str:
     return ended.stdout
 
 
-@pytest.mark.parametrize("part", ["training.target (error", "Source: ", "What to do: ", "Rounds: ", "Verdict where it is broken: ", "For example: "])
+@pytest.mark.parametrize(
+    "part",
+    [
+        "training.target (error",
+        "Source: ",
+        "What to do: ",
+        "Rounds: ",
+        "Verdict where it is broken: ",
+        "For example: ",
+    ],
+)
 def test_a_rule_is_explained_with_an_example_of_what_it_finds(part: str) -> None:
     assert part in explained("training.target")
 

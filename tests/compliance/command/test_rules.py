@@ -23,15 +23,35 @@ def check(document: int) -> Iterator[Fault]:
 
 
 def finding(severity: Severity, weight: Verdict = Verdict.BROKEN) -> Finding:
-    return Finding(rule="r", severity=severity, file="f", line=None, found="a", required="b", source="c", advice="d", weight=weight)
+    return Finding(
+        rule="r",
+        severity=severity,
+        file="f",
+        line=None,
+        found="a",
+        required="b",
+        source="c",
+        advice="d",
+        weight=weight,
+    )
 
 
 def test_a_docstring_is_the_rule_its_source_and_its_advice() -> None:
     made = rule("test.even", int)(check)
-    assert (made.text, made.source, made.advice) == ("Numbers are even.", "a test, over two lines.", "add one.")
+    assert (made.text, made.source, made.advice) == (
+        "Numbers are even.",
+        "a test, over two lines.",
+        "add one.",
+    )
     assert list(made(2)) == []
     [found] = made(3)
-    assert (found.rule, found.line, found.source, found.advice, found.severity) == ("test.even", 3, made.source, "add one.", Severity.ERROR)
+    assert (found.rule, found.line, found.source, found.advice, found.severity) == (
+        "test.even",
+        3,
+        made.source,
+        "add one.",
+        Severity.ERROR,
+    )
 
 
 @pytest.mark.parametrize("text", ["", "A rule.", "A rule.\n\nSource: x.", "A rule.\n\nAdvice: x."])
@@ -57,7 +77,9 @@ def test_a_fault_may_weigh_less_than_its_rule() -> None:
     assert (found.severity, found.advice) == (Severity.INFO, "z")
 
 
-def test_a_workloads_own_rules_apply_to_it_alone_and_in_their_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_workloads_own_rules_apply_to_it_alone_and_in_their_rounds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A plugin's rule must not judge the five, and a round's rule not another round."""
     made = {
         "a": rule("test.a", int, workload="mine")(check),
@@ -90,7 +112,15 @@ def test_a_kind_of_round_loads_its_own_rules_and_everybodys() -> None:
         assert {"file.present"} <= loaded.keys()
     each = [set(catalogue(kind)) for kind in RoundKind]
     assert set.union(*each) == everything.keys()
-    shared = {id for id, rule in everything.items() if rule.check.__module__ in ("compliance.rules.file_integrity", "compliance.rules.known_round")}
+    shared = {
+        id
+        for id, rule in everything.items()
+        if rule.check.__module__
+        in (
+            "compliance.rules.file_integrity",
+            "compliance.rules.known_round",
+        )
+    }
     assert all(one & other <= shared for one in each for other in each if one is not other)
 
 
@@ -98,8 +128,13 @@ def test_only_errors_weigh_and_the_worst_counts() -> None:
     assert verdict([]) is Verdict.VALID
     assert verdict([finding(Severity.WARNING), finding(Severity.INFO)]) is Verdict.VALID
     assert verdict([finding(Severity.ERROR, Verdict.NOT_CONVERGED)]) is Verdict.NOT_CONVERGED
-    assert verdict([finding(Severity.ERROR, Verdict.NOT_CONVERGED), finding(Severity.ERROR)]) is Verdict.BROKEN
-    assert Result(path="p", round="r", findings=(finding(Severity.ERROR),)).verdict is Verdict.BROKEN
+    assert (
+        verdict([finding(Severity.ERROR, Verdict.NOT_CONVERGED), finding(Severity.ERROR)])
+        is Verdict.BROKEN
+    )
+    assert (
+        Result(path="p", round="r", findings=(finding(Severity.ERROR),)).verdict is Verdict.BROKEN
+    )
 
 
 def test_ids_are_words_that_people_can_type() -> None:

@@ -1,4 +1,6 @@
-"""The published schemas: valid themselves, true of what podium writes, and at one with the typed decoders that judge in their place."""
+"""The published schemas: valid themselves, true of what podium writes, and at one with the typed
+decoders that judge in their place.
+"""
 
 import json
 from pathlib import Path
@@ -40,12 +42,23 @@ SAMPLES = {
     "measurements.json": json.loads(next(TREE.glob("**/*_podium_*.json")).read_text()),
     "system.json": json.loads(next(TREE.glob("**/systems/*.json")).read_text()),
     "checkpoint.json": json.loads(next(TREE.glob("**/record.json")).read_text()),
-    "audit.json": json.loads(next((EXAMPLES / "base" / "audited").glob("**/audit.json")).read_text()),
+    "audit.json": json.loads(
+        next((EXAMPLES / "base" / "audited").glob("**/audit.json")).read_text()
+    ),
     "manifest.json": {
-        "format": 1, "round": "podium-v1", "profile": "smoke", "workloads": ["resnet50"], "nonce": {"resnet50": "ab"}, "checkpoints": {"resnet50": "cd"},
-        "files": {"a": {"sha256": "ef", "size": 1}}, "environment": {"box": {}}, "commands": [["podium"]], "seeds": [1], "version": "0.1.0",
+        "format": 1,
+        "round": "podium-v1",
+        "profile": "smoke",
+        "workloads": ["resnet50"],
+        "nonce": {"resnet50": "ab"},
+        "checkpoints": {"resnet50": "cd"},
+        "files": {"a": {"sha256": "ef", "size": 1}},
+        "environment": {"box": {}},
+        "commands": [["podium"]],
+        "seeds": [1],
+        "version": "0.1.0",
     },
-}  # fmt: skip
+}
 OTHERS: list[Any] = [None, True, 3, 3.5, "text", [], {}, [1], {"a": 1}]
 
 
@@ -95,13 +108,25 @@ def test_schema_and_decoder_agree_wherever_a_field_is_missing_or_of_another_type
             assert accepted(name, document) == good(name, document), f"{field} = {other!r}"
 
 
-LEAVES = st.none() | st.booleans() | st.integers(-9, 9) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=3)
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-9, 9)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=3)
+)
 FIELDS = st.sampled_from(["key", "value", "metadata", "time_ms", "event_type"])
 
 
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None)
-@given(st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(FIELDS, inner, max_size=5), max_leaves=8))
+@given(
+    st.recursive(
+        LEAVES,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(FIELDS, inner, max_size=5),
+        max_leaves=8,
+    )
+)
 def test_schema_and_decoder_agree_about_any_event(document: Any) -> None:
     assert accepted("mllog-event.json", document) == good("mllog-event.json", document)
 
@@ -124,22 +149,38 @@ def test_answers_agree_with_their_schema() -> None:
 
 
 def test_what_loadgen_and_podium_write_has_the_published_shape() -> None:
-    for path in (run.with_name("mlperf_log_detail.txt") for run in EXAMPLES.glob("base/**/run.json")):
+    for path in (
+        run.with_name("mlperf_log_detail.txt") for run in EXAMPLES.glob("base/**/run.json")
+    ):
         for line in path.read_text().splitlines():
             assert good("loadgen-detail.json", json.loads(line.removeprefix(":::MLLOG ")))
-    for path in (run.with_name("mlperf_log_summary.txt") for run in EXAMPLES.glob("base/**/performance/run_1/run.json")):
+    for path in (
+        run.with_name("mlperf_log_summary.txt")
+        for run in EXAMPLES.glob("base/**/performance/run_1/run.json")
+    ):
         assert good("loadgen-summary.json", summary_document(summary.read(SourceFile(path))))
-    for path in (path for base in ("log", "full", "set") for path in (EXAMPLES / "base" / base).glob("result_*.txt")):
+    for path in (
+        path
+        for base in ("log", "full", "set")
+        for path in (EXAMPLES / "base" / base).glob("result_*.txt")
+    ):
         log = read_log(path, registry.round(), None)
         assert good("training.podium-v1.resnet50.json", json_document.training_document(log))
 
 
 def test_the_report_has_the_published_shape() -> None:
-    results = [Judge().result(str(EXAMPLES / "invalid" / rule)) for rule in ("entry.value", "tree.contents", "training.target")]
+    results = [
+        Judge().result(str(EXAMPLES / "invalid" / rule))
+        for rule in ("entry.value", "tree.contents", "training.target")
+    ]
     assert good("report.json", json.loads(render.render(results, "json")))
 
 
-@pytest.mark.parametrize("path", sorted((EXAMPLES / "invalid").glob("training.*/result_0.txt")), ids=lambda path: path.parent.name)
+@pytest.mark.parametrize(
+    "path",
+    sorted((EXAMPLES / "invalid").glob("training.*/result_0.txt")),
+    ids=lambda path: path.parent.name,
+)
 def test_what_the_training_schema_refuses_the_rules_refuse_too(path: Path) -> None:
     """A single log is judged without jsonschema: no fact may pass there that a set would not."""
     log = read_log(path, registry.round(), None)
@@ -147,9 +188,23 @@ def test_what_the_training_schema_refuses_the_rules_refuse_too(path: Path) -> No
         assert any(finding.severity == "error" for finding in Judge().result(str(path)).findings)
 
 
-@pytest.mark.parametrize("field", ["train_samples", "eval_samples", "seed", "threads", "device", "precision", "metric_signature", "campaign_nonce"])
+@pytest.mark.parametrize(
+    "field",
+    [
+        "train_samples",
+        "eval_samples",
+        "seed",
+        "threads",
+        "device",
+        "precision",
+        "metric_signature",
+        "campaign_nonce",
+    ],
+)
 @pytest.mark.parametrize("other", [None, True, -1, "", 0.5, [], {}])
-def test_rules_refuse_each_fact_that_the_schema_refuses(tmp_path: Path, field: str, other: Any) -> None:
+def test_rules_refuse_each_fact_that_the_schema_refuses(
+    tmp_path: Path, field: str, other: Any
+) -> None:
     lines = LOG.read_text().splitlines(keepends=True)
     place = next(place for place, line in enumerate(lines) if f'"key": "{field}"' in line)
     document = json.loads(lines[place].removeprefix(":::MLLOG ")) | {"value": other}

@@ -1,4 +1,6 @@
-"""What submitters use in their own repositories: the reusable workflow and the hooks parse, and run commands that there are."""
+"""What submitters use in their own repositories: the reusable workflow and the hooks parse, and run
+commands that there are.
+"""
 
 import os
 import re
@@ -43,7 +45,12 @@ def understood(words: list[str]) -> click.Context:
 def test_the_workflow_can_be_called_with_what_the_page_names() -> None:
     call = workflow()[True]["workflow_call"]  # YAML 1.1 reads `on` as a truth value
     assert set(call["inputs"]) == {"path", "round", "version"}
-    assert all(given["type"] == "string" and given["description"] and ("default" in given or given["required"]) for given in call["inputs"].values())
+    assert all(
+        given["type"] == "string"
+        and given["description"]
+        and ("default" in given or given["required"])
+        for given in call["inputs"].values()
+    )
 
 
 def test_no_input_is_put_into_a_shell_as_text() -> None:
@@ -60,27 +67,41 @@ def test_no_input_is_put_into_a_shell_as_text() -> None:
         ("$(touch x); *", "", ["$(touch x); *", "--format", "github"]),
     ],
 )
-def test_the_workflows_script_asks_for_each_path(tmp_path: Path, paths: str, round_name: str, wanted: list[str]) -> None:
+def test_the_workflows_script_asks_for_each_path(
+    tmp_path: Path, paths: str, round_name: str, wanted: list[str]
+) -> None:
     """One path a line, blanks and dollar signs in it are its own."""
     (tmp_path / "podium").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
     (tmp_path / "podium").chmod(0o755)
     script = next(step["run"] for step in steps() if "podium check" in step.get("run", ""))
     environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PATHS": paths, "ROUND": round_name}
-    ended = subprocess.run(["bash", "-eo", "pipefail", "-c", script], env=environment, capture_output=True, text=True, check=True, cwd=tmp_path)
+    ended = subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", script],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
     assert ended.stdout.splitlines() == ["check", *wanted]
     understood(ended.stdout.splitlines())
 
 
 @pytest.mark.parametrize(
     ("version", "wanted"),
-    [("0.2.0", "podium-suite==0.2.0"), ("git+https://example.org/podium@v1", "podium-suite @ git+https://example.org/podium@v1")],
+    [
+        ("0.2.0", "podium-suite==0.2.0"),
+        ("git+https://example.org/podium@v1", "podium-suite @ git+https://example.org/podium@v1"),
+    ],
 )
 def test_the_workflow_installs_what_is_asked_for(tmp_path: Path, version: str, wanted: str) -> None:
     (tmp_path / "python").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
     (tmp_path / "python").chmod(0o755)
     script = next(step["run"] for step in steps() if "pip install" in step.get("run", ""))
     environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "VERSION": version}
-    ended = subprocess.run(["bash", "-e", "-c", script], env=environment, capture_output=True, text=True, check=True)
+    ended = subprocess.run(
+        ["bash", "-e", "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
     assert ended.stdout.splitlines()[-1] == wanted
 
 
@@ -98,7 +119,11 @@ def test_a_hook_is_a_command_that_there_is(hook: dict[str, Any]) -> None:
     ("hook", "file", "wanted"),
     [
         ("podium-check", "open/acme/results/box/resnet/result_3.txt", True),
-        ("podium-check", "closed/acme/results/box/ssd/Server/performance/run_1/mlperf_log_summary.txt", True),
+        (
+            "podium-check",
+            "closed/acme/results/box/ssd/Server/performance/run_1/mlperf_log_summary.txt",
+            True,
+        ),
         ("podium-check", "closed/acme/systems/box.json", True),
         ("podium-check", "README.txt", False),
         ("podium-check", "results/result_.txt", False),
@@ -115,13 +140,21 @@ def test_a_hook_runs_for_the_files_that_it_is_about(hook: str, file: str, wanted
 
 @pytest.mark.slow
 def test_a_hook_judges_files_from_the_repositorys_root(tmp_path: Path) -> None:
-    """pre-commit gives several files at once, by relative paths; one broken file fails the commit."""
+    """pre-commit gives several files at once, by relative paths; one broken file fails the
+    commit.
+    """
     (tmp_path / "tree").symlink_to(BASE / "tree")
     broken = EXAMPLES / "invalid" / "training.target" / "result_0.txt"
     (tmp_path / "result_0.txt").symlink_to(broken)
     good = "tree/open/acme/results/box-torch-bf16/resnet/result_0.txt"
     for files, code in (([good], 0), ([good, "result_0.txt"], 1)):
-        ended = subprocess.run([sys.executable, "-m", "compliance", "check", *files], cwd=tmp_path, capture_output=True, text=True, check=False)
+        ended = subprocess.run(
+            [sys.executable, "-m", "compliance", "check", *files],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert ended.returncode == code, ended.stdout + ended.stderr
 
 
@@ -130,13 +163,19 @@ def commands() -> list[tuple[str, str]]:
     found = []
     for page in DOCS:
         for block in re.findall(r"```[a-z]*\n(.*?)```", page.read_text(), re.DOTALL):
-            found += [(page.name, line.partition("#")[0].strip()) for line in block.splitlines() if line.startswith("podium ")]
+            found += [
+                (page.name, line.partition("#")[0].strip())
+                for line in block.splitlines()
+                if line.startswith("podium ")
+            ]
     return found
 
 
 @pytest.mark.parametrize(("page", "line"), commands())
 def test_a_command_that_a_page_shows_is_one(page: str, line: str) -> None:
-    words = [word for word in shlex.split(re.split(r"[|>&]", line)[0])[1:] if word not in ("...", "\\")]
+    words = [
+        word for word in shlex.split(re.split(r"[|>&]", line)[0])[1:] if word not in ("...", "\\")
+    ]
     understood(words)
 
 
@@ -144,5 +183,9 @@ def test_the_page_names_every_format_and_input() -> None:
     page = (ROOT / "docs" / "JUDGE.md").read_text()
     choices = next(option.type for option in check.params if option.name == "form")
     assert isinstance(choices, click.Choice)
-    for name in (*choices.choices, *workflow()[True]["workflow_call"]["inputs"], *(hook["id"] for hook in HOOKS)):
+    for name in (
+        *choices.choices,
+        *workflow()[True]["workflow_call"]["inputs"],
+        *(hook["id"] for hook in HOOKS),
+    ):
         assert f"`{name}`" in page or f"`--format {name}`" in page, name

@@ -1,4 +1,6 @@
-"""Results of the translation workloads: answers of many lengths, scored from tokens, references and vocabulary alone, compared as translations."""
+"""Results of the translation workloads: answers of many lengths, scored from tokens, references and
+vocabulary alone, compared as translations.
+"""
 
 import random
 from collections.abc import Callable, Mapping
@@ -24,7 +26,9 @@ from workloads.transformer import subwords
 
 Spoil = Callable[[Path], None]
 DRAW = random.Random(3)
-WORDS = sorted({"".join(DRAW.choices("bdfglmn", k=3)) + vowel for vowel in "aeiou" for _ in range(6)})
+WORDS = sorted(
+    {"".join(DRAW.choices("bdfglmn", k=3)) + vowel for vowel in "aeiou" for _ in range(6)}
+)
 PINNED = "accuracy.pinned"
 """The embedded text's own hash; here stand other sentences, which are made in no time."""
 
@@ -45,7 +49,13 @@ def gnmt_subject(folder: Path) -> Subject:
 
     answers = [packed([*map(tokens.index, answered(text)), gnmt.END]) for text in texts]
     write(folder)
-    return Subject(workload="gnmt", metric="bleu", served=gnmt.score(dict(enumerate(answers)), folder)["bleu"], answers=answers, write_truth=write)
+    return Subject(
+        workload="gnmt",
+        metric="bleu",
+        served=gnmt.score(dict(enumerate(answers)), folder)["bleu"],
+        answers=answers,
+        write_truth=write,
+    )
 
 
 def transformer_subject(folder: Path) -> Subject:
@@ -56,11 +66,15 @@ def transformer_subject(folder: Path) -> Subject:
     answers = [packed([*words.encode(" ".join(answered(text))), subwords.EOS_ID]) for text in texts]
     write(folder)
     served = transformer.score(dict(enumerate(answers)), folder)["bleu"]
-    return Subject(workload="transformer", metric="bleu", served=served, answers=answers, write_truth=write)
+    return Subject(
+        workload="transformer", metric="bleu", served=served, answers=answers, write_truth=write
+    )
 
 
 def answered(text: str) -> list[str]:
-    """The words of a reference, the first two of each sentence turned about: good, and not perfect."""
+    """The words of a reference, the first two of each sentence turned about: good, and not
+    perfect.
+    """
     first, second, *rest = text.split()
     return [second, first, *rest]
 
@@ -77,15 +91,23 @@ def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 @pytest.fixture
 def tree(subject: Subject, tmp_path: Path) -> Path:
     """A campaign that served Offline and SingleStream."""
-    return making.write_tree(tmp_path / "results", Scenario.OFFLINE, Scenario.SINGLE_STREAM, subject=subject)
+    return making.write_tree(
+        tmp_path / "results", Scenario.OFFLINE, Scenario.SINGLE_STREAM, subject=subject
+    )
 
 
 def errors(tree: Path) -> set[str]:
-    return {finding.rule for finding in Judge().result(str(tree)).findings if finding.severity is Severity.ERROR}
+    return {
+        finding.rule
+        for finding in Judge().result(str(tree)).findings
+        if finding.severity is Severity.ERROR
+    }
 
 
 def edited(pattern: str, change: Callable[[bytes], bytes], sample: int | None = None) -> Spoil:
-    """Change the answer to a sample in each accuracy log; without one, the first that stands there."""
+    """Change the answer to a sample in each accuracy log; without one, the first that stands
+    there.
+    """
 
     def spoil(tree: Path) -> None:
         for path in tree.rglob(f"{pattern}/{ACCURACY}"):
@@ -150,13 +172,31 @@ def test_a_near_tie_of_a_performance_run_is_accepted(tree: Path) -> None:
         (edited("accuracy", other_word, sample=3), "accuracy.score"),
         (swapped(references.REFERENCES), "accuracy.score"),
         (swapped(gnmt.VOCABULARY), "accuracy.truth"),
-        (in_log('"key": "reference_accuracy", "value": {"bleu": 0.', '"key": "reference_accuracy", "value": {"bleu": 80.'), "set.schema"),
-        (in_log('"key": "eval_accuracy", "value": 0.875', '"key": "eval_accuracy", "value": 81.0'), "set.schema"),
-        (in_log('"key": "eval_accuracy", "value": 0.875', '"key": "eval_accuracy", "value": 0.21'), "training.target"),
+        (
+            in_log(
+                '"key": "reference_accuracy", "value": {"bleu": 0.',
+                '"key": "reference_accuracy", "value": {"bleu": 80.',
+            ),
+            "set.schema",
+        ),
+        (
+            in_log(
+                '"key": "eval_accuracy", "value": 0.875', '"key": "eval_accuracy", "value": 81.0'
+            ),
+            "set.schema",
+        ),
+        (
+            in_log(
+                '"key": "eval_accuracy", "value": 0.875', '"key": "eval_accuracy", "value": 0.21'
+            ),
+            "training.target",
+        ),
     ],
 )
 def test_what_is_no_result_is_found(tree: Path, spoil: Spoil, rule: str) -> None:
-    """Answers of another model, cut or misshapen ones, tokens that there are not, another truth, BLEU in percent, a missed target."""
+    """Answers of another model, cut or misshapen ones, tokens that there are not, another truth,
+    BLEU in percent, a missed target.
+    """
     spoil(tree)
     assert rule in errors(tree)
 
@@ -177,8 +217,18 @@ def rules_of(tmp_path: Path, subject: Subject, changes: Mapping[str, Any]) -> se
     return {finding.rule for finding in Judge().result(str(path)).findings}
 
 
-@pytest.mark.parametrize(("key", "value"), [("model.layers", 2), ("model.dropout", 0.0), ("loss.label_smoothing", 0.3), ("model.width", "1024")])
-def test_the_closed_division_fixes_settings_that_are_no_hyper_parameters(tmp_path: Path, subject: Subject, key: str, value: object) -> None:
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("model.layers", 2),
+        ("model.dropout", 0.0),
+        ("loss.label_smoothing", 0.3),
+        ("model.width", "1024"),
+    ],
+)
+def test_the_closed_division_fixes_settings_that_are_no_hyper_parameters(
+    tmp_path: Path, subject: Subject, key: str, value: object
+) -> None:
     """A smaller network reaches no closed result, nor does a log that does not tell its size."""
     found = rules_of(tmp_path, subject, {})
     assert not found & {"training.legality", "training.settings"}
@@ -186,12 +236,35 @@ def test_the_closed_division_fixes_settings_that_are_no_hyper_parameters(tmp_pat
     assert rules_of(tmp_path, subject, {key: None}) - found == {"training.settings"}
 
 
-@pytest.mark.parametrize(("found", "accepted"), [("fewest", True), ("most", True), (3003, False), (None, False), ("4068191", False), (True, False)])
-def test_the_closed_division_is_trained_on_its_own_corpus(tmp_path: Path, subject: Subject, found: object, accepted: bool) -> None:
-    """Pairs before the limit of length, which is free: the sentences of the test alone would be a closed training set otherwise."""
+@pytest.mark.parametrize(
+    ("found", "accepted"),
+    [
+        ("fewest", True),
+        ("most", True),
+        (3003, False),
+        (None, False),
+        ("4068191", False),
+        (True, False),
+    ],
+)
+def test_the_closed_division_is_trained_on_its_own_corpus(
+    tmp_path: Path, subject: Subject, found: object, accepted: bool
+) -> None:
+    """Pairs before the limit of length, which is free: the sentences of the test alone would be a
+    closed training set otherwise.
+    """
     fewest, most = subject.row.training[Profile.FULL].samples()["corpus_samples"]
     events = making.training_events(0, Profile.FULL, scores=(0.26,), subject=subject)
     value = {"fewest": fewest, "most": most}.get(str(found), found)
-    told = [event for event in events if event.key != "corpus_samples"] if value is None else changed(events, "corpus_samples", value=value)
-    rules = {finding.rule for finding in Judge().result(str(making.write_log(tmp_path / "result_0.txt", told))).findings}
+    told = (
+        [event for event in events if event.key != "corpus_samples"]
+        if value is None
+        else changed(events, "corpus_samples", value=value)
+    )
+    rules = {
+        finding.rule
+        for finding in (
+            Judge().result(str(making.write_log(tmp_path / "result_0.txt", told))).findings
+        )
+    }
     assert ("training.samples" not in rules) is accepted

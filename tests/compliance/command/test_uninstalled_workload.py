@@ -1,4 +1,6 @@
-"""A result of a workload whose package is not installed is neither valid nor broken: it cannot be judged on this machine."""
+"""A result of a workload whose package is not installed is neither valid nor broken: it cannot be
+judged on this machine.
+"""
 
 import hashlib
 import json
@@ -17,14 +19,26 @@ from compliance.verdict import Verdict
 
 def renamed(files: dict[str, bytes]) -> None:
     """Make every mark of ResNet-50 one of a workload that nobody has; hashes follow."""
-    content = {name.replace("checkpoints/resnet50", "checkpoints/toy").replace("truth/resnet50", "truth/toy"): data for name, data in files.items()}
+    content = {
+        name.replace("checkpoints/resnet50", "checkpoints/toy").replace(
+            "truth/resnet50", "truth/toy"
+        ): data
+        for name, data in files.items()
+    }
     for name, data in content.items():
-        content[name] = re.sub(rb'("(?:podium_)?workload"(?:, "value")?: )"resnet50"', rb'\1"toy"', data)
+        content[name] = re.sub(
+            rb'("(?:podium_)?workload"(?:, "value")?: )"resnet50"', rb'\1"toy"', data
+        )
         if name.endswith(".json"):
             content[name] = content[name].replace(b"checkpoints/resnet50", b"checkpoints/toy")
     manifest = json.loads(content.pop("manifest.json"))
-    manifest |= {field: {"toy": manifest[field]["resnet50"]} for field in ("nonce", "checkpoints")} | {"workloads": ["toy"]}
-    manifest["files"] = {name: {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)} for name, data in content.items()}
+    manifest |= {
+        field: {"toy": manifest[field]["resnet50"]} for field in ("nonce", "checkpoints")
+    } | {"workloads": ["toy"]}
+    manifest["files"] = {
+        name: {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
+        for name, data in content.items()
+    }
     files.clear()
     files |= {"manifest.json": json.dumps(manifest, indent=1).encode(), **content}
 
@@ -35,9 +49,15 @@ def one_more(files: dict[str, bytes]) -> None:
     files["open/acme/more.txt"] = b"more\n"
 
 
-@pytest.mark.parametrize(("spoil", "code", "verdict"), [(renamed, 3, Verdict.UNKNOWN), (one_more, 1, Verdict.BROKEN)])
-def test_a_bundle_of_a_plugin_that_is_not_here(tmp_path: Path, spoil: Callable[[dict[str, bytes]], None], code: int, verdict: Verdict) -> None:
-    """What is lacking is a package on this machine; a bundle whose bytes are not what was sealed is broken all the same."""
+@pytest.mark.parametrize(
+    ("spoil", "code", "verdict"), [(renamed, 3, Verdict.UNKNOWN), (one_more, 1, Verdict.BROKEN)]
+)
+def test_a_bundle_of_a_plugin_that_is_not_here(
+    tmp_path: Path, spoil: Callable[[dict[str, bytes]], None], code: int, verdict: Verdict
+) -> None:
+    """What is lacking is a package on this machine; a bundle whose bytes are not what was sealed is
+    broken all the same.
+    """
     bundle(spoil)(tmp_path)
     path = str(tmp_path / "acme.tar.zst")
     result = Judge().result(path)
@@ -48,8 +68,15 @@ def test_a_bundle_of_a_plugin_that_is_not_here(tmp_path: Path, spoil: Callable[[
 
 
 def test_what_is_broken_beside_it_weighs_more(tmp_path: Path) -> None:
-    """Exit code 3 tells to install something; where a result is broken as well, that would not help."""
+    """Exit code 3 tells to install something; where a result is broken as well, that would not
+    help.
+    """
     bundle(renamed)(tmp_path)
     broken = tmp_path / "result_0.txt"
     broken.write_text("no log\n")
-    assert CliRunner().invoke(check, [str(tmp_path / "acme.tar.zst"), str(broken)], standalone_mode=False).return_value == 1
+    assert (
+        CliRunner()
+        .invoke(check, [str(tmp_path / "acme.tar.zst"), str(broken)], standalone_mode=False)
+        .return_value
+        == 1
+    )

@@ -1,4 +1,6 @@
-"""The published results of MLPerf Inference v0.5: read, judged as a reader of the rules would, and broken one rule at a time."""
+"""The published results of MLPerf Inference v0.5: read, judged as a reader of the rules would, and
+broken one rule at a time.
+"""
 
 import csv
 from collections.abc import Iterator, Mapping
@@ -34,7 +36,9 @@ def rows(path: Path) -> list[Mapping[str, str]]:
 
 
 OFFICIAL = {
-    "/".join((row["division"], row["org"], "results", row["system"], row["model"], row["scenario"])): row
+    "/".join(
+        (row["division"], row["org"], "results", row["system"], row["model"], row["scenario"])
+    ): row
     for row in rows(EXPECTED / "inference_v0.5_official_verdicts.csv")
 }
 TOP1 = {row["path"]: row for row in rows(EXPECTED / "inference_v0.5_recomputed_top1.csv")}
@@ -47,17 +51,24 @@ def judge() -> Judge:
 
 
 def upheld(result: Result) -> list[Finding]:
-    """Errors about files that are there: what is left out of the corpus need not be the submitter's fault."""
+    """Errors about files that are there: what is left out of the corpus need not be the submitter's
+    fault.
+    """
     return [
         finding
         for finding in result.findings
-        if finding.severity is Severity.ERROR and not (finding.rule == "file.present" and any(finding.file.endswith(name) for name in LEFT_OUT))
+        if finding.severity is Severity.ERROR
+        and not (
+            finding.rule == "file.present" and any(finding.file.endswith(name) for name in LEFT_OUT)
+        )
     ]
 
 
 @pytest.mark.parametrize("name", OFFICIAL)
 def test_no_accepted_entry_is_called_broken(judge: Judge, name: str) -> None:
-    """The official checker calls some of these bad: a description that counts virtual processors, which the rules allow."""
+    """The official checker calls some of these bad: a description that counts virtual processors,
+    which the rules allow.
+    """
     result = judge.result(str(ROOT / name))
     assert result.round == "inference-v0.5"
     assert upheld(result) == []
@@ -72,21 +83,36 @@ def test_the_result_is_the_official_one(name: str) -> None:
 
 @pytest.mark.parametrize("name", TOP1)
 def test_top1_is_counted_to_the_picture(name: str) -> None:
-    top1 = count(accuracy_counts.read(SourceFile(ROOT / name / "accuracy" / ACCURACY)), labels(CORPUS / "imagenet" / "val_map.txt"))
+    top1 = count(
+        accuracy_counts.read(SourceFile(ROOT / name / "accuracy" / ACCURACY)),
+        labels(CORPUS / "imagenet" / "val_map.txt"),
+    )
     row = TOP1[name]
     assert top1 is not None
-    assert (top1.samples, top1.good, top1.size) == (int(row["n"]), int(row["good"]), int(row["bytes_per_pred"]))
-    assert (top1.format, top1.offset, round(top1.percent, 3)) == (row["fmt"], int(row["offset"]), float(row["top1"]))
+    assert (top1.samples, top1.good, top1.size) == (
+        int(row["n"]),
+        int(row["good"]),
+        int(row["bytes_per_pred"]),
+    )
+    assert (top1.format, top1.offset, round(top1.percent, 3)) == (
+        row["fmt"],
+        int(row["offset"]),
+        float(row["top1"]),
+    )
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.glob("*/*/systems/*.json")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted(ROOT.glob("*/*/systems/*.json")), ids=lambda path: path.stem
+)
 def test_systems_are_described_as_the_rules_want(judge: Judge, path: Path) -> None:
     assert judge.result(str(path)).verdict is Verdict.VALID
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("counted_once")
-@pytest.mark.parametrize("path", sorted(ROOT.glob("*/*")), ids=lambda path: "-".join(path.parts[-2:]))
+@pytest.mark.parametrize(
+    "path", sorted(ROOT.glob("*/*")), ids=lambda path: "-".join(path.parts[-2:])
+)
 def test_organisations_are_judged_whole(judge: Judge, path: Path) -> None:
     assert upheld(judge.result(str(path))) == []
 
@@ -103,7 +129,10 @@ def inside() -> Iterator[Path]:
     if entry.is_dir():
         yield from (entry / "accuracy", entry / "performance", entry / "performance" / "run_1")
         home = entry.parents[3]
-        yield from (home / "audit" / "Goya_1" / "resnet" / "Offline", *sorted((home / "measurements" / "Goya_1" / "resnet" / "Offline").iterdir()))
+        yield from (
+            home / "audit" / "Goya_1" / "resnet" / "Offline",
+            *sorted((home / "measurements" / "Goya_1" / "resnet" / "Offline").iterdir()),
+        )
 
 
 @pytest.mark.parametrize("path", list(inside()), ids=lambda path: path.name)
@@ -117,7 +146,11 @@ def good(counts: Counts) -> list[Path]:
     """Entries that are whole: mutants of others would be caught for what the corpus left out."""
     with pytest.MonkeyPatch.context() as patch:
         counts.put_in(patch)
-        return [entry for entry in bases(ROOT) if Judge(truth=CORPUS).result(str(entry)).verdict is Verdict.VALID]
+        return [
+            entry
+            for entry in bases(ROOT)
+            if Judge(truth=CORPUS).result(str(entry)).verdict is Verdict.VALID
+        ]
 
 
 @pytest.mark.slow

@@ -17,7 +17,11 @@ from suite.files.layout import ACCURACY_TEXT, DETAIL
 
 
 def severities(path: Path, rule: str) -> list[str]:
-    return [finding.severity.value for finding in Judge().result(str(path)).findings if finding.rule == rule]
+    return [
+        finding.severity.value
+        for finding in Judge().result(str(path)).findings
+        if finding.rule == rule
+    ]
 
 
 def closed(root: Path) -> Path:
@@ -25,8 +29,12 @@ def closed(root: Path) -> Path:
     return write_entry(root, replace(LOADS[OFF], samples=3003, loaded=3_903_900), division="closed")
 
 
-@pytest.mark.parametrize(("seed", "expected"), [("3133965575612453542", ["error"]), ("196", ["warning"]), ("195", [])])
-def test_test05_tests_nothing_with_the_seeds_of_the_result(tmp_path: Path, seed: str, expected: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("seed", "expected"), [("3133965575612453542", ["error"]), ("196", ["warning"]), ("195", [])]
+)
+def test_test05_tests_nothing_with_the_seeds_of_the_result(
+    tmp_path: Path, seed: str, expected: list[str]
+) -> None:
     entry = write_entry(tmp_path, LOADS[OFF])
     log = next((entry.parents[3] / "audit").rglob(f"TEST05/**/{DETAIL}"))
     log.write_text(log.read_text().replace("qsl_rng_seed : 195", f"qsl_rng_seed : {seed}"))
@@ -38,7 +46,9 @@ def test_a_folder_that_is_no_division_is_told(tmp_path: Path, name: str) -> None
     """What lies elsewhere was judged as if it had no division, and valid."""
     entry = write_entry(tmp_path, LOADS[OFF])
     (tmp_path / "open").rename(tmp_path / name)
-    assert severities(tmp_path / name / entry.relative_to(tmp_path / "open"), "filed.division") == ["error"]
+    assert severities(tmp_path / name / entry.relative_to(tmp_path / "open"), "filed.division") == [
+        "error"
+    ]
     assert severities(tmp_path / name / "acme", "filed.division") == ["error"]
 
 
@@ -59,7 +69,9 @@ def test_a_folder_that_is_no_division_is_told(tmp_path: Path, name: str) -> None
         ("accelerators_per_node", -1, ["error"]),
     ],
 )
-def test_counts_of_a_served_system_are_above_zero(tmp_path: Path, field: str, value: object, expected: list[str]) -> None:
+def test_counts_of_a_served_system_are_above_zero(
+    tmp_path: Path, field: str, value: object, expected: list[str]
+) -> None:
     entry = write_entry(tmp_path, LOADS[OFF])
     path = entry.parents[3] / "systems" / f"{SYSTEM}.json"
     put(**{field: value})(path)
@@ -73,11 +85,20 @@ def test_counts_of_a_served_system_are_above_zero(tmp_path: Path, field: str, va
         ({"number_of_nodes": 0}, ["error"]),
         ({"host_processors_per_node": "0"}, ["error"]),
         ({"accelerators_per_node": "-8"}, ["error"]),
-        ({"accelerators_per_node": "0", "host_processor_core_count": "-", "host_processor_vcpu_count": "0"}, []),
+        (
+            {
+                "accelerators_per_node": "0",
+                "host_processor_core_count": "-",
+                "host_processor_vcpu_count": "0",
+            },
+            [],
+        ),
         ({"host_processor_core_count": "TODO"}, []),
     ],
 )
-def test_counts_of_a_training_system_are_above_zero(tmp_path: Path, fields: dict[str, Any], expected: list[str]) -> None:
+def test_counts_of_a_training_system_are_above_zero(
+    tmp_path: Path, fields: dict[str, Any], expected: list[str]
+) -> None:
     """Accepted descriptions have 0 virtual processors, and dashes."""
     tree(lambda home: describe(home, **fields))(tmp_path)
     assert severities(tmp_path / "acme", "org.counts") == expected
@@ -118,7 +139,9 @@ def test_user_conf_is_that_of_the_runs(tmp_path: Path, line: str, expected: list
 def test_in_the_open_division_a_user_conf_of_other_runs_is_a_warning(tmp_path: Path) -> None:
     """Accepted open entries have one that asks for other queries."""
     entry = write_entry(tmp_path, LOADS[MULTI])
-    next((entry.parents[3] / "measurements").rglob("user.conf")).write_text("*.MultiStream.samples_per_query = 18\n")
+    next((entry.parents[3] / "measurements").rglob("user.conf")).write_text(
+        "*.MultiStream.samples_per_query = 18\n"
+    )
     assert severities(entry, "filed.used") == ["warning"]
 
 
@@ -132,9 +155,13 @@ def test_in_the_open_division_a_user_conf_of_other_runs_is_a_warning(tmp_path: P
         (lambda text: "mAP=2010%\n", "ssd-large", ["error"]),
     ],
 )
-def test_a_score_in_the_wrong_unit_is_told_in_either_division(tmp_path: Path, change: Callable[[str], str], model: str, expected: list[str]) -> None:
+def test_a_score_in_the_wrong_unit_is_told_in_either_division(
+    tmp_path: Path, change: Callable[[str], str], model: str, expected: list[str]
+) -> None:
     """Open results have no threshold, so that a score off by a factor of 100 was valid."""
-    entry = write_entry(tmp_path, LOADS[OFF], model=model, claim="mAP=20.1%" if model != "gnmt" else "BLEU: 23.8")
+    entry = write_entry(
+        tmp_path, LOADS[OFF], model=model, claim="mAP=20.1%" if model != "gnmt" else "BLEU: 23.8"
+    )
     path = entry / "accuracy" / ACCURACY_TEXT
     path.write_text(change(path.read_text()))
     assert severities(entry, "filed.score") == expected
@@ -144,5 +171,9 @@ def test_an_unknown_field_of_a_description_is_a_warning(tmp_path: Path) -> None:
     """Later rounds have more of them, and no text forbids one."""
     entry = closed(tmp_path)
     put(cooling_fans=3)(entry.parents[3] / "systems" / f"{SYSTEM}.json")
-    told = [finding for finding in Judge().result(str(entry)).findings if finding.rule == "org.filed_fields"]
+    told = [
+        finding
+        for finding in Judge().result(str(entry)).findings
+        if finding.rule == "org.filed_fields"
+    ]
     assert [finding.severity for finding in told] == [Severity.WARNING]

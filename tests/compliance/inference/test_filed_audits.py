@@ -1,4 +1,6 @@
-"""Every compliance test of the published entries at hand is computed again from its logs, whatever its script printed."""
+"""Every compliance test of the published entries at hand is computed again from its logs, whatever
+its script printed.
+"""
 
 from collections import Counter
 from typing import Any
@@ -14,9 +16,13 @@ from compliance.verdict import Finding
 pytestmark = needs_corpus
 COMPARED = frozenset({"TEST01", "TEST03", "TEST04", "TEST04-B", "TEST05"})
 OTHER_LOGS = ("3d-unet-99/Offline/TEST01", "3d-unet-99.9/Offline/TEST01")
-"""v6.0: the run that is filed with them has 11,500 times the speed of the result, that of another benchmark."""
+"""v6.0: the run that is filed with them has 11,500 times the speed of the result, that of another
+benchmark.
+"""
 OTHER_ANSWERS = "Habana/audit/Goya_1/resnet/Offline/TEST01"
-"""v0.5: the script printed TEST PASS, since the first byte of a float32 that is a whole number below 2^16 is 0."""
+"""v0.5: the script printed TEST PASS, since the first byte of a float32 that is a whole number
+below 2^16 is 0.
+"""
 RULES = ("filed.audit_speed", "filed.audit_answers", "later.test_speed")
 
 
@@ -28,7 +34,12 @@ def recomputed() -> tuple[Counter[tuple[str, bool]], list[Finding]]:
         for module in (audit_figures, later):
             patch.setattr(module, "compared", counted(module.compared, seen))
         trees = sorted(CORPUS.glob("inference_v*"))
-        found = [finding for tree in trees for finding in Judge(truth=CORPUS).result(str(tree)).findings if finding.rule in RULES]
+        found = [
+            finding
+            for tree in trees
+            for finding in Judge(truth=CORPUS).result(str(tree)).findings
+            if finding.rule in RULES
+        ]
     return seen, found
 
 
@@ -45,7 +56,9 @@ def counted(compared: Any, seen: Counter[tuple[str, bool]]) -> Any:
 
 
 @pytest.mark.slow
-def test_every_filed_test_with_logs_is_recomputed(recomputed: tuple[Counter[tuple[str, bool]], list[Finding]]) -> None:
+def test_every_filed_test_with_logs_is_recomputed(
+    recomputed: tuple[Counter[tuple[str, bool]], list[Finding]],
+) -> None:
     """TEST04-A is what TEST04-B is compared with; later tests compare no speeds."""
     seen, _ = recomputed
     missed = {name: count for (name, made), count in seen.items() if not made and name in COMPARED}
@@ -53,12 +66,18 @@ def test_every_filed_test_with_logs_is_recomputed(recomputed: tuple[Counter[tupl
 
 
 @pytest.mark.slow
-def test_what_does_not_hold_is_known(recomputed: tuple[Counter[tuple[str, bool]], list[Finding]]) -> None:
-    """Two entries have the run of another benchmark in the place of TEST01's, and one has other answers than in its accuracy run."""
+def test_what_does_not_hold_is_known(
+    recomputed: tuple[Counter[tuple[str, bool]], list[Finding]],
+) -> None:
+    """Two entries have the run of another benchmark in the place of TEST01's, and one has other
+    answers than in its accuracy run.
+    """
     _, found = recomputed
     speeds = [finding for finding in found if finding.rule.endswith("speed")]
     (answers,) = [finding for finding in found if finding.rule == "filed.audit_answers"]
-    assert len(speeds) == 2 and all(any(place in finding.file for place in OTHER_LOGS) for finding in speeds)
+    assert len(speeds) == 2 and all(
+        any(place in finding.file for place in OTHER_LOGS) for finding in speeds
+    )
     assert (
         OTHER_ANSWERS in answers.file
         and answers.found.startswith("other answers to 805 of 1024 samples")

@@ -1,4 +1,6 @@
-"""Published inference entries since v1.0, each changed so that it breaks one rule: the judge has to see it, and may not fall over it."""
+"""Published inference entries since v1.0, each changed so that it breaks one rule: the judge has to
+see it, and may not fall over it.
+"""
 
 from pathlib import Path
 
@@ -31,7 +33,11 @@ def bases(work: Path) -> list[LaterBase]:
 
 def test_no_base_is_broken_as_it_is(bases: list[LaterBase]) -> None:
     court = Court()
-    assert [base.name for base in bases if court.outcome("", base.name, base.folder, "").verdict != "valid"] == []
+    assert [
+        base.name
+        for base in bases
+        if court.outcome("", base.name, base.folder, "").verdict != "valid"
+    ] == []
 
 
 def test_what_breaks_an_entry_is_seen(bases: list[LaterBase], work: Path) -> None:

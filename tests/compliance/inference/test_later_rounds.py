@@ -1,4 +1,6 @@
-"""Published inference entries since v1.0, where they lie beside the checkout: valid, of their round, and with MLCommons' own figures."""
+"""Published inference entries since v1.0, where they lie beside the checkout: valid, of their
+round, and with MLCommons' own figures.
+"""
 
 import json
 import math
@@ -29,7 +31,11 @@ MISPRINTED = "whisper"
 
 
 def entries(version: str) -> Iterator[Path]:
-    yield from sorted(path for path in (CORPUS / f"inference_{version}").glob("*/*/results/*/*/*") if path.is_dir())
+    yield from sorted(
+        path
+        for path in (CORPUS / f"inference_{version}").glob("*/*/results/*/*/*")
+        if path.is_dir()
+    )
 
 
 def has_logs(entry: Path) -> bool:
@@ -49,19 +55,41 @@ def test_every_entry_is_valid_and_of_its_round(version: str) -> None:
 @pytest.mark.parametrize("version", ["v5.1", "v6.0"])
 def test_figures_are_those_of_the_published_tables(version: str) -> None:
     """To six digits, with the unit."""
-    rows: list[Mapping[str, Any]] = json.loads((CORPUS / "expected" / f"inference_{version}_published.json").read_text())
+    rows: list[Mapping[str, Any]] = json.loads(
+        (CORPUS / "expected" / f"inference_{version}_published.json").read_text()
+    )
     compared = 0
     for row in rows:
-        entry = CORPUS / f"inference_{version}" / row["Location"].removeprefix("./").split("/performance")[0]
+        entry = (
+            CORPUS
+            / f"inference_{version}"
+            / row["Location"].removeprefix("./").split("/performance")[0]
+        )
         if not has_logs(entry):
             continue
         named = scenario_folder(entry.name)
         scenario = next((each for each in Scenario if each.folder == named), None)
-        found = served_value(read_run(entry / "performance" / "run_1", Mode.PERFORMANCE, registry.served_round(f"inference-{version}")), scenario)
+        found = served_value(
+            read_run(
+                entry / "performance" / "run_1",
+                Mode.PERFORMANCE,
+                registry.served_round(f"inference-{version}"),
+            ),
+            scenario,
+        )
         assert found is not None, entry
         _, unit, value = found
-        assert math.isclose(value / (NS_PER_MS if unit == "ns" else 1), float(row["Performance_Result"]), rel_tol=1e-5), entry
-        wanted = {"Tokens/s": "tokens/s", "Samples/s": "samples/s", "Queries/s": "queries/s", "Latency (ms)": "ns"}[row["Performance_Units"]]
+        assert math.isclose(
+            value / (NS_PER_MS if unit == "ns" else 1),
+            float(row["Performance_Result"]),
+            rel_tol=1e-5,
+        ), entry
+        wanted = {
+            "Tokens/s": "tokens/s",
+            "Samples/s": "samples/s",
+            "Queries/s": "queries/s",
+            "Latency (ms)": "ns",
+        }[row["Performance_Units"]]
         assert unit == wanted or MISPRINTED in row["UsedModel"], entry
         compared += 1
     assert compared > 10
@@ -77,11 +105,23 @@ def test_each_organisation_of_a_mixed_tree_is_judged_by_its_own_round(tmp_path: 
 
 
 @pytest.mark.parametrize("version", ["v5.1", "v6.0"])
-def test_results_of_a_round_to_come_are_unknown_and_not_broken(version: str, tmp_path: Path) -> None:
+def test_results_of_a_round_to_come_are_unknown_and_not_broken(
+    version: str, tmp_path: Path
+) -> None:
     """Its seeds are those of no known round."""
     folder = next(filter(has_logs, entries(version)))
     seed = str(registry.served_round(f"inference-{version}").rules.qsl_rng_seed)
-    run = tmp_path / "closed" / "acme" / "results" / "box" / folder.parent.name / folder.name / "performance" / "run_1"
+    run = (
+        tmp_path
+        / "closed"
+        / "acme"
+        / "results"
+        / "box"
+        / folder.parent.name
+        / folder.name
+        / "performance"
+        / "run_1"
+    )
     run.mkdir(parents=True)
     for path in (folder / "performance" / "run_1").glob("*.txt"):
         (run / path.name).write_text(path.read_text().replace(seed, "4711"))
@@ -91,13 +131,35 @@ def test_results_of_a_round_to_come_are_unknown_and_not_broken(version: str, tmp
     assert "inference-v0.5 to v6.1" in result.findings[0].required
 
 
-@pytest.mark.parametrize(("key", "value", "rule"), [("result_tokens_per_second", "0", "later.token_count"), ("result_tokens_per_second", "NaN", "file.record")])
-def test_a_run_without_tokens_does_not_count(key: str, value: str, rule: str, tmp_path: Path) -> None:
-    folder = next(path for path in entries("v5.1") if path.parts[-2:] == ("mixtral-8x7b", "Offline"))
-    run = tmp_path / "closed" / "acme" / "results" / "box" / "mixtral-8x7b" / "Offline" / "performance" / "run_1"
+@pytest.mark.parametrize(
+    ("key", "value", "rule"),
+    [
+        ("result_tokens_per_second", "0", "later.token_count"),
+        ("result_tokens_per_second", "NaN", "file.record"),
+    ],
+)
+def test_a_run_without_tokens_does_not_count(
+    key: str, value: str, rule: str, tmp_path: Path
+) -> None:
+    folder = next(
+        path for path in entries("v5.1") if path.parts[-2:] == ("mixtral-8x7b", "Offline")
+    )
+    run = (
+        tmp_path
+        / "closed"
+        / "acme"
+        / "results"
+        / "box"
+        / "mixtral-8x7b"
+        / "Offline"
+        / "performance"
+        / "run_1"
+    )
     run.mkdir(parents=True)
     text = (folder / "performance" / "run_1" / "mlperf_log_detail.txt").read_text()
-    (run / "mlperf_log_detail.txt").write_text(re.sub(rf'("{key}", "value": )[^,]*', rf"\g<1>{value}", text))
+    (run / "mlperf_log_detail.txt").write_text(
+        re.sub(rf'("{key}", "value": )[^,]*', rf"\g<1>{value}", text)
+    )
     found = {finding.rule for finding in Judge().result(str(run)).findings}
     assert found & {rule, "file.number"}, found
 
@@ -125,29 +187,73 @@ def rewritten(home: Path, into: Path, pattern: str, *changes: tuple[str, str]) -
     return made
 
 
-@pytest.mark.parametrize(("version", "org", "verdict"), [("v1.0", "Mobilint", Verdict.VALID), ("v3.0", "Dell", Verdict.BROKEN)])
-def test_what_the_checker_of_that_time_only_logged_of_a_tests_run_is_a_warning(version: str, org: str, verdict: Verdict, tmp_path: Path) -> None:
-    """Up to v2.0 it looked for TEST PASS and the files; seeds and validity of a result's own run stay errors."""
+@pytest.mark.parametrize(
+    ("version", "org", "verdict"),
+    [("v1.0", "Mobilint", Verdict.VALID), ("v3.0", "Dell", Verdict.BROKEN)],
+)
+def test_what_the_checker_of_that_time_only_logged_of_a_tests_run_is_a_warning(
+    version: str, org: str, verdict: Verdict, tmp_path: Path
+) -> None:
+    """Up to v2.0 it looked for TEST PASS and the files; seeds and validity of a result's own run
+    stay errors.
+    """
     log = "TEST0*/performance/run_1/mlperf_log_detail.txt"
-    changes = ((r'(effective_qsl_rng_seed", "value": )\d+', r"\g<1>7"), ("\"VALID\"", "\"INVALID\""))
-    home = rewritten(CORPUS / f"inference_{version}" / "closed" / org, tmp_path, f"compliance/*/*/*/{log}", *changes)
+    changes = ((r'(effective_qsl_rng_seed", "value": )\d+', r"\g<1>7"), ('"VALID"', '"INVALID"'))
+    home = rewritten(
+        CORPUS / f"inference_{version}" / "closed" / org,
+        tmp_path,
+        f"compliance/*/*/*/{log}",
+        *changes,
+    )
     result = Judge().result(str(home))
     told = {finding.severity for finding in result.findings if finding.rule == "later.test_seeds"}
-    assert (result.verdict, told) == (verdict, {Severity.WARNING if verdict is Verdict.VALID else Severity.ERROR})
+    assert (result.verdict, told) == (
+        verdict,
+        {Severity.WARNING if verdict is Verdict.VALID else Severity.ERROR},
+    )
 
 
-def test_a_run_of_v1_with_other_seeds_is_broken_although_its_checker_only_logged_that(tmp_path: Path) -> None:
+def test_a_run_of_v1_with_other_seeds_is_broken_although_its_checker_only_logged_that(
+    tmp_path: Path,
+) -> None:
     log = "results/*/*/Offline/performance/run_1/mlperf_log_detail.txt"
-    home = rewritten(CORPUS / "inference_v1.0/closed/Mobilint", tmp_path, log, (r'(effective_sample_index_rng_seed", "value": )\d+', r"\g<1>7"))
-    errors = {finding.rule for finding in Judge().result(str(home)).findings if finding.severity is Severity.ERROR}
+    home = rewritten(
+        CORPUS / "inference_v1.0/closed/Mobilint",
+        tmp_path,
+        log,
+        (r'(effective_sample_index_rng_seed", "value": )\d+', r"\g<1>7"),
+    )
+    errors = {
+        finding.rule
+        for finding in Judge().result(str(home)).findings
+        if finding.severity is Severity.ERROR
+    }
     assert "later.seeds" in errors
 
 
-@pytest.mark.parametrize(("day", "severity"), [("1970-01-02", Severity.WARNING), ("2000-01-01", Severity.WARNING), ("2008-01-01", Severity.ERROR)])
-def test_a_board_whose_clock_was_never_set_is_a_warning(day: str, severity: Severity, tmp_path: Path) -> None:
-    """Edge boards have no battery: their clock starts with 1970 and may be set while the run goes on."""
+@pytest.mark.parametrize(
+    ("day", "severity"),
+    [
+        ("1970-01-02", Severity.WARNING),
+        ("2000-01-01", Severity.WARNING),
+        ("2008-01-01", Severity.ERROR),
+    ],
+)
+def test_a_board_whose_clock_was_never_set_is_a_warning(
+    day: str, severity: Severity, tmp_path: Path
+) -> None:
+    """Edge boards have no battery: their clock starts with 1970 and may be set while the run goes
+    on.
+    """
     change = (r'(test_datetime", "value": ")[-\d]+', rf"\g<1>{day}")
-    home = rewritten(CORPUS / "inference_v1.0/closed/Mobilint", tmp_path, "results/**/mlperf_log_detail.txt", change)
+    home = rewritten(
+        CORPUS / "inference_v1.0/closed/Mobilint",
+        tmp_path,
+        "results/**/mlperf_log_detail.txt",
+        change,
+    )
     result = Judge().result(str(home))
-    assert {finding.severity for finding in result.findings if finding.rule == "later.date"} == {severity}
+    assert {finding.severity for finding in result.findings if finding.rule == "later.date"} == {
+        severity
+    }
     assert result.verdict is (Verdict.VALID if severity is Severity.WARNING else Verdict.BROKEN)

@@ -14,20 +14,31 @@ COUNT = 600
 """Lines of more than one buffer."""
 ODD: dict[str, Callable[[int, str], str]] = {
     "none": lambda number, line: line,
-    "a line of another form": lambda number, line: line.replace("{ ", "{  ") if number == 300 else line,
+    "a line of another form": lambda number, line: (
+        line.replace("{ ", "{  ") if number == 300 else line
+    ),
     "a sample twice": lambda number, line: line.replace('"qsl_idx" : 301,', '"qsl_idx" : 299,'),
     "half a byte": lambda number, line: line.replace('" }', '0" }') if number == 300 else line,
-    "a sample beyond the limit": lambda number, line: line.replace('"qsl_idx" : 300,', f'"qsl_idx" : {accuracy_log.DENSE_LIMIT},'),
+    "a sample beyond the limit": lambda number, line: line.replace(
+        '"qsl_idx" : 300,', f'"qsl_idx" : {accuracy_log.DENSE_LIMIT},'
+    ),
     "no comma": lambda number, line: line.removesuffix(",") if number == 300 else line,
-    "a number of 19 digits": lambda number, line: line.replace('"seq_id" : 300,', '"seq_id" : 1234567890123456789,'),
+    "a number of 19 digits": lambda number, line: line.replace(
+        '"seq_id" : 300,', '"seq_id" : 1234567890123456789,'
+    ),
 }
 
 
 def lines() -> list[str]:
     """Write an accuracy log's answers, of several sizes."""
     random = Random(5)
-    every = [(number, random.randbytes(random.choice((0, 4, 4, 4, 40))).hex()) for number in range(COUNT)]
-    return [f'{{ "seq_id" : {number}, "qsl_idx" : {number}, "data" : "{data}" }},' for number, data in every]
+    every = [
+        (number, random.randbytes(random.choice((0, 4, 4, 4, 40))).hex()) for number in range(COUNT)
+    ]
+    return [
+        f'{{ "seq_id" : {number}, "qsl_idx" : {number}, "data" : "{data}" }},'
+        for number, data in every
+    ]
 
 
 def read(path: Path) -> tuple[Answers, list[object]]:
@@ -37,25 +48,46 @@ def read(path: Path) -> tuple[Answers, list[object]]:
 
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("held", [accuracy_log.HELD_LIMIT, 1000])
-def test_blocks_are_read_as_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, odd: str, held: int) -> None:
+def test_blocks_are_read_as_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, odd: str, held: int
+) -> None:
     """Every index, every flaw, and all bytes, also behind what is kept of them."""
     monkeypatch.setattr(accuracy_log, "HELD_LIMIT", held)
     spoilt = [ODD[odd](number, line) for number, line in enumerate(lines())]
-    (tmp_path / "log.json").write_text("\n".join(["[", *spoilt[:-1], spoilt[-1].removesuffix(","), "]", ""]))
+    (tmp_path / "log.json").write_text(
+        "\n".join(["[", *spoilt[:-1], spoilt[-1].removesuffix(","), "]", ""])
+    )
     blocks, flaws = read(tmp_path / "log.json")
     with monkeypatch.context() as patch:
         patch.setattr(accuracy_log, "several", lambda *_: (0, False))
         alone, others = read(tmp_path / "log.json")
     assert flaws == others and [*blocks.items()] == [*alone.items()]
     assert all(blocks.first(sample) == alone.first(sample) for sample in range(-1, 2 * COUNT))
-    for name in ("sequence", "samples", "offsets", "lines", "held", "ends", "far", "distinct", "complete"):
+    for name in (
+        "sequence",
+        "samples",
+        "offsets",
+        "lines",
+        "held",
+        "ends",
+        "far",
+        "distinct",
+        "complete",
+    ):
         assert getattr(blocks, name) == getattr(alone, name), name
 
 
 def test_a_match_of_several_answers_ends_behind_one() -> None:
-    """Pythons before 3.11.5 ended a possessive match in the middle of the next one, which was lost."""
+    """Pythons before 3.11.5 ended a possessive match in the middle of the next one, which was
+    lost.
+    """
     text = "\n".join(lines()[10:16]).encode() + b"\n"
     for cut in range(len(text)):
-        run, short = accuracy_log.RUN.match(text[:cut]), accuracy_counts.SHORTS.match(b", " + text[:cut])
-        assert run is not None and run[0] == b"".join(line for line in text[:cut].splitlines(keepends=True) if line.endswith(b"\n"))
+        run, short = (
+            accuracy_log.RUN.match(text[:cut]),
+            accuracy_counts.SHORTS.match(b", " + text[:cut]),
+        )
+        assert run is not None and run[0] == b"".join(
+            line for line in text[:cut].splitlines(keepends=True) if line.endswith(b"\n")
+        )
         assert short is not None and (not short[0] or short[0].endswith(b"}"))

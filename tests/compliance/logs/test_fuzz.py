@@ -1,4 +1,5 @@
-"""Whatever a file holds, whatever a folder is: findings, never a traceback, and a report that every format can write.
+"""Whatever a file holds, whatever a folder is: findings, never a traceback, and a report that every
+format can write.
 
 Examples are derived from the test's own name (derandomize), so that a run tells the same twice.
 """
@@ -18,7 +19,13 @@ from rewriting import rewrite
 
 from compliance.cli import FORMATS
 from compliance.judge import Judge
-from compliance.logs.loadgen import accuracy_counts, accuracy_log, legacy_detail, legacy_summary, summary
+from compliance.logs.loadgen import (
+    accuracy_counts,
+    accuracy_log,
+    legacy_detail,
+    legacy_summary,
+    summary,
+)
 from compliance.logs.mllog import mllog_lines, published
 from compliance.logs.source_file import SourceFile
 from compliance.recognition.path_kind import recognise
@@ -31,22 +38,59 @@ quick = settings(
     max_examples=60,
     derandomize=True,
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.large_base_example, HealthCheck.data_too_large],
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+        HealthCheck.large_base_example,
+        HealthCheck.data_too_large,
+    ],
 )
 
 ODD: Final = (
-    b"NaN", b"Infinity", b"-Infinity", b"1e999", b"-1e999", b"1" * 40, b"-" + b"9" * 30, b"1e308", b"-0", b"18446744073709551616", b"null", b"true", b'""',
-    b'"\\ud800"', b'"\xff\xfe"', b'{"a": 1, "a": 2}',
-    b"[" * 2000 + b"]" * 2000, b"[" * 3000, b'{"a":' * 1500, b"{}", b"[]", b"\0", b"\r", b"\n", b"'", b'"', b"\\",
-    b"\x1b[2J", b":::MLLOG ", b":::MLL ", b":::MLL 1 x: ", b"MLPerf: resnet [06/01/19 10:00:00], ",
-    b"\xef\xbb\xbf", b"\xff\xfe", "\N{GRINNING FACE}\u2028".encode(),
-)  # fmt: skip
+    b"NaN",
+    b"Infinity",
+    b"-Infinity",
+    b"1e999",
+    b"-1e999",
+    b"1" * 40,
+    b"-" + b"9" * 30,
+    b"1e308",
+    b"-0",
+    b"18446744073709551616",
+    b"null",
+    b"true",
+    b'""',
+    b'"\\ud800"',
+    b'"\xff\xfe"',
+    b'{"a": 1, "a": 2}',
+    b"[" * 2000 + b"]" * 2000,
+    b"[" * 3000,
+    b'{"a":' * 1500,
+    b"{}",
+    b"[]",
+    b"\0",
+    b"\r",
+    b"\n",
+    b"'",
+    b'"',
+    b"\\",
+    b"\x1b[2J",
+    b":::MLLOG ",
+    b":::MLL ",
+    b":::MLL 1 x: ",
+    b"MLPerf: resnet [06/01/19 10:00:00], ",
+    b"\xef\xbb\xbf",
+    b"\xff\xfe",
+    "\N{GRINNING FACE}\u2028".encode(),
+)
 """What a value, or a place between two bytes, may be replaced by."""
 
 
 @st.composite
 def spoilt(draw: st.DrawFn, content: bytes) -> bytes:
-    """A text with a few places changed: cut, doubled, overwritten, filled with what parsers trip over."""
+    """A text with a few places changed: cut, doubled, overwritten, filled with what parsers trip
+    over.
+    """
     for _ in range(draw(st.integers(1, 3))):
         at = draw(st.integers(0, len(content)))
         upto = min(len(content), at + draw(st.sampled_from((0, 1, 7, 60, 4000))))
@@ -67,16 +111,30 @@ def spoilt(draw: st.DrawFn, content: bytes) -> bytes:
             lines[one], lines[other] = lines[other], lines[one]
             content = b"\n".join(lines)
         else:
-            content = draw(st.sampled_from((content.replace(b"\n", b"\r\n"), content.decode("latin-1").encode("utf-16"), content.replace(b"\n", b""), b"")))
+            content = draw(
+                st.sampled_from(
+                    (
+                        content.replace(b"\n", b"\r\n"),
+                        content.decode("latin-1").encode("utf-16"),
+                        content.replace(b"\n", b""),
+                        b"",
+                    )
+                )
+            )
     return content
 
 
 def value_replaced(content: bytes, at: int, value: bytes) -> bytes:
-    """The text with what stands behind the next colon replaced, up to the next comma, brace or line end."""
+    """The text with what stands behind the next colon replaced, up to the next comma, brace or line
+    end.
+    """
     colon = content.find(b": ", at)
     if colon < 0:
         return content
-    end = min((found for sign in (b",", b"}", b"\n") if (found := content.find(sign, colon)) >= 0), default=len(content))
+    end = min(
+        (found for sign in (b",", b"}", b"\n") if (found := content.find(sign, colon)) >= 0),
+        default=len(content),
+    )
     return content[: colon + 2] + value + content[end:]
 
 
@@ -91,12 +149,18 @@ def sound(result: Result) -> None:
 # ---- parsers alone ----
 
 PARSERS: Final = {
-    "mllog": (mllog_lines, NEW), "mllog-old": (mllog_lines, OLD), "published": (published, NEW), "published-old": (published, OLD),
+    "mllog": (mllog_lines, NEW),
+    "mllog-old": (mllog_lines, OLD),
+    "published": (published, NEW),
+    "published-old": (published, OLD),
     "published-text": (published, TEXT),
-    "answers": (accuracy_log, ANSWERS), "loadgen-accuracy": (accuracy_counts, ANSWERS), "summary": (summary, SUMMARY),
+    "answers": (accuracy_log, ANSWERS),
+    "loadgen-accuracy": (accuracy_counts, ANSWERS),
+    "summary": (summary, SUMMARY),
     "loadgen-summary": (legacy_summary, SUMMARY),
-    "loadgen-detail": (legacy_detail, DETAIL), "detail-as-mllog": (mllog_lines, DETAIL),
-}  # fmt: skip
+    "loadgen-detail": (legacy_detail, DETAIL),
+    "detail-as-mllog": (mllog_lines, DETAIL),
+}
 
 
 def parse(name: str, path: Path, content: bytes) -> SourceFile:
@@ -120,13 +184,17 @@ def test_a_parser_takes_any_bytes(tmp_path: Path, name: str, content: bytes) -> 
 @pytest.mark.parametrize("name", PARSERS)
 @quick
 @given(data=st.data())
-def test_a_parser_takes_a_text_that_was_spoilt(tmp_path: Path, name: str, data: st.DataObject) -> None:
+def test_a_parser_takes_a_text_that_was_spoilt(
+    tmp_path: Path, name: str, data: st.DataObject
+) -> None:
     parse(name, tmp_path / "file", data.draw(spoilt(PARSERS[name][1].encode())))
 
 
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("name", PARSERS)
-def test_a_parser_takes_every_odd_value_at_every_place(tmp_path: Path, name: str, odd: bytes) -> None:
+def test_a_parser_takes_every_odd_value_at_every_place(
+    tmp_path: Path, name: str, odd: bytes
+) -> None:
     """Each value of each record once: what hypothesis would find in an hour, in a moment."""
     content = PARSERS[name][1].encode()
     for at in [place for place in range(len(content)) if content.startswith(b": ", place)]:
@@ -136,15 +204,29 @@ def test_a_parser_takes_every_odd_value_at_every_place(tmp_path: Path, name: str
 @pytest.mark.parametrize("name", PARSERS)
 def test_a_parser_notes_no_more_than_it_can_hold(tmp_path: Path, name: str) -> None:
     """A gigabyte of garbage must not become a gigabyte of flaws."""
-    found = parse(name, tmp_path / "file", (b":::MLLOG {\n:::MLL x\nMLPerf: \n{,\n" + bytes(range(256))) * 2000)
+    found = parse(
+        name,
+        tmp_path / "file",
+        (b":::MLLOG {\n:::MLL x\nMLPerf: \n{,\n" + bytes(range(256))) * 2000,
+    )
     assert len(found.flaws) < 1500
 
 
 @pytest.mark.slow
 @quick
-@given(content=st.one_of(st.binary(max_size=300), spoilt(NEW.encode()), spoilt(OLD.encode()), spoilt(DETAIL.encode())))
+@given(
+    content=st.one_of(
+        st.binary(max_size=300), spoilt(NEW.encode()), spoilt(OLD.encode()), spoilt(DETAIL.encode())
+    )
+)
 def test_the_round_of_any_file_is_one_that_there_is_or_none(tmp_path: Path, content: bytes) -> None:
-    for name in ("result_0.txt", "mlperf_log_detail.txt", "mlperf_log_summary.txt", "system.json", "run.json"):
+    for name in (
+        "result_0.txt",
+        "mlperf_log_detail.txt",
+        "mlperf_log_summary.txt",
+        "system.json",
+        "run.json",
+    ):
         rewrite(tmp_path / name, content)
         found = recognised(recognise(tmp_path / name))
         assert found is None or found.round in (None, *registry.round_names())
@@ -171,7 +253,9 @@ def base(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def files_of(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".keep"))
+    return sorted(
+        path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".keep")
+    )
 
 
 @pytest.mark.slow
@@ -225,7 +309,9 @@ def test_a_result_whose_files_are_no_files_is_judged(base: Path, make: str) -> N
 
 @pytest.mark.slow
 def test_a_folder_that_holds_itself_is_judged(base: Path) -> None:
-    """A link to the folder above, at every level: whoever walks without end would be here for ever."""
+    """A link to the folder above, at every level: whoever walks without end would be here for
+    ever.
+    """
     folders = [path for path in (base, *base.rglob("*")) if path.is_dir()]
     for folder in folders:
         (folder / "loop").symlink_to(base)
@@ -238,20 +324,58 @@ def test_a_folder_that_holds_itself_is_judged(base: Path) -> None:
 
 
 NAMES: Final = (
-    "open", "closed", "acme", "results", "systems", "measurements", "audit", "truth", "code", "box", "resnet", "resnet50", "ssd", "Server", "Offline",
-    "performance", "accuracy", "run_1", "run_2", "checkpoints", "TEST01", "training_v0.7", "result_0.txt", "result_1.txt", "mlperf_log_summary.txt",
-    "mlperf_log_detail.txt", "mlperf_log_accuracy.json", "accuracy.txt", "run.json", "record.json", "manifest.json", "box.json", "user.conf",
-    "x.tar.zst", ".keep", "a.partial",
-)  # fmt: skip
-CONTENTS: Final = tuple(text.encode() for text in (NEW, OLD, TEXT, DETAIL, SUMMARY, ANSWERS, "", "{}", "[]", "\0")) + (b"\x28\xb5\x2f\xfdx",)
+    "open",
+    "closed",
+    "acme",
+    "results",
+    "systems",
+    "measurements",
+    "audit",
+    "truth",
+    "code",
+    "box",
+    "resnet",
+    "resnet50",
+    "ssd",
+    "Server",
+    "Offline",
+    "performance",
+    "accuracy",
+    "run_1",
+    "run_2",
+    "checkpoints",
+    "TEST01",
+    "training_v0.7",
+    "result_0.txt",
+    "result_1.txt",
+    "mlperf_log_summary.txt",
+    "mlperf_log_detail.txt",
+    "mlperf_log_accuracy.json",
+    "accuracy.txt",
+    "run.json",
+    "record.json",
+    "manifest.json",
+    "box.json",
+    "user.conf",
+    "x.tar.zst",
+    ".keep",
+    "a.partial",
+)
+CONTENTS: Final = tuple(
+    text.encode() for text in (NEW, OLD, TEXT, DETAIL, SUMMARY, ANSWERS, "", "{}", "[]", "\0")
+) + (b"\x28\xb5\x2f\xfdx",)
 PATHS: Final = st.lists(st.sampled_from(NAMES), min_size=1, max_size=7).map("/".join)
 
 
 @pytest.mark.slow
 @settings(quick, max_examples=80)
 @given(files=st.dictionaries(PATHS, st.sampled_from(CONTENTS), min_size=1, max_size=8))
-def test_any_tree_of_known_names_is_judged(tmp_path_factory: pytest.TempPathFactory, files: dict[str, bytes]) -> None:
-    """Names at the wrong place, files for folders, folders for files: each path in it gives a result."""
+def test_any_tree_of_known_names_is_judged(
+    tmp_path_factory: pytest.TempPathFactory, files: dict[str, bytes]
+) -> None:
+    """Names at the wrong place, files for folders, folders for files: each path in it gives a
+    result.
+    """
     root = tmp_path_factory.mktemp("t") / "r"
     root.mkdir()
     for name, content in files.items():

@@ -1,4 +1,6 @@
-"""Line numbers that are counted late are the same as those counted at once, and nothing hides from the decoding of whole blocks."""
+"""Line numbers that are counted late are the same as those counted at once, and nothing hides from
+the decoding of whole blocks.
+"""
 
 import json
 from pathlib import Path
@@ -12,7 +14,15 @@ from compliance.logs.source_file import Kind, SourceFile
 
 
 def record(number: int, **more: object) -> str:
-    return ":::MLLOG " + json.dumps({"time_ms": 1_600_000_000_000 + number, "key": f"key_{number}", "value": number, "metadata": {"lineno": 1}} | more)
+    return ":::MLLOG " + json.dumps(
+        {
+            "time_ms": 1_600_000_000_000 + number,
+            "key": f"key_{number}",
+            "value": number,
+            "metadata": {"lineno": 1},
+        }
+        | more
+    )
 
 
 def read(path: Path, text: str | bytes) -> tuple[list[published.Entry], SourceFile]:
@@ -33,11 +43,17 @@ TEXT = NOISE + "".join(f"{record(number)}\n{'noise' * (number % 3)}\n" for numbe
 @pytest.mark.parametrize("size", [1, 50, 1000, 1 << 17])
 @pytest.mark.parametrize("spoilt", [False, True], ids=["usual", "one by one"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_a_late_number_is_the_line_that_the_record_stands_on(path: Path, monkeypatch: pytest.MonkeyPatch, size: int, spoilt: bool, end: str) -> None:
+def test_a_late_number_is_the_line_that_the_record_stands_on(
+    path: Path, monkeypatch: pytest.MonkeyPatch, size: int, spoilt: bool, end: str
+) -> None:
     """Whatever the size of a block, and whether its records were decoded together or not."""
     monkeypatch.setattr(mllog_lines, "CHUNK", size)
     monkeypatch.setattr(line_numbers, "STEP", 37)
-    text = (TEXT.replace('"key": "key_7"', '"key" : "key_7"').replace(":::MLLOG ", "[1,0]:::MLLOG ") if spoilt else TEXT).replace("\n", end)
+    text = (
+        TEXT.replace('"key": "key_7"', '"key" : "key_7"').replace(":::MLLOG ", "[1,0]:::MLLOG ")
+        if spoilt
+        else TEXT
+    ).replace("\n", end)
     found, _ = read(path, text)
     rows = path.read_bytes().split(b"\n")
     assert len(found) == 50
@@ -46,7 +62,9 @@ def test_a_late_number_is_the_line_that_the_record_stands_on(path: Path, monkeyp
     assert orders == sorted(set(orders))
 
 
-def test_numbers_are_counted_from_the_nearest_place_that_is_known(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_are_counted_from_the_nearest_place_that_is_known(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A hundred findings in a gigabyte must not read it a hundred times."""
     path.write_bytes(b"line\n" * 1000)
     monkeypatch.setattr(line_numbers, "STEP", 500)
@@ -78,40 +96,77 @@ def test_a_file_that_has_vanished_meanwhile_is_no_crash(path: Path) -> None:
         lambda text: text.replace('"value": 3,', '"value": 99, "value": 3,'),
         lambda text: text.replace('"value": 3,', '"value" : 99, "value": 3,'),
         lambda text: text.replace('"value": 3,', '"value"\t: 99, "value" : 3,'),
-        lambda text: text.replace('"value": 3,', '"value": 99, "value"  : 3,').replace('"metadata": {"lineno": 1}', '"metadata" : {"lineno": 1}'),
+        lambda text: text.replace('"value": 3,', '"value": 99, "value"  : 3,').replace(
+            '"metadata": {"lineno": 1}', '"metadata" : {"lineno": 1}'
+        ),
         lambda text: text.replace('{"lineno": 1}', '{"lineno": 1, "lineno": 2}', 1),
         lambda text: text.replace('"value": 3,', '"value": {"a": 1, "a": 2},'),
         lambda text: text.replace('"value": 3,', '"value": {"a": {"b": 1, "b": 2}},'),
     ],
     ids=["plain", "a blank", "a tab", "blanks made up for", "metadata", "value", "deep"],
 )
-def test_a_name_that_stands_twice_is_found_among_thousands_that_do_not(path: Path, spoil: object) -> None:
-    """Names are counted block by block: blanks before colons must not make up for a name too many."""
+def test_a_name_that_stands_twice_is_found_among_thousands_that_do_not(
+    path: Path, spoil: object
+) -> None:
+    """Names are counted block by block: blanks before colons must not make up for a name too
+    many.
+    """
     found, source = read(path, spoil(TEXT))  # type: ignore[operator]
     assert len(found) == 50
-    assert [(flaw.kind, flaw.line is not None) for flaw in source.flaws if flaw.kind is Kind.DUPLICATE] != []
+    assert [
+        (flaw.kind, flaw.line is not None) for flaw in source.flaws if flaw.kind is Kind.DUPLICATE
+    ] != []
 
 
 @pytest.mark.parametrize(
     ("spoil", "kinds"),
     [
         (lambda text: text.replace(record(3), record(3) + " " + record(60)), {Kind.GLUED}),
-        (lambda text: text.replace(record(3), record(3) + json.dumps({"time_ms": 1, "key": "hidden", "value": 1, "metadata": {}})), {Kind.RECORD}),
+        (
+            lambda text: text.replace(
+                record(3),
+                record(3) + json.dumps({"time_ms": 1, "key": "hidden", "value": 1, "metadata": {}}),
+            ),
+            {Kind.RECORD},
+        ),
         (lambda text: text.replace(record(3), record(3, value=":::MLLOG {")), {Kind.GLUED}),
-        (lambda text: text.replace(record(3), record(3)[:40] + "\n:::MLLOG " + record(3)[40:]), {Kind.RECORD}),
+        (
+            lambda text: text.replace(record(3), record(3)[:40] + "\n:::MLLOG " + record(3)[40:]),
+            {Kind.RECORD},
+        ),
         (lambda text: text.replace(record(3), record(3)[:-1] + ', "metadata": [{}'), {Kind.RECORD}),
         (lambda text: text.replace(record(3), record(3)[:-1]), {Kind.RECORD}),
         (lambda text: text.replace(record(3), record(3) + "]"), {Kind.RECORD}),
         (lambda text: text.replace('"value": 3,', '"value": NaN,'), {Kind.FOREIGN}),
-        (lambda text: text.replace(":::MLLOG " + record(3)[9:], ":::MLLOG" + record(3)[9:]), {Kind.RECORD}),
+        (
+            lambda text: text.replace(":::MLLOG " + record(3)[9:], ":::MLLOG" + record(3)[9:]),
+            {Kind.RECORD},
+        ),
         (lambda text: text.replace('"value": 3, ', ""), {Kind.SHAPE}),
         (lambda text: text.replace('"key_3"', '""'), {Kind.SHAPE}),
         (lambda text: text.replace('"time_ms": 1600000000003', '"time_ms": -3'), {Kind.SHAPE}),
     ],
-    ids=["glued", "behind", "mark in text", "split", "open", "cut", "bracket", "nan", "no blank", "no value", "no key", "time"],
+    ids=[
+        "glued",
+        "behind",
+        "mark in text",
+        "split",
+        "open",
+        "cut",
+        "bracket",
+        "nan",
+        "no blank",
+        "no value",
+        "no key",
+        "time",
+    ],
 )
-def test_a_record_that_is_none_is_found_among_those_that_are(path: Path, spoil: object, kinds: set[Kind]) -> None:
+def test_a_record_that_is_none_is_found_among_those_that_are(
+    path: Path, spoil: object, kinds: set[Kind]
+) -> None:
     """One odd line takes its block the slow way; the others are read all the same."""
     found, source = read(path, spoil(TEXT))  # type: ignore[operator]
     assert kinds <= {flaw.kind for flaw in source.flaws}
-    assert {entry.key for entry in found} >= {f"key_{number}" for number in range(50) if number != 3}
+    assert {entry.key for entry in found} >= {
+        f"key_{number}" for number in range(50) if number != 3
+    }

@@ -1,4 +1,6 @@
-"""Parsers: true lines and offsets, every oddity a flaw, never a traceback, never more memory than the limits."""
+"""Parsers: true lines and offsets, every oddity a flaw, never a traceback, never more memory than
+the limits.
+"""
 
 import json
 import os
@@ -21,7 +23,10 @@ from compliance.logs.source_file import Kind, SourceFile
 from suite import registry
 from suite.workload import Mode
 
-EVENT = b':::MLLOG {"key": "%s", "value": %s, "time_ms": 5, "event_type": "POINT_IN_TIME", "metadata": {}}'
+EVENT = (
+    b':::MLLOG {"key": "%s", "value": %s, "time_ms": 5, "event_type": "POINT_IN_TIME",'
+    b' "metadata": {}}'
+)
 BASE = EXAMPLES / "base"
 
 
@@ -44,14 +49,23 @@ def test_lines_and_offsets_are_those_of_the_file(path: Path) -> None:
     """A finding that points at record 2 instead of line 4 sends people to the wrong place."""
     first, second = EVENT % (b"a", b"1"), EVENT % (b"b", b"2")
     records, found = parse(path, b"noise\n" + first + b"\nmore\r\nnoise\n" + second + b"\n")
-    assert [(record.key, record.line, record.value) for record in records] == [("a", 2, 1), ("b", 5, 2)]
-    assert [path.read_bytes()[record.offset :].startswith(each) for record, each in zip(records, (first, second), strict=True)] == [True, True]
+    assert [(record.key, record.line, record.value) for record in records] == [
+        ("a", 2, 1),
+        ("b", 5, 2),
+    ]
+    assert [
+        path.read_bytes()[record.offset :].startswith(each)
+        for record, each in zip(records, (first, second), strict=True)
+    ] == [True, True]
     assert kinds(found) == [(Kind.FOREIGN, 1), (Kind.FOREIGN, 3)]
 
 
 def test_lines_and_offsets_hold_across_chunks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A token that a chunk cuts in two is found all the same."""
-    content = b"".join(b"x" * (number % 7) + b"\n" + EVENT % (b"k%d" % number, b"0") + b"\n" for number in range(60))
+    content = b"".join(
+        b"x" * (number % 7) + b"\n" + EVENT % (b"k%d" % number, b"0") + b"\n"
+        for number in range(60)
+    )
     whole = [tuple(record) for record in parse(path, content)[0]]
     for size in (1, 5, 64, 1000):
         monkeypatch.setattr(mllog_lines, "CHUNK", size)
@@ -77,25 +91,48 @@ def test_lines_and_offsets_hold_across_chunks(path: Path, monkeypatch: pytest.Mo
         (EVENT % (b"a", b"1") + b"\nx\0y\n", [(Kind.ENCODING, 2), (Kind.FOREIGN, 2)]),
         (EVENT % (b"a", b'"\xff"') + b"\n", [(Kind.ENCODING, 1), (Kind.RECORD, 1)]),
         (EVENT % (b"a", b"1") + b"\ncaf\xe9\n", [(Kind.ENCODING, 2), (Kind.FOREIGN, 2)]),
-        ((EVENT % (b"a", b"1") + b"\n").decode().encode("utf-16"), [(Kind.ENCODING, 1), (Kind.CUT, 2), (Kind.FOREIGN, 1)]),
+        (
+            (EVENT % (b"a", b"1") + b"\n").decode().encode("utf-16"),
+            [(Kind.ENCODING, 1), (Kind.CUT, 2), (Kind.FOREIGN, 1)],
+        ),
         (EVENT % (b"a", b"[" * 100_000) + b"\n", [(Kind.RECORD, 1)]),
-        (b':::MLLOG {"key": 5, "value": 1, "time_ms": 5, "event_type": "POINT_IN_TIME", "metadata": {}}\n', [(Kind.SHAPE, 1)]),
-        (b':::MLLOG {"key": "a", "value": 1, "event_type": "POINT_IN_TIME", "metadata": {}}\n', [(Kind.SHAPE, 1)]),
+        (
+            (
+                b':::MLLOG {"key": 5, "value": 1, "time_ms": 5, "event_type": "POINT_IN_TIME",'
+                b' "metadata": {}}\n'
+            ),
+            [(Kind.SHAPE, 1)],
+        ),
+        (
+            b':::MLLOG {"key": "a", "value": 1, "event_type": "POINT_IN_TIME", "metadata": {}}\n',
+            [(Kind.SHAPE, 1)],
+        ),
         (b":::MLLOG\n", [(Kind.RECORD, 1)]),
         (b":::MLLOG []\n", [(Kind.SHAPE, 1)]),
     ],
 )
-def test_each_oddity_is_a_flaw_at_its_line(path: Path, content: bytes, expected: list[tuple[Kind, int | None]]) -> None:
+def test_each_oddity_is_a_flaw_at_its_line(
+    path: Path, content: bytes, expected: list[tuple[Kind, int | None]]
+) -> None:
     assert kinds(parse(path, content)[1]) == expected
 
 
 def test_each_of_several_records_on_a_line_is_read(path: Path) -> None:
     """The official parsers drop all but the last: an honest record could hide another."""
-    records, _ = parse(path, (EVENT % (b"a", b"1")) + (EVENT % (b"b", b'":::MLLOG"')) + b"  " + (EVENT % (b"c", b"3")) + b"\n")
+    records, _ = parse(
+        path,
+        (EVENT % (b"a", b"1"))
+        + (EVENT % (b"b", b'":::MLLOG"'))
+        + b"  "
+        + (EVENT % (b"c", b"3"))
+        + b"\n",
+    )
     assert [record.key for record in records] == ["a", "b", "c"]
 
 
-def test_a_line_without_end_does_not_fill_the_memory(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_without_end_does_not_fill_the_memory(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(mllog_lines, "LINE_LIMIT", 2000)
     monkeypatch.setattr(mllog_lines, "CHUNK", 500)
     _, found = parse(path, b"y" * 50_000 + b"\n")
@@ -113,14 +150,19 @@ def test_what_is_no_plain_file_is_a_flaw(tmp_path: Path, name: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     os.mkfifo(tmp_path / "pipe")
-    documents = (lambda found: list(mllog_lines.read(found)), lambda found: source.read_document(found, mllog_lines.DECODER))
+    documents = (
+        lambda found: list(mllog_lines.read(found)),
+        lambda found: source.read_document(found, mllog_lines.DECODER),
+    )
     for read in (*documents, accuracy_log.read, summary.read, read_scores):
         found = SourceFile(tmp_path / name)
         read(found)
         assert found.has(Kind.MISSING, Kind.UNREADABLE)
 
 
-def test_a_file_that_vanishes_while_read_is_a_flaw(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_vanishes_while_read_is_a_flaw(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Network file systems do that: the read fails in the middle."""
 
     def scan(*_: object) -> None:
@@ -130,7 +172,9 @@ def test_a_file_that_vanishes_while_read_is_a_flaw(path: Path, monkeypatch: pyte
     assert kinds(parse(path, b"x\n")[1]) == [(Kind.UNREADABLE, None)]
 
 
-def test_a_document_that_is_too_large_is_not_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_document_that_is_too_large_is_not_read(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(source, "DOCUMENT_LIMIT", 100)
     path.write_text(json.dumps(["x" * 200]))
     found = SourceFile(path)
@@ -140,10 +184,18 @@ def test_a_document_that_is_too_large_is_not_read(path: Path, monkeypatch: pytes
 
 @pytest.mark.parametrize(
     ("text", "flawed"),
-    [('{"package": "podium-suite 0.2.0, SHA-256 1234567890123456789012345678901234567890"}', False), ('{"count": 12345678901234567890123456}', True)],
+    [
+        (
+            '{"package": "podium-suite 0.2.0, SHA-256 1234567890123456789012345678901234567890"}',
+            False,
+        ),
+        ('{"count": 12345678901234567890123456}', True),
+    ],
 )
 def test_digits_of_a_hash_are_no_number(path: Path, text: str, flawed: bool) -> None:
-    """One hash in some hundred thousand begins with so many digits; its run must not be broken by that."""
+    """One hash in some hundred thousand begins with so many digits; its run must not be broken by
+    that.
+    """
     path.write_text(text)
     found = SourceFile(path)
     source.read_document(found, msgspec.json.Decoder(dict[str, Any]))
@@ -186,20 +238,29 @@ ANSWER = '{ "seq_id" : 0, "qsl_idx" : 4, "data" : "0A00" }'
         ("", [(Kind.CUT, None)]),
     ],
 )
-def test_an_accuracy_log_is_read_line_by_line(path: Path, content: str, expected: list[tuple[Kind, int | None]]) -> None:
+def test_an_accuracy_log_is_read_line_by_line(
+    path: Path, content: str, expected: list[tuple[Kind, int | None]]
+) -> None:
     path.write_text(content)
     found = SourceFile(path)
     accuracy_log.read(found)
     assert kinds(found) == expected
 
 
-def test_answers_beyond_the_memory_limit_are_read_from_the_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_beyond_the_memory_limit_are_read_from_the_file(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(accuracy_log, "HELD_LIMIT", 10)
-    rows = [f'{{ "seq_id" : {place}, "qsl_idx" : {50 - place}, "data" : "{place:04X}" }}' for place in range(20)]
+    rows = [
+        f'{{ "seq_id" : {place}, "qsl_idx" : {50 - place}, "data" : "{place:04X}" }}'
+        for place in range(20)
+    ]
     path.write_text("[\n" + ",\n".join(rows) + "\n]\n")
     found = accuracy_log.read(SourceFile(path))
     assert len(found.ends) < len(found) == 20
-    assert {sample: found[sample] for sample in found} == {50 - place: place.to_bytes(2, "big") for place in range(20)}
+    assert {sample: found[sample] for sample in found} == {
+        50 - place: place.to_bytes(2, "big") for place in range(20)
+    }
 
 
 def test_void_records_are_parted_from_those_that_stand() -> None:
@@ -208,25 +269,58 @@ def test_void_records_are_parted_from_those_that_stand() -> None:
     assert len(log.all("eval_accuracy")) == 3
 
 
-GARBAGE = st.binary(max_size=200) | st.text(alphabet=':ML OG{}[]",0123456789.eE+-\n\\u"nulkeyvatimsd', max_size=200).map(str.encode)
+GARBAGE = st.binary(max_size=200) | st.text(
+    alphabet=':ML OG{}[]",0123456789.eE+-\n\\u"nulkeyvatimsd', max_size=200
+).map(str.encode)
 
 
 @pytest.mark.slow
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(GARBAGE | st.sampled_from([EVENT % (b"run_stop", b"null") + b"\n", b":::MLLOG ", b'{ "seq_id" : 1,', b"]\n", b"top1="]), max_size=6))
+@settings(
+    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    st.lists(
+        GARBAGE
+        | st.sampled_from(
+            [
+                EVENT % (b"run_stop", b"null") + b"\n",
+                b":::MLLOG ",
+                b'{ "seq_id" : 1,',
+                b"]\n",
+                b"top1=",
+            ]
+        ),
+        max_size=6,
+    )
+)
 def test_no_garbage_makes_a_parser_fail(tmp_path: Path, pieces: list[bytes]) -> None:
     path = tmp_path / "garbage"
     path.write_bytes(b"".join(pieces))
     read_log(path, registry.round(), None)
-    for read in (accuracy_log.read, summary.read, lambda found: source.read_document(found, mllog_lines.DECODER), read_scores):
+    for read in (
+        accuracy_log.read,
+        summary.read,
+        lambda found: source.read_document(found, mllog_lines.DECODER),
+        read_scores,
+    ):
         read(SourceFile(path))
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(place=st.integers(0, 10**5), value=st.integers(0, 255), name=st.sampled_from(["mlperf_log_summary.txt", "mlperf_log_detail.txt", "run.json"]))
-@example(place=384, value=128, name="run.json")  # in a field's name, which the schema does not know then
-def test_no_flipped_byte_makes_reading_a_run_fail(tmp_path_factory: pytest.TempPathFactory, place: int, value: int, name: str) -> None:
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    place=st.integers(0, 10**5),
+    value=st.integers(0, 255),
+    name=st.sampled_from(["mlperf_log_summary.txt", "mlperf_log_detail.txt", "run.json"]),
+)
+@example(
+    place=384, value=128, name="run.json"
+)  # in a field's name, which the schema does not know then
+def test_no_flipped_byte_makes_reading_a_run_fail(
+    tmp_path_factory: pytest.TempPathFactory, place: int, value: int, name: str
+) -> None:
     folder = tmp_path_factory.mktemp("run")
     for path in (BASE / "server" / "Server" / "performance" / "run_1").iterdir():
         content = bytearray(path.read_bytes())
@@ -237,11 +331,19 @@ def test_no_flipped_byte_makes_reading_a_run_fail(tmp_path_factory: pytest.TempP
 
 
 @pytest.mark.parametrize(("name", "value"), [("FAR_LIMIT", 3), ("ANSWERS_LIMIT", 3)])
-def test_a_log_without_end_is_not_read_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: int) -> None:
-    """Memory grows with the answers: more than any data set has are refused, whatever their numbers."""
+def test_a_log_without_end_is_not_read_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: int
+) -> None:
+    """Memory grows with the answers: more than any data set has are refused, whatever their
+    numbers.
+    """
     monkeypatch.setattr(accuracy_log, name, value)
     path = tmp_path / "mlperf_log_accuracy.json"
-    lines = [f'{{ "seq_id" : {number}, "qsl_idx" : {-1 - number if name == "FAR_LIMIT" else number}, "data" : "00" }}' for number in range(9)]
+    lines = [
+        f'{{ "seq_id" : {number}, "qsl_idx" : {-1 - number if name == "FAR_LIMIT" else number},'
+        ' "data" : "00" }'
+        for number in range(9)
+    ]
     path.write_text("[\n" + ",\n".join(lines) + "\n]\n")
     source = SourceFile(path)
     assert len(accuracy_log.read(source).samples) == 4

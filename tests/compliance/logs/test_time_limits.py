@@ -1,4 +1,6 @@
-"""Small files that took minutes: the judge's time grows with the size of what it reads, and what it quotes is short."""
+"""Small files that took minutes: the judge's time grows with the size of what it reads, and what it
+quotes is short.
+"""
 
 import json
 import shutil
@@ -20,7 +22,9 @@ from suite.files.untrusted_files import DOCUMENT_LIMIT
 
 EXAMPLE: Final = Path(__file__).parents[2] / "examples" / "valid" / "checkpoint.record"
 CPU_LIMIT_S: Final = 20.0
-"""Several times what the slowest takes on a slow machine; each took more than that, and minutes at its largest."""
+"""Several times what the slowest takes on a slow machine; each took more than that, and minutes at
+its largest.
+"""
 PREFIX: Final = b":::MLLOG "
 
 
@@ -46,48 +50,77 @@ def with_settings(text: bytes) -> bytes:
 
 
 def unpaired(text: bytes) -> bytes:
-    """30,000 epochs that begin and 30,000 blocks that end: each end looked through all that was open."""
+    """30,000 epochs that begin and 30,000 blocks that end: each end looked through all that was
+    open.
+    """
     lines = text.split(b"\n")
     stop = next(at for at, line in enumerate(lines) if b'"run_stop"' in line)
     event = json.loads(lines[stop].removeprefix(PREFIX))
     marks = (("epoch_start", "INTERVAL_START"), ("block_stop", "INTERVAL_END"))
-    begin, end = (PREFIX + json.dumps({**event, "key": name, "event_type": kind, "value": None}).encode() for name, kind in marks)
+    begin, end = (
+        PREFIX + json.dumps({**event, "key": name, "event_type": kind, "value": None}).encode()
+        for name, kind in marks
+    )
     many = [begin] * 30_000 + [end] * 30_000
     return b"\n".join(lines[:stop] + many + lines[stop:])
 
 
 def nested(text: bytes) -> bytes:
-    """An accuracy of 14 MB of lists: it was decoded, spelt, and quoted whole by several findings."""
+    """An accuracy of 14 MB of lists: it was decoded, spelt, and quoted whole by several
+    findings.
+    """
     lines = text.split(b"\n")
     at = next(at for at, line in enumerate(lines) if b'"eval_accuracy"' in line)
     event = json.loads(lines[at].removeprefix(PREFIX))
-    lines[at] = PREFIX + json.dumps({**event, "value": "@"}).encode().replace(b'"@"', b"[" + b",".join([b"[[[]]]"] * 2_000_000) + b"]")
+    lines[at] = PREFIX + json.dumps({**event, "value": "@"}).encode().replace(
+        b'"@"', b"[" + b",".join([b"[[[]]]"] * 2_000_000) + b"]"
+    )
     return b"\n".join(lines)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "change"),
-    [("mlperf_log_summary.txt", remarked), ("run.json", with_settings), ("result_0.txt", unpaired), ("result_0.txt", nested)],
+    [
+        ("mlperf_log_summary.txt", remarked),
+        ("run.json", with_settings),
+        ("result_0.txt", unpaired),
+        ("result_0.txt", nested),
+    ],
 )
-def test_the_judge_is_done_in_seconds(tmp_path: Path, name: str, change: Callable[[bytes], bytes]) -> None:
+def test_the_judge_is_done_in_seconds(
+    tmp_path: Path, name: str, change: Callable[[bytes], bytes]
+) -> None:
     """Each of these took from 24 seconds to more than five minutes."""
     result, seconds = judged(tmp_path, name, change)
     assert seconds < CPU_LIMIT_S
     assert change is remarked or result.verdict is Verdict.BROKEN
-    assert max((len(finding.found) + len(finding.required) for finding in result.findings), default=0) < 2100
+    assert (
+        max((len(finding.found) + len(finding.required) for finding in result.findings), default=0)
+        < 2100
+    )
 
 
-@pytest.mark.parametrize("name", ["run.json", "record.json", "box-torch-bf16.json", "box-torch-fp32_podium_SingleStream.json"])
+@pytest.mark.parametrize(
+    "name",
+    ["run.json", "record.json", "box-torch-bf16.json", "box-torch-fp32_podium_SingleStream.json"],
+)
 def test_a_document_of_a_size_that_nobody_reads_is_a_finding(tmp_path: Path, name: str) -> None:
     """64 MB of JSON took 1.9 GB of memory."""
     result, _ = judged(tmp_path, name, lambda text: b" " * DOCUMENT_LIMIT + text)
-    assert any(finding.rule == "file.readable" and f"more than {DOCUMENT_LIMIT} bytes" in finding.found for finding in result.findings)
+    assert any(
+        finding.rule == "file.readable" and f"more than {DOCUMENT_LIMIT} bytes" in finding.found
+        for finding in result.findings
+    )
 
 
-@pytest.mark.parametrize("text", [b" " * (1 << 20), b"\n" * (1 << 20), b"[\n" + b" " * (1 << 20) + b"x"])
+@pytest.mark.parametrize(
+    "text", [b" " * (1 << 20), b"\n" * (1 << 20), b"[\n" + b" " * (1 << 20) + b"x"]
+)
 def test_blanks_in_a_published_accuracy_log_take_no_time(tmp_path: Path, text: bytes) -> None:
-    """Three patterns for blanks in a row had a megabyte of them divided in every way; that took hours."""
+    """Three patterns for blanks in a row had a megabyte of them divided in every way; that took
+    hours.
+    """
     path = tmp_path / "mlperf_log_accuracy.json"
     path.write_bytes(text)
     begin = time.process_time()
@@ -97,9 +130,13 @@ def test_blanks_in_a_published_accuracy_log_take_no_time(tmp_path: Path, text: b
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", [b'[\n{"a": {' + b'"": {}, ' * 2_000_000, b'[\n{"a": "' + b"x" * (16 << 20)])
+@pytest.mark.parametrize(
+    "text", [b'[\n{"a": {' + b'"": {}, ' * 2_000_000, b'[\n{"a": "' + b"x" * (16 << 20)]
+)
 def test_an_answer_without_an_end_takes_no_time(tmp_path: Path, text: bytes) -> None:
-    """An object in another layout than LoadGen's was looked through from its beginning with each piece that was read."""
+    """An object in another layout than LoadGen's was looked through from its beginning with each
+    piece that was read.
+    """
     path = tmp_path / "mlperf_log_accuracy.json"
     path.write_bytes(text)
     begin = time.process_time()
@@ -109,7 +146,9 @@ def test_an_answer_without_an_end_takes_no_time(tmp_path: Path, text: bytes) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", ["Word Error Rate:accuracy=" * 40_000, "accuracy=" + "1" * 1_000_000, "good=" * 200_000])
+@pytest.mark.parametrize(
+    "text", ["Word Error Rate:accuracy=" * 40_000, "accuracy=" + "1" * 1_000_000, "good=" * 200_000]
+)
 def test_a_line_of_a_published_score_takes_no_time(tmp_path: Path, text: str) -> None:
     """Patterns whose time grows with the square of a line."""
     path = tmp_path / "accuracy.txt"
@@ -120,12 +159,16 @@ def test_a_line_of_a_published_score_takes_no_time(tmp_path: Path, text: str) ->
 
 
 def test_digits_in_podiums_own_scores_take_no_time(tmp_path: Path) -> None:
-    """A number's digits were shared out before and behind a point that is not there: half a minute for 24 kB."""
+    """A number's digits were shared out before and behind a point that is not there: half a minute
+    for 24 kB.
+    """
     path = tmp_path / "accuracy.txt"
     path.write_text("top1=" + "9" * 200_000)
     begin = time.process_time()
     source = SourceFile(path)
-    assert not read_scores(source) and source.flaws and time.process_time() - begin < CPU_LIMIT_S / 10
+    assert (
+        not read_scores(source) and source.flaws and time.process_time() - begin < CPU_LIMIT_S / 10
+    )
 
 
 def test_a_line_of_a_settings_file_is_found_in_no_time() -> None:
@@ -142,4 +185,8 @@ def test_garbage_of_many_lines_is_counted_and_not_kept(tmp_path: Path) -> None:
     for number in range(300_000):
         for kind in (Kind.RECORD, Kind.SHAPE, Kind.NUMBER):
             source.add(kind, "x", "y", number)
-    assert len(source.flaws) == 300 and source.counts[Kind.SHAPE] == 300_000 and time.process_time() - begin < CPU_LIMIT_S / 10
+    assert (
+        len(source.flaws) == 300
+        and source.counts[Kind.SHAPE] == 300_000
+        and time.process_time() - begin < CPU_LIMIT_S / 10
+    )

@@ -1,1 +1,3 @@
-"""An independent list of mutants of published results: each kind breaks one rule, and the judge has to say so."""
+"""An independent list of mutants of published results: each kind breaks one rule, and the judge has
+to say so.
+"""

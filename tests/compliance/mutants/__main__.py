@@ -1,4 +1,6 @@
-"""Says which kinds the judge misses: `cd tests/compliance && python -m mutants [training|inference] [MOST]`, with at most so many bases per kind."""
+"""Says which kinds the judge misses: `cd tests/compliance && python -m mutants [training|inference]
+[MOST]`, with at most so many bases per kind.
+"""
 
 import sys
 from collections.abc import Iterable
@@ -18,7 +20,14 @@ def said(title: str, tally: Tally) -> None:
 
 def alarmed(title: str, outcomes: Iterable[Outcome]) -> None:
     """Print what ought not to be broken."""
-    print(f"== {title}", *(f"{outcome.kind} | {outcome.base} | {outcome.verdict} | {outcome.told}" for outcome in outcomes), sep="\n")
+    print(
+        f"== {title}",
+        *(
+            f"{outcome.kind} | {outcome.base} | {outcome.verdict} | {outcome.told}"
+            for outcome in outcomes
+        ),
+        sep="\n",
+    )
 
 
 def main(family: str, most: int) -> None:

@@ -51,27 +51,51 @@ class Training:
 
     def alarms(self) -> list[Outcome]:
         """Judge what is not changed: each log and set that is broken as it is."""
-        paths = [path for base in self.bases for path in (base.folder, *sorted(base.folder.glob("result_*.txt")))]
-        return [outcome for path in paths if (outcome := self.court.outcome("unchanged", str(path), path, "accepted")).verdict == "broken"]
+        paths = [
+            path
+            for base in self.bases
+            for path in (base.folder, *sorted(base.folder.glob("result_*.txt")))
+        ]
+        return [
+            outcome
+            for path in paths
+            if (outcome := self.court.outcome("unchanged", str(path), path, "accepted")).verdict
+            == "broken"
+        ]
 
     def whole(self, oldest: bool) -> list[SetBase]:
         """Give the sets whose log is not broken as it is, of one of the two forms."""
-        return [base for base in self.bases if base.oldest == oldest and self.court.outcome("", "", base.log, "").verdict != "broken"]
+        return [
+            base
+            for base in self.bases
+            if base.oldest == oldest
+            and self.court.outcome("", "", base.log, "").verdict != "broken"
+        ]
 
     def logs(self) -> Tally:
         """Judge mutants of single logs."""
         newer = logs_judged(LOGS, self.whole(False), self.court, self.work, self.most)
-        return Tally(outcomes=tuple(chain(newer, oldest_judged(OLDEST, self.whole(True), self.court, self.work))))
+        return Tally(
+            outcomes=tuple(
+                chain(newer, oldest_judged(OLDEST, self.whole(True), self.court, self.work))
+            )
+        )
 
     def sets(self) -> Tally:
         """Judge mutants of sets."""
-        whole = [base for base in self.bases if self.court.outcome("", "", base.folder, "").verdict != "broken"]
+        whole = [
+            base
+            for base in self.bases
+            if self.court.outcome("", "", base.folder, "").verdict != "broken"
+        ]
         return Tally(outcomes=tuple(sets_judged(SETS, whole, self.court, self.work, self.most)))
 
     def harmless(self) -> Iterator[Outcome]:
         """Judge what accepted logs do, in other logs; yield what is called broken."""
         judged = logs_judged(HARMLESS, self.whole(False), self.court, self.work, self.most)
-        yield from (outcome for outcome in judged if outcome.verdict not in ("valid", "not-converged"))
+        yield from (
+            outcome for outcome in judged if outcome.verdict not in ("valid", "not-converged")
+        )
 
 
 @dataclass(slots=True)
@@ -87,11 +111,19 @@ class Inference:
     def of(cls, corpus: Path, work: Path, most: int) -> "Inference":
         """Copy the entries, those with the shortest accuracy logs first."""
         bases = entry_bases(corpus / "inference_v0.5", work)
-        return cls(Court(truth=corpus), work, sorted(bases, key=lambda base: size(base.folder / "accuracy" / ANSWERS)), most)
+        return cls(
+            Court(truth=corpus),
+            work,
+            sorted(bases, key=lambda base: size(base.folder / "accuracy" / ANSWERS)),
+            most,
+        )
 
     def alarms(self) -> list[Outcome]:
         """Judge what is not changed: each entry that is broken as it is."""
-        judged = (self.court.outcome("unchanged", base.name, base.folder, "accepted") for base in self.bases)
+        judged = (
+            self.court.outcome("unchanged", base.name, base.folder, "accepted")
+            for base in self.bases
+        )
         return [outcome for outcome in judged if outcome.verdict == "broken"]
 
     def whole(self) -> list[EntryBase]:
@@ -101,12 +133,16 @@ class Inference:
 
     def entries(self) -> Tally:
         """Judge mutants of entries."""
-        return Tally(outcomes=tuple(entries_judged(ENTRIES, self.whole(), self.court, self.work, self.most)))
+        return Tally(
+            outcomes=tuple(entries_judged(ENTRIES, self.whole(), self.court, self.work, self.most))
+        )
 
     def harmless(self) -> Iterator[Outcome]:
         """Judge what accepted entries do, in other entries; yield what is called broken."""
         judged = entries_judged(ACCEPTED, self.whole(), self.court, self.work, self.most)
-        yield from (outcome for outcome in judged if outcome.verdict not in ("valid", "not-converged"))
+        yield from (
+            outcome for outcome in judged if outcome.verdict not in ("valid", "not-converged")
+        )
 
 
 def size(path: Path) -> int:

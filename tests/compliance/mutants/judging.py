@@ -46,12 +46,16 @@ class Court:
         result = self.result(path)
         if isinstance(result, str):
             return Outcome(kind=kind, base=base, verdict=result, required=required)
-        return Outcome(kind=kind, base=base, verdict=str(result.verdict), required=required, told=told(result))
+        return Outcome(
+            kind=kind, base=base, verdict=str(result.verdict), required=required, told=told(result)
+        )
 
 
 def told(result: Result) -> str:
     """Name the rules that found errors."""
-    return " ".join(sorted({finding.rule for finding in result.findings if finding.severity == "error"}))
+    return " ".join(
+        sorted({finding.rule for finding in result.findings if finding.severity == "error"})
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +73,11 @@ class Tally:
 
     def missed(self) -> dict[str, list[Outcome]]:
         """Give the outcomes that were not caught, by kind."""
-        return {kind: lost for kind, found in self.kinds().items() if (lost := [outcome for outcome in found if not outcome.caught])}
+        return {
+            kind: lost
+            for kind, found in self.kinds().items()
+            if (lost := [outcome for outcome in found if not outcome.caught])
+        }
 
     @property
     def share(self) -> float:
@@ -83,7 +91,10 @@ class Tally:
     def lines(self) -> Iterator[str]:
         """Say it for people: first what is missed, then each mutant."""
         kinds, missed = self.kinds(), self.missed()
-        yield f"{len(kinds) - len(missed)} of {len(kinds)} kinds caught ({self.share:.1%}), {len(self.outcomes)} mutants, {len(self.tracebacks())} tracebacks"
+        yield (
+            f"{len(kinds) - len(missed)} of {len(kinds)} kinds caught ({self.share:.1%}),"
+            f" {len(self.outcomes)} mutants, {len(self.tracebacks())} tracebacks"
+        )
         for kind, lost in missed.items():
             yield f"  {kind}: {len(lost)} of {len(kinds[kind])} missed"
         yield ""

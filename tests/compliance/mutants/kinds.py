@@ -35,12 +35,20 @@ class Kinds(list[Kind[T]]):
 
         return take
 
-    def put(self, name: str, change: Callable[[T], bool], required: str, *, in_tree: bool = False) -> None:
+    def put(
+        self, name: str, change: Callable[[T], bool], required: str, *, in_tree: bool = False
+    ) -> None:
         """Take a kind."""
         assert name not in {kind.name for kind in self}, name
         self.append(Kind(name=name, change=change, required=required, in_tree=in_tree))
 
-    def made(self, names: Iterable[str], make: Callable[[str], Callable[[T], bool]], prefix: str, required: str) -> None:
+    def made(
+        self,
+        names: Iterable[str],
+        make: Callable[[str], Callable[[T], bool]],
+        prefix: str,
+        required: str,
+    ) -> None:
         """Take one kind for each name."""
         for name in names:
             self.put(f"{prefix}_{name}", make(name), f"{required}: {name}")

@@ -1,4 +1,6 @@
-"""Changes to a folder that can be taken back, so that a tree is copied once and not once per mutant."""
+"""Changes to a folder that can be taken back, so that a tree is copied once and not once per
+mutant.
+"""
 
 import shutil
 from collections.abc import Callable
@@ -17,7 +19,14 @@ class Undo:
     def write(self, path: Path, content: bytes | str) -> bool:
         """Write a file."""
         before = path.read_bytes() if path.is_file() else None
-        missing = next((folder for folder in reversed([path.parent, *path.parent.parents]) if not folder.exists()), None)
+        missing = next(
+            (
+                folder
+                for folder in reversed([path.parent, *path.parent.parents])
+                if not folder.exists()
+            ),
+            None,
+        )
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else content.encode("latin-1"))
         self.steps.append(lambda: path.write_bytes(before) if before is not None else path.unlink())

@@ -1,4 +1,6 @@
-"""Settings are told in run.json, in the measurements and beside the checkpoint: what may differ, and what may not."""
+"""Settings are told in run.json, in the measurements and beside the checkpoint: what may differ,
+and what may not.
+"""
 
 import json
 import shutil
@@ -18,12 +20,20 @@ from suite.files.layout import DETAIL
 from suite.loadgen.scenario import Scenario
 
 SERVER = Scenario.SERVER
-MEASURED, ACCURATE, TIMED = "**/*_podium_*.json", "**/accuracy/run.json", "**/performance/run_1/run.json"
+MEASURED, ACCURATE, TIMED = (
+    "**/*_podium_*.json",
+    "**/accuracy/run.json",
+    "**/performance/run_1/run.json",
+)
 
 
 def found(path: Path) -> dict[str, str]:
     """Rule -> what was found, of everything but the number of runs."""
-    return {finding.rule: finding.found for finding in Judge().result(str(path)).findings if finding.rule not in ("entry.runs", "entry.distinct")}
+    return {
+        finding.rule: finding.found
+        for finding in Judge().result(str(path)).findings
+        if finding.rule not in ("entry.runs", "entry.distinct")
+    }
 
 
 def change(tree: Path, pattern: str, **fields: Any) -> None:
@@ -53,7 +63,9 @@ def tree(tmp_path: Path) -> Path:
         (MEASURED, "loadgen.min_queries", 460),
     ],
 )
-def test_a_setting_that_is_told_in_two_ways_is_found(tree: Path, pattern: str, key: str, value: object) -> None:
+def test_a_setting_that_is_told_in_two_ways_is_found(
+    tree: Path, pattern: str, key: str, value: object
+) -> None:
     """Whoever repeats the run by one of the records would get another result."""
     change(tree, pattern, **{f"settings__{key}": value})
     assert key in found(tree)["entry.agreement"]
@@ -69,17 +81,27 @@ def test_a_setting_that_is_told_in_two_ways_is_found(tree: Path, pattern: str, k
         (ACCURATE, "multi_stream.expected_latency_us", 17),
     ],
 )
-def test_what_runs_may_tell_apart_is_accepted(tree: Path, pattern: str, key: str, value: object) -> None:
-    """A chosen rate stands in the measurements too; other scenarios' rates, and an accuracy run's, have no part in the result."""
+def test_what_runs_may_tell_apart_is_accepted(
+    tree: Path, pattern: str, key: str, value: object
+) -> None:
+    """A chosen rate stands in the measurements too; other scenarios' rates, and an accuracy run's,
+    have no part in the result.
+    """
     change(tree, pattern, **{f"settings__{key}": value})
     assert found(tree) == {}
 
 
 def test_an_accuracy_run_of_another_length_is_accepted(tree: Path) -> None:
-    """`podium run --set loadgen.min_duration_ms=...` serves the performance runs anew, and keeps the accuracy runs."""
+    """`podium run --set loadgen.min_duration_ms=...` serves the performance runs anew, and keeps
+    the accuracy runs.
+    """
     change(tree, ACCURATE, **{"settings__loadgen.min_duration_ms": 9000})
     path = next(tree.glob(f"**/accuracy/{DETAIL}"))
-    for key in ("requested_min_duration_ms", "effective_min_duration_ms", "effective_target_duration_ms"):
+    for key in (
+        "requested_min_duration_ms",
+        "effective_min_duration_ms",
+        "effective_target_duration_ms",
+    ):
         set_value(path, key, 9000)
     assert found(tree) == {}
 
@@ -88,14 +110,22 @@ def second(tree: Path, **settings: Any) -> None:
     """Add a performance run whose record has other settings; its detail log is left alone."""
     run = next(tree.glob("**/performance/run_1"))
     shutil.copytree(run, run.with_name("run_2"))
-    put(**{f"settings__{key}": value for key, value in settings.items()})(run.with_name("run_2") / "run.json")
+    put(**{f"settings__{key}": value for key, value in settings.items()})(
+        run.with_name("run_2") / "run.json"
+    )
 
 
-RETRIED = [("server.target_qps", 80.0, True), ("server.qps_share", 0.4, False), ("loadgen.min_duration_ms", 6000, False)]
+RETRIED = [
+    ("server.target_qps", 80.0, True),
+    ("server.qps_share", 0.4, False),
+    ("loadgen.min_duration_ms", 6000, False),
+]
 
 
 @pytest.mark.parametrize(("key", "value", "same"), RETRIED)
-def test_a_run_that_was_done_once_more_changes_the_rate_alone(tree: Path, key: str, value: float, same: bool) -> None:
+def test_a_run_that_was_done_once_more_changes_the_rate_alone(
+    tree: Path, key: str, value: float, same: bool
+) -> None:
     """What the advice names may differ from run to run, and is held against LoadGen's own echo."""
     change(tree, TIMED, **{"settings__server.qps_share": 0.5})
     second(tree, **{key: value})
@@ -124,15 +154,22 @@ def test_a_run_that_was_done_once_more_changes_the_rate_alone(tree: Path, key: s
     ],
 )
 def test_loadgens_echo_of_a_setting(name: str, setting: object, told: float, right: bool) -> None:
-    """Counts to the last one; rates to LoadGen's six digits; microseconds are what is left of nanoseconds, as six digits have them."""
+    """Counts to the last one; rates to LoadGen's six digits; microseconds are what is left of
+    nanoseconds, as six digits have them.
+    """
     assert echoed(name, setting, told) is right
 
 
 PAIRS = [((1, 2), [1, 2], True), ([1, 2], [1, 3], False), (1, True, False), (0, False, False)]
 
 
-@pytest.mark.parametrize(("left", "right", "equal"), [*PAIRS, (1, 1.0, True), ("a", "a", True), (None, None, True), (None, 0, False)])
-def test_settings_are_alike_whatever_list_they_stand_in(left: object, right: object, equal: bool) -> None:
+@pytest.mark.parametrize(
+    ("left", "right", "equal"),
+    [*PAIRS, (1, 1.0, True), ("a", "a", True), (None, None, True), (None, 0, False)],
+)
+def test_settings_are_alike_whatever_list_they_stand_in(
+    left: object, right: object, equal: bool
+) -> None:
     """JSON has one kind of list, Python two; True is no 1."""
     assert alike(left, right) is equal
 
@@ -142,22 +179,37 @@ def test_settings_are_alike_whatever_list_they_stand_in(left: object, right: obj
 RECORD = "**/record.json"
 
 
-CLAIMS = [("settings__opt_name", "sgd"), ("settings__more", 1), ("framework", "other"), ("seed", 5), ("nonce", "ff" * 16), ("round", "podium-v0")]
+CLAIMS = [
+    ("settings__opt_name", "sgd"),
+    ("settings__more", 1),
+    ("framework", "other"),
+    ("seed", 5),
+    ("nonce", "ff" * 16),
+    ("round", "podium-v0"),
+]
 
 
 @pytest.mark.parametrize(("field", "value"), [*CLAIMS, ("scores", {"top1": 0.99})])
 def test_a_checkpoint_is_described_as_its_log_has_it(tree: Path, field: str, value: object) -> None:
-    """What cannot be packed is vouched for by its record: it must not tell another story than the log."""
+    """What cannot be packed is vouched for by its record: it must not tell another story than the
+    log.
+    """
     change(tree, RECORD, **{field: value})
     assert set(found(tree)) == {"checkpoint.record"}
 
 
 def test_two_runs_may_come_to_the_same_weights(tree: Path) -> None:
-    """The same seed on another system: the record names its own log, and the other one is not held against it."""
+    """The same seed on another system: the record names its own log, and the other one is not held
+    against it.
+    """
     log = next(tree.glob("**/resnet/result_0.txt"))
     other = Path(str(log).replace("box-torch-bf16", "tower-torch-bf16"))
     other.parent.mkdir(parents=True)
-    other.write_text(log.read_text().replace("box-torch-bf16", "tower-torch-bf16").replace('"seed", "value": 100', '"seed", "value": 101'))
+    other.write_text(
+        log.read_text()
+        .replace("box-torch-bf16", "tower-torch-bf16")
+        .replace('"seed", "value": 100', '"seed", "value": 101')
+    )
     system = tree / "open" / "acme" / "systems" / "box-torch-bf16.json"
     text = system.read_text().replace("box-torch-bf16", "tower-torch-bf16")
     system.with_name("tower-torch-bf16.json").write_text(text)
@@ -172,7 +224,11 @@ def test_logs_of_another_tree_are_not_held_against_a_checkpoint(tree: Path, tmp_
     shutil.copytree(tree, other)
     for path in other.rglob("*"):
         if path.is_file():
-            path.write_text(path.read_text().replace('"seed", "value": 100', '"seed", "value": 7').replace('"seed": 100', '"seed": 7'))
+            path.write_text(
+                path.read_text()
+                .replace('"seed", "value": 100', '"seed", "value": 7')
+                .replace('"seed": 100', '"seed": 7')
+            )
     judge = Judge()
     for root in (tree, other, tree):
         assert [finding.found for finding in judge.result(str(root)).findings] == []
@@ -184,7 +240,11 @@ def test_logs_of_another_tree_are_not_held_against_a_checkpoint(tree: Path, tmp_
 def ceilings(tree: Path, **fields: Any) -> dict[str, str]:
     """Severity -> what entry.ceiling finds, with other values in the performance run's record."""
     change(tree, TIMED, **fields)
-    return {str(finding.severity): finding.found for finding in Judge().result(str(tree)).findings if finding.rule == "entry.ceiling"}
+    return {
+        str(finding.severity): finding.found
+        for finding in Judge().result(str(tree)).findings
+        if finding.rule == "entry.ceiling"
+    }
 
 
 @pytest.mark.parametrize(
@@ -201,8 +261,12 @@ def ceilings(tree: Path, **fields: Any) -> dict[str, str]:
         (-1.0, False, {"error"}),
     ],
 )
-def test_the_flag_of_the_ceiling_is_computed_again(tree: Path, ceiling: float | None, flag: bool, severities: set[str]) -> None:
-    """80.376 samples/s are a fifth of 401.88: a flag that was taken back, or a ceiling that was taken out, is told."""
+def test_the_flag_of_the_ceiling_is_computed_again(
+    tree: Path, ceiling: float | None, flag: bool, severities: set[str]
+) -> None:
+    """80.376 samples/s are a fifth of 401.88: a flag that was taken back, or a ceiling that was
+    taken out, is told.
+    """
     assert set(ceilings(tree, ceiling=ceiling, above_ceiling_share=flag)) == severities
 
 
@@ -216,8 +280,13 @@ def test_a_latency_stands_for_a_rate(tmp_path: Path, scenario: Scenario) -> None
     assert set(ceilings(tree, ceiling=5 * rate * 0.999)) == {"warning", "error"}
 
 
-@pytest.mark.parametrize(("second_ceiling", "told"), [(90_000.0, False), (179_000.0, False), (181_000.0, True), (44_000.0, True)])
-def test_ceilings_of_one_system_are_of_one_host(tree: Path, second_ceiling: float, told: bool) -> None:
+@pytest.mark.parametrize(
+    ("second_ceiling", "told"),
+    [(90_000.0, False), (179_000.0, False), (181_000.0, True), (44_000.0, True)],
+)
+def test_ceilings_of_one_system_are_of_one_host(
+    tree: Path, second_ceiling: float, told: bool
+) -> None:
     """A ceiling that was raised in one record only shows beside the others."""
     second(tree)
     change(tree, "**/run_2/run.json", ceiling=second_ceiling)
@@ -234,11 +303,17 @@ def test_ceilings_of_two_scenarios_say_nothing_of_one_another(tmp_path: Path) ->
 def test_examples_hold_settings_at_all() -> None:
     """Two empty tables agree about nothing."""
     records = list((EXAMPLES / "base" / "tree").glob("**/run.json"))
-    assert len(records) == 2 and all(len(json.loads(path.read_text())["settings"]) > 10 for path in records)
+    assert len(records) == 2 and all(
+        len(json.loads(path.read_text())["settings"]) > 10 for path in records
+    )
 
 
 @pytest.mark.parametrize("mode", ["accuracy", "performance"])
 def test_a_run_outside_an_entry_needs_no_agreement(tmp_path: Path, mode: str) -> None:
     """There is nothing to compare it with."""
-    folder = write_run(tmp_path / "Server" / ("accuracy" if mode == "accuracy" else "performance/run_1"), LOADS[SERVER], mode)
+    folder = write_run(
+        tmp_path / "Server" / ("accuracy" if mode == "accuracy" else "performance/run_1"),
+        LOADS[SERVER],
+        mode,
+    )
     assert found(folder) == {}

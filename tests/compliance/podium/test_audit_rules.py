@@ -34,7 +34,11 @@ test.__test__ = False  # type: ignore[attr-defined]
 
 
 def errors(root: Path) -> set[str]:
-    return {finding.rule for finding in Judge().result(str(root)).findings if finding.severity == "error"}
+    return {
+        finding.rule
+        for finding in Judge().result(str(root)).findings
+        if finding.severity == "error"
+    }
 
 
 def test_settings_that_a_record_claims_switch_no_rule_off(tree: Path) -> None:
@@ -68,7 +72,13 @@ def test_a_run_without_its_figure_is_not_passed_over(tmp_path: Path) -> None:
     """Who deletes the figure of one run would else have none compared."""
     audited(AuditTest.TEST04, faster=4.0)(tmp_path)
     log = test(tmp_path) / "performance" / "run_1" / DETAIL
-    log.write_text("".join(line for line in log.read_text().splitlines(True) if "result_samples_per_second" not in line))
+    log.write_text(
+        "".join(
+            line
+            for line in log.read_text().splitlines(True)
+            if "result_samples_per_second" not in line
+        )
+    )
     assert "audit.speed" in errors(tmp_path)
 
 
@@ -82,7 +92,14 @@ def test_a_run_with_other_settings_than_the_results_is_refused(tree: Path) -> No
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("nonce", "ff" * 16), ("checkpoint_sha256", "ab" * 32), ("rules", "v9.9"), ("scenario", "Server"), ("test", "TEST05"), ("workload", "x")],
+    [
+        ("nonce", "ff" * 16),
+        ("checkpoint_sha256", "ab" * 32),
+        ("rules", "v9.9"),
+        ("scenario", "Server"),
+        ("test", "TEST05"),
+        ("workload", "x"),
+    ],
 )
 def test_a_record_of_another_result_is_refused(tree: Path, field: str, value: str) -> None:
     """An audit of one checkpoint says nothing of another."""
@@ -98,16 +115,25 @@ def test_a_run_at_another_rate_than_the_results_is_refused(tree: Path) -> None:
 
 def test_answers_to_other_samples_than_the_one_that_is_issued_are_seen(tree: Path) -> None:
     """The run issued something else than its settings say."""
-    put(settings={"performance_issue_same": True, "performance_issue_same_index": 4})(test(tree) / AUDIT_RECORD)
+    put(settings={"performance_issue_same": True, "performance_issue_same_index": 4})(
+        test(tree) / AUDIT_RECORD
+    )
     for run in test(tree).glob("performance/run_*"):
         setting("effective_performance_issue_same_index", 4)(run / DETAIL)
     assert "audit.settings" in errors(tree)
 
 
 @pytest.mark.parametrize(
-    "spoil", [lambda path: path.rename(path.with_name("TEST02")), lambda path: (path / AUDIT_RECORD).unlink(), lambda path: (path / AUDIT_CONFIG).unlink()]
+    "spoil",
+    [
+        lambda path: path.rename(path.with_name("TEST02")),
+        lambda path: (path / AUDIT_RECORD).unlink(),
+        lambda path: (path / AUDIT_CONFIG).unlink(),
+    ],
 )
-def test_a_test_that_lacks_its_name_or_its_files_is_refused(tree: Path, spoil: Callable[[Path], object]) -> None:
+def test_a_test_that_lacks_its_name_or_its_files_is_refused(
+    tree: Path, spoil: Callable[[Path], object]
+) -> None:
     spoil(test(tree))
     assert errors(tree)
 

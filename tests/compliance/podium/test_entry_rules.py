@@ -1,4 +1,6 @@
-"""Entries, systems and submissions of podium's own round: each field that two files tell is held against the other."""
+"""Entries, systems and submissions of podium's own round: each field that two files tell is held
+against the other.
+"""
 
 import json
 import shutil
@@ -27,11 +29,19 @@ from suite.rounds.settings import settle
 from suite.terms import Profile
 
 ENTRY = Path("open", "acme", "results", "box-torch-fp32", "resnet50", "SingleStream")
-ACCURATE, TIMED = str(ENTRY / "accuracy" / "run.json"), str(ENTRY / "performance" / "run_1" / "run.json")
+ACCURATE, TIMED = (
+    str(ENTRY / "accuracy" / "run.json"),
+    str(ENTRY / "performance" / "run_1" / "run.json"),
+)
 MEASURES = "open/acme/measurements/box-torch-fp32/resnet50/SingleStream/box-torch-fp32_podium_SingleStream.json"
 LOG = "open/acme/results/box-torch-bf16/resnet/result_0.txt"
 SYSTEM = "open/acme/systems/box-torch-fp32.json"
-OTHER: dict[str, Any] = {"threads": 64, "sample_count": 7, "nonce": "f" * 32, "checkpoint_sha256": "7b" * 32}
+OTHER: dict[str, Any] = {
+    "threads": 64,
+    "sample_count": 7,
+    "nonce": "f" * 32,
+    "checkpoint_sha256": "7b" * 32,
+}
 """Values of fields that are no text."""
 
 
@@ -59,17 +69,25 @@ def errors(path: Path) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize(("served_metrics", "found"), [((), ["eval_samples 504"]), (("top1",), [])])
-def test_training_and_serving_share_a_set_unless_the_row_says_otherwise(tree: Path, served_metrics: tuple[str, ...], found: list[str]) -> None:
-    """Mini-Go is evaluated by games and served positions; no run's own files can claim that of another workload."""
+def test_training_and_serving_share_a_set_unless_the_row_says_otherwise(
+    tree: Path, served_metrics: tuple[str, ...], found: list[str]
+) -> None:
+    """Mini-Go is evaluated by games and served positions; no run's own files can claim that of
+    another workload.
+    """
     swap('"key": "eval_samples", "value": 1008', '"key": "eval_samples", "value": 504')(tree / LOG)
     row = replace(making.ROW, served_metrics=served_metrics)
-    library = Library(replace(making.ROUND, benchmarks={**making.ROUND.benchmarks, making.WORKLOAD: row}), None)
+    library = Library(
+        replace(making.ROUND, benchmarks={**making.ROUND.benchmarks, making.WORKLOAD: row}), None
+    )
     entry = library.entry(tree / ENTRY, recognise(tree / ENTRY).place)
     assert [fault.found for fault in evaluated.check(entry)] == found
 
 
 def test_another_workloads_name_does_not_excuse_the_samples(tree: Path) -> None:
-    """Records that say Mini-Go, whose evaluation is another one, contradict folder and training log."""
+    """Records that say Mini-Go, whose evaluation is another one, contradict folder and training
+    log.
+    """
     swap('"key": "eval_samples", "value": 1008', '"key": "eval_samples", "value": 504')(tree / LOG)
     for name in (ACCURATE, TIMED):
         put(workload="minigo")(tree / name)
@@ -82,16 +100,40 @@ def test_another_workloads_name_does_not_excuse_the_samples(tree: Path) -> None:
 @pytest.mark.parametrize("field", EQUAL)
 @pytest.mark.parametrize("record", [ACCURATE, TIMED])
 def test_each_field_that_records_share_is_compared(tree: Path, field: str, record: str) -> None:
-    """A campaign in which one run was another system's, or another checkpoint's, is none; of an unknown workload nothing else is known."""
+    """A campaign in which one run was another system's, or another checkpoint's, is none; of an
+    unknown workload nothing else is known.
+    """
     put(**{field: OTHER.get(field, "other")})(tree / record)
     found = errors(tree)
-    assert any(field in text for text in found.get("entry.stamps", found.get("tree.installed", []))), found
+    assert any(
+        field in text for text in found.get("entry.stamps", found.get("tree.installed", []))
+    ), found
 
 
 def test_every_field_of_a_record_is_looked_at_by_some_rule(tree: Path) -> None:
     """A field that nobody compares could say anything."""
-    own = {"mode", "settings", "command", "verdict", "metric", "value", "ceiling", "above_ceiling_share", "batches", "hints"}
-    own |= {"energy", "idle", "no_energy", "lost", "searched", "network", "instances", "loadgen_cores"}
+    own = {
+        "mode",
+        "settings",
+        "command",
+        "verdict",
+        "metric",
+        "value",
+        "ceiling",
+        "above_ceiling_share",
+        "batches",
+        "hints",
+    }
+    own |= {
+        "energy",
+        "idle",
+        "no_energy",
+        "lost",
+        "searched",
+        "network",
+        "instances",
+        "loadgen_cores",
+    }
     assert {field.name for field in fields(RunRecord)} == {*EQUAL, *own}
 
 
@@ -104,7 +146,15 @@ def test_a_record_tells_the_mode_of_its_folder(tree: Path, mode: str) -> None:
     assert "entry.stamps" in errors(tree)
 
 
-@pytest.mark.parametrize(("field", "value"), [("precision", "fp31"), ("precision", ""), ("checkpoint_sha256", "short"), ("checkpoint_sha256", "5A" * 32)])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("precision", "fp31"),
+        ("precision", ""),
+        ("checkpoint_sha256", "short"),
+        ("checkpoint_sha256", "5A" * 32),
+    ],
+)
 def test_formats_and_digests_are_known_ones(tree: Path, field: str, value: str) -> None:
     """In all records alike, so that no comparison helps."""
     for path in tree.rglob("run.json"):
@@ -113,17 +163,31 @@ def test_formats_and_digests_are_known_ones(tree: Path, field: str, value: str) 
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("org", "beta"), ("system", "tower"), ("division", "closed"), ("scenario", "Offline"), ("workload", "gnmt"), ("round", "podium-v2")]
+    ("field", "value"),
+    [
+        ("org", "beta"),
+        ("system", "tower"),
+        ("division", "closed"),
+        ("scenario", "Offline"),
+        ("workload", "gnmt"),
+        ("round", "podium-v2"),
+    ],
 )
-def test_records_that_agree_with_one_another_still_agree_with_their_folders(tree: Path, field: str, value: str) -> None:
+def test_records_that_agree_with_one_another_still_agree_with_their_folders(
+    tree: Path, field: str, value: str
+) -> None:
     """A whole entry that was copied from elsewhere."""
     for path in tree.rglob("run.json"):
         put(**{field: value})(path)
     assert Judge().result(str(tree)).verdict is Verdict.BROKEN
 
 
-@pytest.mark.parametrize(("org", "accepted"), [("ACME", True), ("ac-me", True), ("acme inc", False)])
-def test_names_are_folders_but_for_case_and_punctuation(tree: Path, org: str, accepted: bool) -> None:
+@pytest.mark.parametrize(
+    ("org", "accepted"), [("ACME", True), ("ac-me", True), ("acme inc", False)]
+)
+def test_names_are_folders_but_for_case_and_punctuation(
+    tree: Path, org: str, accepted: bool
+) -> None:
     """`Dell EMC` files under DellEMC."""
     for path in tree.rglob("run.json"):
         put(org=org)(path)
@@ -134,21 +198,42 @@ def test_names_are_folders_but_for_case_and_punctuation(tree: Path, org: str, ac
     ("changes", "told"),
     [
         ({}, []),
-        ({"batching.max_batch": 3, "engine.compile": True, "server.target_qps": 7.5, "answer.classes": 5}, []),
+        (
+            {
+                "batching.max_batch": 3,
+                "engine.compile": True,
+                "server.target_qps": 7.5,
+                "answer.classes": 5,
+            },
+            [],
+        ),
         ({"loss.label_smoothing": 0.0}, []),
         ({"data.picture_size": 192}, ["data.picture_size 192"]),
         ({"data.skip_broken": True}, ["data.skip_broken True"]),
         ({"data.picture_size": None}, []),
     ],
 )
-def test_a_closed_entry_is_served_with_the_row_s_settings(tree: Path, changes: dict[str, Any], told: list[str]) -> None:
-    """Smaller pictures, or a narrower search, are another benchmark; how a system batches, and what the closed division allows in training, is free."""
+def test_a_closed_entry_is_served_with_the_row_s_settings(
+    tree: Path, changes: dict[str, Any], told: list[str]
+) -> None:
+    """Smaller pictures, or a narrower search, are another benchmark; how a system batches, and what
+    the closed division allows in training, is free.
+    """
     settings = {**settle(making.ROUND, "resnet50", Profile.FULL, {}, serving=True), **changes}
     for path in tree.rglob("run.json"):
-        put(profile="full", settings={key: value for key, value in settings.items() if value is not None})(path)
+        put(
+            profile="full",
+            settings={key: value for key, value in settings.items() if value is not None},
+        )(path)
     assert sorted(set(errors(tree).get("entry.legality", []))) == told
-    missing = {finding.found for finding in findings(tree) if finding.rule == "entry.legality" and finding.severity is Severity.WARNING}
-    assert missing == {f"no {key} among the settings" for key, value in changes.items() if value is None}
+    missing = {
+        finding.found
+        for finding in findings(tree)
+        if finding.rule == "entry.legality" and finding.severity is Severity.WARNING
+    }
+    assert missing == {
+        f"no {key} among the settings" for key, value in changes.items() if value is None
+    }
 
 
 def test_an_open_entry_may_be_served_with_any_settings(tree: Path) -> None:
@@ -170,22 +255,44 @@ def test_each_field_of_the_measurements_is_compared(tree: Path, field: str) -> N
 
 def test_every_own_field_of_the_measurements_is_looked_at() -> None:
     """MLCommons' own five are text for people."""
-    official = {"input_data_types", "retraining", "starting_weights_filename", "weight_data_types", "weight_transformations"}
+    official = {
+        "input_data_types",
+        "retraining",
+        "starting_weights_filename",
+        "weight_data_types",
+        "weight_transformations",
+    }
     others = {"reference_accuracy", "truth_sha256", "settings", "engine_description", "calibration"}
     assert set(Measurements.__struct_fields__) == {*MEASURED, *official, *others}
 
 
-@pytest.mark.parametrize("reference", [{}, {"top1": 0.87}, {"top1": 0.875, "top5": 0.9}, {"top5": 0.875}])
-def test_the_reference_accuracy_is_the_training_logs(tree: Path, reference: dict[str, float]) -> None:
+@pytest.mark.parametrize(
+    "reference", [{}, {"top1": 0.87}, {"top1": 0.875, "top5": 0.9}, {"top5": 0.875}]
+)
+def test_the_reference_accuracy_is_the_training_logs(
+    tree: Path, reference: dict[str, float]
+) -> None:
     """A lower bar, a bar more, or none at all."""
     put(reference_accuracy=reference)(tree / MEASURES)
     assert "entry.measurements" in errors(tree)
 
 
-WEIGHTS = [("starting_weights_filename", "checkpoints/resnet50/other"), ("starting_weights_filename", "resnet50.onnx"), ("weight_data_types", "int8")]
+WEIGHTS = [
+    ("starting_weights_filename", "checkpoints/resnet50/other"),
+    ("starting_weights_filename", "resnet50.onnx"),
+    ("weight_data_types", "int8"),
+]
 
 
-@pytest.mark.parametrize(("field", "value"), [("retraining", "yes"), ("input_data_types", "int4"), ("weight_transformations", "pruned"), *WEIGHTS])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("retraining", "yes"),
+        ("input_data_types", "int4"),
+        ("weight_transformations", "pruned"),
+        *WEIGHTS,
+    ],
+)
 def test_mlcommons_fields_tell_what_was_served(tree: Path, field: str, value: str) -> None:
     """The official tools print them; weights of another name or format are others'."""
     put(**{field: value})(tree / MEASURES)
@@ -200,7 +307,11 @@ def test_a_served_checkpoint_is_traced_to_its_training(tree: Path) -> None:
     for path in [*tree.rglob("run.json"), tree / MEASURES]:
         put(checkpoint_sha256="7b" * 32)(path)
     found = errors(tree)
-    assert "the checkpoint_sha256 of a training log in this tree" in {finding.required for finding in findings(tree)} and "entry.checkpoint" in found
+    assert (
+        "the checkpoint_sha256 of a training log in this tree"
+        in {finding.required for finding in findings(tree)}
+        and "entry.checkpoint" in found
+    )
 
 
 @pytest.mark.parametrize(
@@ -209,11 +320,18 @@ def test_a_served_checkpoint_is_traced_to_its_training(tree: Path) -> None:
         (swap('"status": "success"', '"status": "aborted"'), "missed its target"),
         (swap('"value": 0.875,', '"value": 0.7,'), "missed its target"),
         (swap(making.NONCE, "e" * 32), "campaign_nonce"),
-        (swap('"podium_profile", "value": "smoke"', '"podium_profile", "value": "quick"'), "podium_profile"),
+        (
+            swap('"podium_profile", "value": "smoke"', '"podium_profile", "value": "quick"'),
+            "podium_profile",
+        ),
     ],
 )
-def test_the_training_behind_a_checkpoint_is_of_this_campaign_and_reached_its_target(tree: Path, change: Callable[[Path], None], words: str) -> None:
-    """An earlier campaign's weights, or those of a failed run, may not be served under this one's name."""
+def test_the_training_behind_a_checkpoint_is_of_this_campaign_and_reached_its_target(
+    tree: Path, change: Callable[[Path], None], words: str
+) -> None:
+    """An earlier campaign's weights, or those of a failed run, may not be served under this one's
+    name.
+    """
     change(tree / LOG)
     assert any(words in text for text in errors(tree)["entry.checkpoint"])
 
@@ -223,7 +341,12 @@ def test_a_second_training_of_the_same_weights_holds_the_higher_bar(tree: Path) 
     other = tree / "open" / "acme" / "results" / "tower-torch-bf16" / "resnet"
     other.mkdir(parents=True)
     text = (tree / LOG).read_text().replace("box-torch-bf16", "tower-torch-bf16")
-    (other / "result_0.txt").write_text(text.replace('"reference_accuracy", "value": {"top1": 0.875}', '"reference_accuracy", "value": {"top1": 0.9}'))
+    (other / "result_0.txt").write_text(
+        text.replace(
+            '"reference_accuracy", "value": {"top1": 0.875}',
+            '"reference_accuracy", "value": {"top1": 0.9}',
+        )
+    )
     assert any("top1 0.875" in text for text in errors(tree / ENTRY)["accuracy.reference"])
 
 
@@ -237,11 +360,16 @@ def test_runs_are_numbered_from_one(tree: Path) -> None:
     assert errors(tree)["entry.runs"] == ["performance runs: run_2"]
 
 
-def test_a_run_that_is_there_twice_is_found_whatever_was_changed_in_its_settings(tree: Path) -> None:
+def test_a_run_that_is_there_twice_is_found_whatever_was_changed_in_its_settings(
+    tree: Path,
+) -> None:
     """Two copies with another rate are still one run: its times and results give it away."""
     folder = tree / ENTRY / "performance"
     shutil.copytree(folder / "run_1", folder / "run_2")
-    for key, value in (("requested_single_stream_expected_latency_ns", 400_000), ("effective_target_qps", 2500.0)):
+    for key, value in (
+        ("requested_single_stream_expected_latency_ns", 400_000),
+        ("effective_target_qps", 2500.0),
+    ):
         set_value(folder / "run_2" / DETAIL, key, value)
     assert "entry.distinct" in errors(tree)
 
@@ -253,8 +381,13 @@ def test_one_loadgen_made_all_runs_of_an_entry(tree: Path, key: str) -> None:
     assert "entry.version" in errors(tree)
 
 
-@pytest.mark.parametrize(("metric", "value"), [("latency_ns", 9_000_000.0), ("samples_per_second", 9_532_000.0), ("top1", 0.9)])
-def test_a_performance_record_repeats_loadgens_result(tree: Path, metric: str, value: float) -> None:
+@pytest.mark.parametrize(
+    ("metric", "value"),
+    [("latency_ns", 9_000_000.0), ("samples_per_second", 9_532_000.0), ("top1", 0.9)],
+)
+def test_a_performance_record_repeats_loadgens_result(
+    tree: Path, metric: str, value: float
+) -> None:
     """Metric and value: scores are made from them."""
     put(metric=metric, value=value)(tree / TIMED)
     assert "entry.value" in errors(tree)
@@ -267,14 +400,19 @@ def test_a_performance_record_repeats_loadgens_word(tree: Path, verdict: str) ->
     assert "entry.value" in errors(tree)
 
 
-@pytest.mark.parametrize("change", [{"verdict": "VALID"}, {"ceiling": 9e4}, {"above_ceiling_share": True}])
+@pytest.mark.parametrize(
+    "change", [{"verdict": "VALID"}, {"ceiling": 9e4}, {"above_ceiling_share": True}]
+)
 def test_an_accuracy_record_has_no_verdict(tree: Path, change: dict[str, Any]) -> None:
     """LoadGen gives none in that mode; nothing is measured there."""
     put(**change)(tree / ACCURATE)
     assert "entry.value" in errors(tree)
 
 
-@pytest.mark.parametrize("batches", [{"count": 4.0, "mean_size": 174.0}, {"count": 0.0, "mean_size": 0.0}, {}, {"count": 700.0}])
+@pytest.mark.parametrize(
+    "batches",
+    [{"count": 4.0, "mean_size": 174.0}, {"count": 0.0, "mean_size": 0.0}, {}, {"count": 700.0}],
+)
 @pytest.mark.parametrize("record", [ACCURATE, TIMED])
 def test_batches_hold_all_samples(tree: Path, batches: dict[str, float], record: str) -> None:
     """One more or less, and the record is not of this run."""
@@ -302,7 +440,9 @@ def test_batches_hold_all_samples(tree: Path, batches: dict[str, float], record:
         ({"accelerators_per_node": "\uff18"}, "system.counts"),
     ],
 )
-def test_a_system_is_described_as_it_is_filed(tree: Path, change: dict[str, Any], rule: str) -> None:
+def test_a_system_is_described_as_it_is_filed(
+    tree: Path, change: dict[str, Any], rule: str
+) -> None:
     """Its names are its folders', its framework is what served."""
     put(**change)(tree / SYSTEM)
     assert rule in errors(tree)
@@ -327,7 +467,9 @@ def test_a_field_that_a_description_lacks_is_told(tree: Path) -> None:
     """Null is a word, absence is none."""
     document = json.loads((tree / SYSTEM).read_text())
     for field in sorted(document):
-        (tree / SYSTEM).write_text(json.dumps({key: value for key, value in document.items() if key != field}))
+        (tree / SYSTEM).write_text(
+            json.dumps({key: value for key, value in document.items() if key != field})
+        )
         assert "file.shape" in errors(tree), field
 
 
@@ -338,7 +480,15 @@ def test_the_system_that_trained_names_its_framework(tree: Path) -> None:
     assert errors(tree)["tree.systems"] == ["framework 'jax 0.4'"]
 
 
-@pytest.mark.parametrize("log", ["open/acme/results/other/resnet/result_0.txt", "zzz", "", "open/acme/results/box-torch-bf16/resnet/result_1.txt"])
+@pytest.mark.parametrize(
+    "log",
+    [
+        "open/acme/results/other/resnet/result_0.txt",
+        "zzz",
+        "",
+        "open/acme/results/box-torch-bf16/resnet/result_1.txt",
+    ],
+)
 def test_a_checkpoint_names_the_log_that_names_it(tree: Path, log: str) -> None:
     """Each finds the other."""
     (path,) = tree.glob("checkpoints/*/*/record.json")
@@ -370,9 +520,17 @@ def test_scenarios_of_one_system_serve_one_checkpoint(tmp_path: Path) -> None:
 
 def test_results_of_two_profiles_are_told_apart(tree: Path) -> None:
     """A warning: both may be good, and they are never compared."""
-    (tree / LOG).write_text((tree / LOG).read_text().replace('"podium_profile", "value": "smoke"', '"podium_profile", "value": "quick"'))
+    (tree / LOG).write_text(
+        (tree / LOG)
+        .read_text()
+        .replace('"podium_profile", "value": "smoke"', '"podium_profile", "value": "quick"')
+    )
     found = [finding for finding in findings(tree) if finding.rule == "tree.profile"]
-    assert len(found) == 1 and found[0].severity is Severity.WARNING and found[0].found == "profiles quick, smoke"
+    assert (
+        len(found) == 1
+        and found[0].severity is Severity.WARNING
+        and found[0].found == "profiles quick, smoke"
+    )
 
 
 @pytest.mark.parametrize("name", ["box-torch-fp32", "box-torch-bf16"])
@@ -383,18 +541,36 @@ def test_every_system_with_results_is_described(tree: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("near", [True, False])
-def test_a_workload_may_say_which_answers_come_from_one_model(tree: Path, monkeypatch: pytest.MonkeyPatch, near: bool) -> None:
-    """Scores of detections depend on the size of the batch; a workload that says nothing has its bytes compared."""
+def test_a_workload_may_say_which_answers_come_from_one_model(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, near: bool
+) -> None:
+    """Scores of detections depend on the size of the batch; a workload that says nothing has its
+    bytes compared.
+    """
     for path in tree.rglob("performance/run_1/mlperf_log_accuracy.json"):
         path.write_text(path.read_text().replace("000000", "000001"))
     assert "answers.same" in errors(tree)
-    monkeypatch.setattr("compliance.rules.podium.inference.answers.registry.agreement", lambda name: lambda one, other: near)
+    monkeypatch.setattr(
+        "compliance.rules.podium.inference.answers.registry.agreement",
+        lambda name: lambda one, other: near,
+    )
     assert ("answers.same" in errors(tree)) is not near
 
 
 @pytest.mark.parametrize("marked", [4, 64])
-def test_sequence_numbers_stand_once_and_were_issued(monkeypatch: pytest.MonkeyPatch, marked: int) -> None:
-    """Above the marked numbers and below: a number that stands twice, and one that was never issued."""
+def test_sequence_numbers_stand_once_and_were_issued(
+    monkeypatch: pytest.MonkeyPatch, marked: int
+) -> None:
+    """Above the marked numbers and below: a number that stands twice, and one that was never
+    issued.
+    """
     monkeypatch.setattr(answer_rules, "MARKED", marked)
-    assert list(answer_rules.astray([0, 9, 1, 9, 1, 12, -1], 12.0)) == [(3, True), (4, True), (5, False), (6, False)]
-    assert list(answer_rules.astray([0], -8.0)) == [(0, False)]  # a log may say that fewer than none were issued
+    assert list(answer_rules.astray([0, 9, 1, 9, 1, 12, -1], 12.0)) == [
+        (3, True),
+        (4, True),
+        (5, False),
+        (6, False),
+    ]
+    assert list(answer_rules.astray([0], -8.0)) == [
+        (0, False)
+    ]  # a log may say that fewer than none were issued

@@ -26,7 +26,11 @@ def tree(tmp_path: Path) -> Path:
 
 def errors(path: Path) -> set[str]:
     """Name the rules that a path breaks."""
-    return {finding.rule for finding in Judge().result(str(path)).findings if finding.severity is Severity.ERROR}
+    return {
+        finding.rule
+        for finding in Judge().result(str(path)).findings
+        if finding.severity is Severity.ERROR
+    }
 
 
 def relink(tree: Path, edit: Callable[[list[Step]], list[Step]]) -> None:
@@ -35,7 +39,10 @@ def relink(tree: Path, edit: Callable[[list[Step]], list[Step]]) -> None:
 
 
 def test_a_tree_and_a_bundle_with_a_ledger_are_valid() -> None:
-    assert Judge().result(str(TREE)).verdict is Verdict.VALID and Judge().result(str(BUNDLE)).verdict is Verdict.VALID
+    assert (
+        Judge().result(str(TREE)).verdict is Verdict.VALID
+        and Judge().result(str(BUNDLE)).verdict is Verdict.VALID
+    )
 
 
 def test_results_without_a_ledger_are_judged_as_before() -> None:
@@ -53,18 +60,26 @@ def test_a_line_that_is_touched_breaks_the_chain(tree: Path, how: str, place: in
         "removed": [*lines[:place], *lines[place + 1 :]],
         "repeated": [*lines[: place + 1], *lines[place:]],
         "moved": [*lines[:place], lines[place + 1], lines[place], *lines[place + 2 :]],
-        "edited": [*lines[:place], lines[place].replace(b"2023-11-14", b"2023-11-13"), *lines[place + 1 :]],
+        "edited": [
+            *lines[:place],
+            lines[place].replace(b"2023-11-14", b"2023-11-13"),
+            *lines[place + 1 :],
+        ],
     }
     (tree / LEDGER).write_bytes(b"".join(changed[how]))
     assert "ledger.links" in errors(tree)
 
 
-def test_a_torn_last_line_is_a_warning_where_people_work_and_an_error_in_a_bundle(tree: Path, tmp_path: Path) -> None:
+def test_a_torn_last_line_is_a_warning_where_people_work_and_an_error_in_a_bundle(
+    tree: Path, tmp_path: Path
+) -> None:
     """The next command drops it; a bundle has no next command."""
     with (tree / LEDGER).open("ab") as stream:
         stream.write(b'{"n": 99')
     assert errors(tree) == set()
-    assert [finding.rule for finding in Judge().result(str(tree)).findings if finding.rule == "file.cut"] == ["file.cut"]
+    assert [
+        finding.rule for finding in Judge().result(str(tree)).findings if finding.rule == "file.cut"
+    ] == ["file.cut"]
 
     def torn(files: dict[str, bytes]) -> None:
         files[LEDGER] += b'{"n": 99'
@@ -73,7 +88,9 @@ def test_a_torn_last_line_is_a_warning_where_people_work_and_an_error_in_a_bundl
     assert "file.cut" in errors(tmp_path / "acme.tar.zst")
 
 
-@pytest.mark.parametrize("name", ["result_0.txt", "run.json", "mlperf_log_detail.txt", "accuracy.txt"])
+@pytest.mark.parametrize(
+    "name", ["result_0.txt", "run.json", "mlperf_log_detail.txt", "accuracy.txt"]
+)
 def test_a_file_that_no_step_made_is_refused(tree: Path, name: str) -> None:
     """A result that podium did not make, or one that was edited after it."""
     path = next(tree.glob(f"open/acme/results/**/{name}"))
@@ -82,13 +99,29 @@ def test_a_file_that_no_step_made_is_refused(tree: Path, name: str) -> None:
 
 
 def test_a_superseded_run_in_the_place_of_the_kept_one_is_refused(tree: Path) -> None:
-    """The better of two runs, copied back; whoever links the ledger again without the later run breaks another rule."""
+    """The better of two runs, copied back; whoever links the ledger again without the later run
+    breaks another rule.
+    """
 
     def other(steps: list[Step]) -> list[Step]:
         kept = steps[-2]
         assert kept.step is StepKind.SERVED
-        gone = Step(n=0, step=StepKind.SUPERSEDED, utc=kept.utc, files=kept.files, previous="", nonce=kept.nonce, made=len(steps) - 2)
-        return [*steps[:-1], gone, steps[-3], replace(kept, files=dict.fromkeys(kept.files, "0e" * 32)), steps[-1]]
+        gone = Step(
+            n=0,
+            step=StepKind.SUPERSEDED,
+            utc=kept.utc,
+            files=kept.files,
+            previous="",
+            nonce=kept.nonce,
+            made=len(steps) - 2,
+        )
+        return [
+            *steps[:-1],
+            gone,
+            steps[-3],
+            replace(kept, files=dict.fromkeys(kept.files, "0e" * 32)),
+            steps[-1],
+        ]
 
     relink(tree, other)
     assert errors(tree) == {"ledger.kept"}
@@ -117,14 +150,28 @@ def test_results_that_were_there_before_the_ledger_count(tree: Path) -> None:
     """The first line names them; they came in no order that anybody knows."""
 
     def adopted(steps: list[Step]) -> list[Step]:
-        made = {path: sha256 for step in steps for path, sha256 in step.files.items() if sha256 != "0b" * 32}
+        made = {
+            path: sha256
+            for step in steps
+            for path, sha256 in step.files.items()
+            if sha256 != "0b" * 32
+        }
         return [replace(steps[0], files=made)]
 
     relink(tree, adopted)
     assert errors(tree) == set()
 
 
-@pytest.mark.parametrize(("field", "value"), [("challenge", "12"), ("challenge", "zz" * 8), ("random", "12"), ("random", ""), ("challenge", "")])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("challenge", "12"),
+        ("challenge", "zz" * 8),
+        ("random", "12"),
+        ("random", ""),
+        ("challenge", ""),
+    ],
+)
 def test_a_challenge_that_is_none_is_refused(tree: Path, field: str, value: str) -> None:
     relink(tree, lambda steps: [replace(challenged(steps)[0], **{field: value}), *steps[1:]])
     assert errors(tree) == {"ledger.nonce"}
@@ -134,11 +181,16 @@ def test_a_challenge_that_is_none_is_refused(tree: Path, field: str, value: str)
     ("old", "new"),
     [
         (b'"format": 2', b'"format": 1'),
-        (b'"ledger": {\n  "open/acme/ledger/resnet50.jsonl": "', b'"ledger": {\n  "open/acme/ledger/resnet50.jsonl": "0'),
+        (
+            b'"ledger": {\n  "open/acme/ledger/resnet50.jsonl": "',
+            b'"ledger": {\n  "open/acme/ledger/resnet50.jsonl": "0',
+        ),
         (b'"open/acme/ledger/resnet50.jsonl": "', b'"open/acme/ledger/other.jsonl": "'),
     ],
 )
-def test_a_manifest_names_each_ledger_by_its_last_line(tmp_path: Path, old: bytes, new: bytes) -> None:
+def test_a_manifest_names_each_ledger_by_its_last_line(
+    tmp_path: Path, old: bytes, new: bytes
+) -> None:
     """Else lines at the end could go."""
 
     def spoil(files: dict[str, bytes]) -> None:
@@ -157,7 +209,15 @@ def test_a_bundle_of_format_2_without_its_ledger_is_refused(tmp_path: Path) -> N
 
 
 def test_garbage_in_a_ledger_is_told_and_nothing_fails(tree: Path) -> None:
-    for text in (b"", b"\n", b"\xff\xfe\n", b"{}\n", b"[" * 10_000 + b"\n", b'{"n": 1e999}\n', (TREE / LEDGER).read_bytes().replace(b"{", b"[")):
+    for text in (
+        b"",
+        b"\n",
+        b"\xff\xfe\n",
+        b"{}\n",
+        b"[" * 10_000 + b"\n",
+        b'{"n": 1e999}\n',
+        (TREE / LEDGER).read_bytes().replace(b"{", b"["),
+    ):
         (tree / LEDGER).write_bytes(text)
         assert errors(tree), text
 
@@ -173,14 +233,24 @@ def test_garbage_in_a_ledger_is_told_and_nothing_fails(tree: Path) -> None:
         ("yesterday", "soon", 0),
     ],
 )
-def test_a_log_lasts_as_long_as_its_ledger_says(tree: Path, begun: str | None, trained: str | None, found: int) -> None:
-    """Times squeezed in the log alone leave the ledger's behind; a clock may have been set, so the verdict stays."""
+def test_a_log_lasts_as_long_as_its_ledger_says(
+    tree: Path, begun: str | None, trained: str | None, found: int
+) -> None:
+    """Times squeezed in the log alone leave the ledger's behind; a clock may have been set, so the
+    verdict stays.
+    """
 
     def edit(steps: list[Step]) -> list[Step]:
-        return [replace(steps[0], utc=begun or steps[0].utc), replace(steps[1], utc=trained or steps[1].utc), *steps[2:]]
+        return [
+            replace(steps[0], utc=begun or steps[0].utc),
+            replace(steps[1], utc=trained or steps[1].utc),
+            *steps[2:],
+        ]
 
     relink(tree, edit)
     result = Judge().result(str(tree))
     told = [finding for finding in result.findings if finding.rule == "ledger.times"]
-    assert len(told) == found and all(finding.severity is Severity.WARNING for finding in told), told
+    assert len(told) == found and all(finding.severity is Severity.WARNING for finding in told), (
+        told
+    )
     assert result.verdict is Verdict.VALID

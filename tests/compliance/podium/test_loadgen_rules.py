@@ -1,4 +1,6 @@
-"""Where the rules of LoadGen's files draw their lines, and that no number, however odd, makes the judge fail."""
+"""Where the rules of LoadGen's files draw their lines, and that no number, however odd, makes the
+judge fail.
+"""
 
 import json
 import re
@@ -25,18 +27,29 @@ from compliance.verdict import Severity, Verdict
 from suite.files.layout import DETAIL, SUMMARY
 from suite.loadgen.scenario import Scenario
 
-SINGLE, MULTI, SERVER, OFFLINE = Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, Scenario.SERVER, Scenario.OFFLINE
+SINGLE, MULTI, SERVER, OFFLINE = (
+    Scenario.SINGLE_STREAM,
+    Scenario.MULTI_STREAM,
+    Scenario.SERVER,
+    Scenario.OFFLINE,
+)
 
 
 def broken(folder: Path) -> set[str]:
-    return {finding.rule for finding in Judge().result(str(folder)).findings if finding.severity is not Severity.INFO}
+    return {
+        finding.rule
+        for finding in Judge().result(str(folder)).findings
+        if finding.severity is not Severity.INFO
+    }
 
 
 @pytest.fixture
 def make(tmp_path: Path) -> Callable[..., Path]:
     """A performance run with one value of its detail log changed."""
 
-    def build(scenario: Scenario, key: str = "", value: Any = None, load: Load | None = None) -> Path:
+    def build(
+        scenario: Scenario, key: str = "", value: Any = None, load: Load | None = None
+    ) -> Path:
         folder = tmp_path / scenario.folder / "performance" / "run_1"
         shutil.rmtree(folder, ignore_errors=True)
         write_run(folder, load or LOADS[scenario], "performance")
@@ -48,7 +61,9 @@ def make(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.mark.parametrize("scenario", list(Scenario))
-def test_each_scenario_has_a_run_that_is_valid(make: Callable[..., Path], scenario: Scenario) -> None:
+def test_each_scenario_has_a_run_that_is_valid(
+    make: Callable[..., Path], scenario: Scenario
+) -> None:
     assert broken(make(scenario)) == set()
 
 
@@ -93,7 +108,9 @@ def test_each_scenario_has_a_run_that_is_valid(make: Callable[..., Path], scenar
         (OFFLINE, "result_samples_per_second", 3.72, "loadgen.rate"),
     ],
 )
-def test_a_changed_value_is_found_by_its_rule(make: Callable[..., Path], scenario: Scenario, key: str, value: object, rule: str | None) -> None:
+def test_a_changed_value_is_found_by_its_rule(
+    make: Callable[..., Path], scenario: Scenario, key: str, value: object, rule: str | None
+) -> None:
     if rule is None:
         if key == "requested_server_coalesce_queries":
             folder = make(scenario)
@@ -110,8 +127,20 @@ def test_a_changed_value_is_found_by_its_rule(make: Callable[..., Path], scenari
 @pytest.mark.parametrize(
     ("scenario", "key"),
     [
-        *((scenario, key) for scenario in Scenario for key in ("effective_target_latency_percentile", "effective_target_duration_ms", "power_begin")),
-        *((scenario, key) for scenario in Scenario for key in ("qsl_reported_performance_count", "generated_query_count", "loaded_qsl_set")),
+        *(
+            (scenario, key)
+            for scenario in Scenario
+            for key in (
+                "effective_target_latency_percentile",
+                "effective_target_duration_ms",
+                "power_begin",
+            )
+        ),
+        *(
+            (scenario, key)
+            for scenario in Scenario
+            for key in ("qsl_reported_performance_count", "generated_query_count", "loaded_qsl_set")
+        ),
         (SERVER, "requested_server_target_latency_ns"),
         (SERVER, "requested_server_max_async_queries"),
         (SERVER, "requested_server_coalesce_queries"),
@@ -119,34 +148,80 @@ def test_a_changed_value_is_found_by_its_rule(make: Callable[..., Path], scenari
     ],
 )
 @pytest.mark.parametrize("mode", ["accuracy", "performance"])
-def test_a_key_that_was_taken_out_is_missed_in_both_modes(tmp_path: Path, scenario: Scenario, key: str, mode: str) -> None:
+def test_a_key_that_was_taken_out_is_missed_in_both_modes(
+    tmp_path: Path, scenario: Scenario, key: str, mode: str
+) -> None:
     """A bound or percentile that is not there is not judged: the gap itself has to be an error."""
-    folder = tmp_path / scenario.folder / ("accuracy" if mode == "accuracy" else "performance/run_1")
+    folder = (
+        tmp_path / scenario.folder / ("accuracy" if mode == "accuracy" else "performance/run_1")
+    )
     write_run(folder, LOADS[scenario], mode)
     set_value(folder / DETAIL, key, ...)
     assert "loadgen.keys" in broken(folder)
 
 
 ACCURACY_EDITS = [
-    (SINGLE, {"effective_accuracy_log_sampling_target": 256, "requested_accuracy_log_sampling_target": 256}, "loadgen.sampling"),
-    (SINGLE, {"effective_performance_sample_count": 1, "qsl_reported_performance_count": 1}, "loadgen.samples"),
-    (MULTI, {"effective_samples_per_query": 1, "requested_multi_stream_samples_per_query": 1}, "loadgen.target"),
-    (SERVER, {"requested_server_target_latency_percentile": 0.5, "effective_target_latency_percentile": 0.5}, "loadgen.target"),
-    (SERVER, {"requested_server_target_latency_ns": 1, "effective_target_latency_ns": 1}, "loadgen.target"),
+    (
+        SINGLE,
+        {
+            "effective_accuracy_log_sampling_target": 256,
+            "requested_accuracy_log_sampling_target": 256,
+        },
+        "loadgen.sampling",
+    ),
+    (
+        SINGLE,
+        {"effective_performance_sample_count": 1, "qsl_reported_performance_count": 1},
+        "loadgen.samples",
+    ),
+    (
+        MULTI,
+        {"effective_samples_per_query": 1, "requested_multi_stream_samples_per_query": 1},
+        "loadgen.target",
+    ),
+    (
+        SERVER,
+        {
+            "requested_server_target_latency_percentile": 0.5,
+            "effective_target_latency_percentile": 0.5,
+        },
+        "loadgen.target",
+    ),
+    (
+        SERVER,
+        {"requested_server_target_latency_ns": 1, "effective_target_latency_ns": 1},
+        "loadgen.target",
+    ),
     (SERVER, {"effective_qsl_rng_seed": 5, "requested_qsl_rng_seed": 5}, "loadgen.seeds"),
-    (SINGLE, {"effective_performance_issue_unique": True, "requested_performance_issue_unique": True}, "loadgen.settings"),
+    (
+        SINGLE,
+        {"effective_performance_issue_unique": True, "requested_performance_issue_unique": True},
+        "loadgen.settings",
+    ),
     (SINGLE, {"effective_min_sample_count": 65}, "loadgen.effective"),
-    (OFFLINE, {"effective_samples_per_query": 1008, "effective_min_sample_count": 1008}, "loadgen.effective"),
+    (
+        OFFLINE,
+        {"effective_samples_per_query": 1008, "effective_min_sample_count": 1008},
+        "loadgen.effective",
+    ),
     (SINGLE, {"generated_query_count": 1007}, "loadgen.queries"),
     (MULTI, {"generated_samples_per_query": 4}, "loadgen.queries"),
     (SINGLE, {"loaded_qsl_set": list(range(1007))}, "loadgen.samples"),
-    (SINGLE, {"effective_accuracy_log_rng_seed": 1, "requested_accuracy_log_rng_seed": 1}, "loadgen.binding"),
+    (
+        SINGLE,
+        {"effective_accuracy_log_rng_seed": 1, "requested_accuracy_log_rng_seed": 1},
+        "loadgen.binding",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("scenario", "edits", "rule"), ACCURACY_EDITS)
-def test_an_accuracy_run_is_judged_as_strictly(tmp_path: Path, scenario: Scenario, edits: dict[str, Any], rule: str) -> None:
-    """Its detail log tells what the system was asked in both modes: what is edited there consistently shows too."""
+def test_an_accuracy_run_is_judged_as_strictly(
+    tmp_path: Path, scenario: Scenario, edits: dict[str, Any], rule: str
+) -> None:
+    """Its detail log tells what the system was asked in both modes: what is edited there
+    consistently shows too.
+    """
     folder = tmp_path / scenario.folder / "accuracy"
     write_run(folder, LOADS[scenario], "accuracy")
     assert broken(folder) == set()
@@ -157,16 +232,22 @@ def test_an_accuracy_run_is_judged_as_strictly(tmp_path: Path, scenario: Scenari
 
 @pytest.mark.parametrize("least", [1, 24576])
 def test_offlines_minimum_of_queries_counts_samples(make: Callable[..., Path], least: int) -> None:
-    """LoadGen makes one query of them, and calls the effective minimum 1: a profile that asks for 24,576 is no contradiction."""
+    """LoadGen makes one query of them, and calls the effective minimum 1: a profile that asks for
+    24,576 is no contradiction.
+    """
     folder = make(OFFLINE, "requested_min_query_count", least)
-    assert ("loadgen.effective" in broken(folder)) is (least > 1), "one query of 22 samples holds no 24,576"
+    assert ("loadgen.effective" in broken(folder)) is (least > 1), (
+        "one query of 22 samples holds no 24,576"
+    )
     set_value(folder / DETAIL, "effective_samples_per_query", max(22, least))
     set_value(folder / DETAIL, "effective_min_sample_count", max(22, least))
     assert "loadgen.effective" not in broken(folder)
 
 
 @pytest.mark.parametrize("latency_ns", [512, 500, 597, 3_651_960, 30_400])
-def test_a_rate_is_compared_as_far_as_six_digits_go(make: Callable[..., Path], latency_ns: int) -> None:
+def test_a_rate_is_compared_as_far_as_six_digits_go(
+    make: Callable[..., Path], latency_ns: int
+) -> None:
     """One over 512 ns is 1,953,125 queries/s, a whole number, and LoadGen prints 1.95312e+06."""
     folder = make(SINGLE, "requested_single_stream_expected_latency_ns", latency_ns)
     set_value(folder / DETAIL, "effective_target_qps", float(f"{1e9 / latency_ns:.6g}"))
@@ -174,53 +255,90 @@ def test_a_rate_is_compared_as_far_as_six_digits_go(make: Callable[..., Path], l
 
 
 def test_single_streams_rate_ends_where_the_last_query_begins() -> None:
-    """Of 64 slow queries, one more or less is 200 ms: numbers of a run of LoadGen 6.0.17, whose stamps are 12,491 ms apart."""
-    told = {"result_query_count": 64.0, "result_qps_with_loadgen_overhead": 5.10449, "result_min_latency_ns": 101e6, "result_max_latency_ns": 300e6}
-    run: Any = SimpleNamespace(scenario=SINGLE, number=told.get, numbers=lambda *keys: [told[key] for key in keys])
+    """Of 64 slow queries, one more or less is 200 ms: numbers of a run of LoadGen 6.0.17, whose
+    stamps are 12,491 ms apart.
+    """
+    told = {
+        "result_query_count": 64.0,
+        "result_qps_with_loadgen_overhead": 5.10449,
+        "result_min_latency_ns": 101e6,
+        "result_max_latency_ns": 300e6,
+    }
+    run: Any = SimpleNamespace(
+        scenario=SINGLE, number=told.get, numbers=lambda *keys: [told[key] for key in keys]
+    )
     claimed, (least, most) = loadgen_numbers.claimed_ms(run), loadgen_numbers.last_ms(run)
     assert claimed == pytest.approx(12_342, abs=1) and claimed + least < 12_491 < claimed + most
 
 
-@pytest.mark.parametrize(("shift_ms", "known"), [(-3, True), (0, True), (45, True), (-17, False), (70, False)])
-def test_the_wall_clock_may_be_a_little_off(make: Callable[..., Path], shift_ms: int, known: bool) -> None:
-    """Whole milliseconds, a clock that is slewed, threads that wait for a core: not more, or short runs could claim 2 %."""
+@pytest.mark.parametrize(
+    ("shift_ms", "known"), [(-3, True), (0, True), (45, True), (-17, False), (70, False)]
+)
+def test_the_wall_clock_may_be_a_little_off(
+    make: Callable[..., Path], shift_ms: int, known: bool
+) -> None:
+    """Whole milliseconds, a clock that is slewed, threads that wait for a core: not more, or short
+    runs could claim 2 %.
+    """
     folder = make(SINGLE)
     span_ms = sum(LOADS[SINGLE].latencies) / 1e6 * 1.01
     set_value(folder / DETAIL, "power_end", making.wall(span_ms + shift_ms))
     assert ("loadgen.span" not in broken(folder)) is known
 
 
-@pytest.mark.parametrize(("later_s", "known"), [(0, True), (-1, True), (8 * 3600 - 1, True), (-3, False), (1, False), (-10**8, False)])
-def test_a_run_begins_as_long_after_its_test_as_the_log_says(make: Callable[..., Path], later_s: int, known: bool) -> None:
-    """LoadGen cuts the date of a test to whole seconds; its power stamps may be of another time zone."""
+@pytest.mark.parametrize(
+    ("later_s", "known"),
+    [(0, True), (-1, True), (8 * 3600 - 1, True), (-3, False), (1, False), (-(10**8), False)],
+)
+def test_a_run_begins_as_long_after_its_test_as_the_log_says(
+    make: Callable[..., Path], later_s: int, known: bool
+) -> None:
+    """LoadGen cuts the date of a test to whole seconds; its power stamps may be of another time
+    zone.
+    """
     log = make(SINGLE) / DETAIL
-    tested = datetime.strptime(value_in(log, "power_begin"), POWER_TIME) + timedelta(seconds=later_s)
+    tested = datetime.strptime(value_in(log, "power_begin"), POWER_TIME) + timedelta(
+        seconds=later_s
+    )
     set_value(log, "test_datetime", f"{tested:%Y-%m-%dT%H:%M:%SZ}")
     assert ("loadgen.clocks" not in broken(log.parent)) is known
 
 
-@pytest.mark.parametrize(("queries", "late", "proven"), [(459, 0, True), (662, 1, True), (661, 1, False), (5000, 30, True), (5000, 60, False)])
-def test_server_proves_its_percentile_by_loadgens_own_arithmetic(make: Callable[..., Path], queries: int, late: int, proven: bool) -> None:
+@pytest.mark.parametrize(
+    ("queries", "late", "proven"),
+    [(459, 0, True), (662, 1, True), (661, 1, False), (5000, 30, True), (5000, 60, False)],
+)
+def test_server_proves_its_percentile_by_loadgens_own_arithmetic(
+    make: Callable[..., Path], queries: int, late: int, proven: bool
+) -> None:
     """h_min of p99: 459 queries with none late, 662 with one."""
     load = making.replace(LOADS[SERVER], queries=queries, step_ns=0)
     folder = make(SERVER, "result_overlatency_query_count", late, load)
     assert ("loadgen.early_stopping" not in broken(folder)) is proven
 
 
-@pytest.mark.parametrize(("change", "rule"), [
-    (swap("Scenario : Server", "Scenario : Offline"), "loadgen.summary"),
-    (swap("Scenario : Server\n", ""), "loadgen.summary"),
-    (swap("Min duration satisfied : Yes", "Min duration satisfied : NO"), "loadgen.summary"),
-    (swap("Mean latency .*\n", ""), "loadgen.summary"),
-    (swap("Mean latency", "Samples per second: 5\nMean latency"), "loadgen.headline"),
-    (swap("Mean latency", "Mean latency (ns) : 1\nMean latency"), "file.duplicate"),
-    (swap("target_qps : 83\n", "target_qps : 83.1\n"), "loadgen.parameters"),
-    (swap("qsl_rng_seed : 2085463073848966840", "qsl_rng_seed : 2085463073848966841"), "loadgen.parameters"),
-    (swap("accuracy_log_rng_seed : .*", "accuracy_log_rng_seed : 1"), "loadgen.binding"),
-    (swap("No errors encountered during test.", ""), "loadgen.errors"),
-    (swap("No warnings encountered during test.", ""), "loadgen.errors"),
-])  # fmt: skip
-def test_a_changed_summary_is_found_by_its_rule(make: Callable[..., Path], change: Callable[[Path], None], rule: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        (swap("Scenario : Server", "Scenario : Offline"), "loadgen.summary"),
+        (swap("Scenario : Server\n", ""), "loadgen.summary"),
+        (swap("Min duration satisfied : Yes", "Min duration satisfied : NO"), "loadgen.summary"),
+        (swap("Mean latency .*\n", ""), "loadgen.summary"),
+        (swap("Mean latency", "Samples per second: 5\nMean latency"), "loadgen.headline"),
+        (swap("Mean latency", "Mean latency (ns) : 1\nMean latency"), "file.duplicate"),
+        (swap("target_qps : 83\n", "target_qps : 83.1\n"), "loadgen.parameters"),
+        (
+            swap("qsl_rng_seed : 2085463073848966840", "qsl_rng_seed : 2085463073848966841"),
+            "loadgen.parameters",
+        ),
+        (swap("accuracy_log_rng_seed : .*", "accuracy_log_rng_seed : 1"), "loadgen.binding"),
+        (swap("No errors encountered during test.", ""), "loadgen.errors"),
+        (swap("No warnings encountered during test.", ""), "loadgen.errors"),
+    ],
+)
+def test_a_changed_summary_is_found_by_its_rule(
+    make: Callable[..., Path], change: Callable[[Path], None], rule: str
+) -> None:
     folder = make(SERVER)
     change(folder / SUMMARY)
     assert rule in broken(folder)
@@ -231,25 +349,40 @@ def with_errors(folder: Path, *texts: str) -> Path:
     lines = (folder / DETAIL).read_text().splitlines(keepends=True)
     place = next(number for number, line in enumerate(lines) if '"key": "power_begin"' in line)
     record = json.loads(lines[place].removeprefix(":::MLLOG ")) | {"key": "error_runtime"}
-    marked = [record | {"value": text, "metadata": record["metadata"] | {"is_error": True}} for text in texts]
+    marked = [
+        record | {"value": text, "metadata": record["metadata"] | {"is_error": True}}
+        for text in texts
+    ]
     lines[place:place] = [f":::MLLOG {json.dumps(each)}\n" for each in marked]
     (folder / DETAIL).write_text("".join(lines))
     set_value(folder / DETAIL, "num_errors", len(texts))
     ending = "1 ERROR" if len(texts) == 1 else f"{len(texts)} ERRORS"
-    swap("No errors encountered during test.", f"{ending} encountered. See detailed log.")(folder / SUMMARY)
+    swap("No errors encountered during test.", f"{ending} encountered. See detailed log.")(
+        folder / SUMMARY
+    )
     return folder
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_a_harmless_race_of_loadgens_logger_is_accepted(make: Callable[..., Path], count: int) -> None:
-    """A result of a busy machine counts: the queries and their latencies are untouched. It must be counted as LoadGen counts."""
+def test_a_harmless_race_of_loadgens_logger_is_accepted(
+    make: Callable[..., Path], count: int
+) -> None:
+    """A result of a busy machine counts: the queries and their latencies are untouched. It must be
+    counted as LoadGen counts.
+    """
     folder = with_errors(make(SERVER), *["CAS failed."] * count)
     assert broken(folder) == set()
     swap(f"{count} ERRORS?", f"{count + 1} ERRORS")(folder / SUMMARY)
     assert broken(folder) == {"loadgen.errors"}
 
 
-@pytest.mark.parametrize("text", ["Ending early: Ran out of generated queries to issue", "Attempted to complete a sample twice."])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ending early: Ran out of generated queries to issue",
+        "Attempted to complete a sample twice.",
+    ],
+)
 def test_any_other_error_is_not(make: Callable[..., Path], text: str) -> None:
     """Not even beside a harmless one."""
     assert broken(with_errors(make(SERVER), "CAS failed.", text)) == {"loadgen.errors"}
@@ -260,13 +393,19 @@ def test_a_warning_of_the_loggers_own_is_no_matter(make: Callable[..., Path]) ->
     folder = make(SERVER)
     swap('"metadata": {}', '"metadata": {"is_warning": true}')(folder / DETAIL)
     assert broken(folder) == {"loadgen.warnings"}
-    key = json.loads(next(line for line in (folder / DETAIL).read_text().splitlines() if "is_warning" in line).removeprefix(":::MLLOG "))["key"]
+    key = json.loads(
+        next(
+            line for line in (folder / DETAIL).read_text().splitlines() if "is_warning" in line
+        ).removeprefix(":::MLLOG ")
+    )["key"]
     set_value(folder / DETAIL, key, "CAS failed.")
     assert "loadgen.warnings" not in broken(folder)
 
 
 def test_a_multi_stream_summary_tells_of_queries(make: Callable[..., Path]) -> None:
-    """A query lasts as long as its last sample; what the samples took stands in the detail log alone."""
+    """A query lasts as long as its last sample; what the samples took stands in the detail log
+    alone.
+    """
     folder = make(MULTI)
     assert broken(folder) == set()
     set_value(folder / DETAIL, "result_90.00_percentile_per_query_latency_ns", 1)
@@ -280,33 +419,77 @@ def test_the_last_digit_of_a_rate_may_differ_between_the_files(make: Callable[..
     assert broken(folder) == set()
 
 
-COUNTS = [(256, 256, False), (200, 256, False), (150, 256, True), (0, 10, False), (0, 18, True), (90, 30, True)]
+COUNTS = [
+    (256, 256, False),
+    (200, 256, False),
+    (150, 256, True),
+    (0, 10, False),
+    (0, 18, True),
+    (90, 30, True),
+]
 
 
 @pytest.mark.parametrize(("found", "expected", "surprising"), COUNTS)
-def test_how_many_sampled_answers_are_to_be_expected(found: int, expected: float, surprising: bool) -> None:
+def test_how_many_sampled_answers_are_to_be_expected(
+    found: int, expected: float, surprising: bool
+) -> None:
     assert (surprise(found, expected) > 16) is surprising
 
 
-@pytest.mark.parametrize(("reference", "verdict"), [(0.8838, Verdict.VALID), (0.875, Verdict.VALID), (0.88384, Verdict.BROKEN)])
-def test_a_served_model_holds_99_percent(tmp_path: Path, reference: float, verdict: Verdict) -> None:
+@pytest.mark.parametrize(
+    ("reference", "verdict"),
+    [(0.8838, Verdict.VALID), (0.875, Verdict.VALID), (0.88384, Verdict.BROKEN)],
+)
+def test_a_served_model_holds_99_percent(
+    tmp_path: Path, reference: float, verdict: Verdict
+) -> None:
     """0.875 is 99 % of 0.883838."""
     root = tmp_path / "t"
     shutil.copytree(EXAMPLES / "base" / "tree", root)
     for path in root.rglob("*"):
         if path.name == "result_0.txt":
-            path.write_text(re.sub(r'(reference_accuracy", "value": {"top1": )0\.875', rf"\g<1>{reference}", path.read_text()))
+            path.write_text(
+                re.sub(
+                    r'(reference_accuracy", "value": {"top1": )0\.875',
+                    rf"\g<1>{reference}",
+                    path.read_text(),
+                )
+            )
         if path.suffix == ".json" and "podium_" in path.name or path.name == "record.json":
             put(reference_accuracy={"top1": reference})(path)
     assert Judge().result(str(root)).verdict is verdict
 
 
-ODD = st.sampled_from([None, True, -1, 0, 1e308, -1e308, 1e-308, 10**24, -(10**24), 10**400, 2**64, "x", "", [], {}, [[1]], {"a": []}, 0.1, "1" * 300])
+ODD = st.sampled_from(
+    [
+        None,
+        True,
+        -1,
+        0,
+        1e308,
+        -1e308,
+        1e-308,
+        10**24,
+        -(10**24),
+        10**400,
+        2**64,
+        "x",
+        "",
+        [],
+        {},
+        [[1]],
+        {"a": []},
+        0.1,
+        "1" * 300,
+    ]
+)
 
 
 @pytest.mark.parametrize("key", ["result_query_count", "generated_samples_per_query"])
 @pytest.mark.parametrize("scenario", [SINGLE, MULTI, OFFLINE])
-def test_less_than_one_sample_has_no_percentiles(tmp_path: Path, scenario: Scenario, key: str) -> None:
+def test_less_than_one_sample_has_no_percentiles(
+    tmp_path: Path, scenario: Scenario, key: str
+) -> None:
     """A count that is cut to 0 would end the judge instead of the run's claim."""
     folder = tmp_path / scenario.folder / "performance" / "run_1"
     write_run(folder, LOADS[scenario], "performance")
@@ -315,24 +498,41 @@ def test_less_than_one_sample_has_no_percentiles(tmp_path: Path, scenario: Scena
 
 
 @pytest.mark.slow
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data())
-def test_no_value_of_any_kind_makes_the_judge_fail(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def test_no_value_of_any_kind_makes_the_judge_fail(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
     scenario = data.draw(st.sampled_from([SINGLE, MULTI, OFFLINE]))
     folder = tmp_path_factory.mktemp("odd") / scenario.folder / "performance" / "run_1"
     write_run(folder, LOADS[scenario], "performance")
-    keys = [json.loads(line.removeprefix(":::MLLOG "))["key"] for line in (folder / DETAIL).read_text().splitlines()]
+    keys = [
+        json.loads(line.removeprefix(":::MLLOG "))["key"]
+        for line in (folder / DETAIL).read_text().splitlines()
+    ]
     for key in data.draw(st.lists(st.sampled_from(keys), min_size=1, max_size=4, unique=True)):
         set_value(folder / DETAIL, key, data.draw(ODD))
-    fields = data.draw(st.dictionaries(st.sampled_from(["value", "sample_count", "threads", "settings", "batches", "ceiling"]), ODD, max_size=2))
+    fields = data.draw(
+        st.dictionaries(
+            st.sampled_from(["value", "sample_count", "threads", "settings", "batches", "ceiling"]),
+            ODD,
+            max_size=2,
+        )
+    )
     put(**fields)(folder / "run.json")
     broken(folder)
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data())
-def test_no_record_of_any_kind_makes_the_judge_of_an_entry_fail(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def test_no_record_of_any_kind_makes_the_judge_of_an_entry_fail(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
     root = tmp_path_factory.mktemp("odd") / "t"
     shutil.copytree(EXAMPLES / "base" / "tree", root)
     for pattern in ("**/run.json", "**/*_podium_*.json", "**/record.json", "**/systems/*.json"):

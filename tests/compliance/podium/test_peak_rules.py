@@ -1,4 +1,6 @@
-"""A search's table held against its runs: a run that is left out, a probe that passes as a run, a request that was edited in all files alike."""
+"""A search's table held against its runs: a run that is left out, a probe that passes as a run, a
+request that was edited in all files alike.
+"""
 
 import json
 import shutil
@@ -39,7 +41,9 @@ def sought(**changes: Any) -> Edit:
 
 
 def leave_out(folder: Path, keep: Callable[[dict[str, Any]], bool], remove: bool = False) -> None:
-    """Leave trials out of the table, with the answer that follows, and their folders if so wished."""
+    """Leave trials out of the table, with the answer that follows, and their folders if so
+    wished.
+    """
     (path,) = folder.rglob(STUDY)
     document = study_of(folder)
     if remove:
@@ -111,20 +115,34 @@ def test_a_search_that_was_edited_is_found(edit: Edit, rule: str, tmp_path: Path
 @pytest.mark.parametrize(
     ("edit", "found_words"),
     [
-        (put(rows=[]), "the run 'open/org/results/box/resnet50/Server/performance/run_1' in the study's folder"),
+        (
+            put(rows=[]),
+            (
+                "the run 'open/org/results/box/resnet50/Server/performance/run_1' in the study's"
+                " folder"
+            ),
+        ),
         (put(note="closed division"), "note 'closed division'"),
     ],
 )
-def test_speed_alone_tells_all_its_runs_and_that_it_is_no_result(edit: Edit, found_words: str, tmp_path: Path) -> None:
+def test_speed_alone_tells_all_its_runs_and_that_it_is_no_result(
+    edit: Edit, found_words: str, tmp_path: Path
+) -> None:
     """An INVALID run that is left out, or the sentence that is, would make a result of it."""
     speed(tmp_path)
     assert not result_of(tmp_path).findings
     edit(next(tmp_path.rglob(STUDY)))
     (finding,) = result_of(tmp_path).findings
-    assert (finding.rule, finding.severity, finding.found) == ("speed.rows", Severity.ERROR, found_words)
+    assert (finding.rule, finding.severity, finding.found) == (
+        "speed.rows",
+        Severity.ERROR,
+        found_words,
+    )
 
 
-@pytest.mark.parametrize("edit", [sought(tolerance=0.5), sought(tolerance=0.001), sought(seen=60.0)])
+@pytest.mark.parametrize(
+    "edit", [sought(tolerance=0.5), sought(tolerance=0.001), sought(seen=60.0)]
+)
 def test_runs_that_do_not_follow_from_one_another_are_a_warning(edit: Edit, tmp_path: Path) -> None:
     """Another version may have searched."""
     peak(tmp_path)

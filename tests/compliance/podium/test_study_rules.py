@@ -20,11 +20,17 @@ Edit = Callable[[Path], object]
 
 
 def errors(folder: Path) -> set[str]:
-    return {finding.rule for finding in result_of(folder).findings if finding.severity is Severity.ERROR}
+    return {
+        finding.rule for finding in result_of(folder).findings if finding.severity is Severity.ERROR
+    }
 
 
 def warnings(folder: Path) -> set[str]:
-    return {finding.rule for finding in result_of(folder).findings if finding.severity is Severity.WARNING}
+    return {
+        finding.rule
+        for finding in result_of(folder).findings
+        if finding.severity is Severity.WARNING
+    }
 
 
 def test_the_example_has_no_findings(tmp_path: Path) -> None:
@@ -40,8 +46,12 @@ def test_a_rate_that_was_doubled_in_log_and_table_alike_is_found(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("factor", "found"), [(0.99, errors), (1.5, warnings)])
-def test_a_percentile_that_was_edited_in_log_and_table_alike_is_found(factor: float, found: Callable[[Path], set[str]], tmp_path: Path) -> None:
-    """Below the record it cannot be; above it may be by what a busy machine does behind an answer."""
+def test_a_percentile_that_was_edited_in_log_and_table_alike_is_found(
+    factor: float, found: Callable[[Path], set[str]], tmp_path: Path
+) -> None:
+    """Below the record it cannot be; above it may be by what a busy machine does behind an
+    answer.
+    """
     study(tmp_path)
     (table,) = tmp_path.rglob(STUDY)
     p50_ns = int(study_in(table)["rows"][0]["p50_ns"] * factor)
@@ -57,13 +67,30 @@ def test_a_table_is_held_against_a_log_that_lost_a_latency(share: str, tmp_path:
     study(tmp_path)
     (path,) = tmp_path.rglob(STUDY)
     first = study_in(path)["rows"][0]
-    made = {"samples_per_second": 2 * first["samples_per_second"], "p50_ns": None if share == "50.00" else first["p50_ns"], "p90_ns": None}
+    made = {
+        "samples_per_second": 2 * first["samples_per_second"],
+        "p50_ns": None if share == "50.00" else first["p50_ns"],
+        "p90_ns": None,
+    }
     row(**made)(path)
     changed = study_in(path)
-    put(drift=[{**each, "change": each["samples_per_second"] / made["samples_per_second"] - 1} for each in changed["drift"]],
-        best=[{**each, "samples_per_second": made["samples_per_second"]} for each in changed["best"]])(path)  # fmt: skip
+    put(
+        drift=[
+            {**each, "change": each["samples_per_second"] / made["samples_per_second"] - 1}
+            for each in changed["drift"]
+        ],
+        best=[
+            {**each, "samples_per_second": made["samples_per_second"]} for each in changed["best"]
+        ],
+    )(path)
     for log in tmp_path.rglob(DETAIL):
-        log.write_text("".join(line for line in log.read_text().splitlines(keepends=True) if share_key(share) not in line))
+        log.write_text(
+            "".join(
+                line
+                for line in log.read_text().splitlines(keepends=True)
+                if share_key(share) not in line
+            )
+        )
     assert "study.figures" in errors(tmp_path)
 
 
@@ -105,13 +132,21 @@ REFUSED = {"engine": "torch", "precision": "fp32", "batch": 8, "folder": "", "wh
         (table(drift=[]), "study.request"),
         (table(rows=[], drift=[], best=[]), "study.request"),
         (rows(lambda every: every.append(every[1])), "study.request"),
-        (table(seed=3, command__order=["toy torch fp32 4096", "toy torch fp32 8"]), "study.request"),
+        (
+            table(seed=3, command__order=["toy torch fp32 4096", "toy torch fp32 8"]),
+            "study.request",
+        ),
         (table(seed=3, command__order=[]), "study.request"),
         (table(kind="campaign"), "study.request"),
         (table(command__batches=[8]), "study.request"),
         (table(command__engines=["onnxruntime"]), "study.request"),
         (rows(lambda every: every.__setitem__(0, REFUSED)), "study.folders"),
-        (lambda folder: shutil.copytree(next(folder.rglob("batch-8")), next(folder.rglob(SYSTEM)) / "batch-4"), "study.folders"),
+        (
+            lambda folder: shutil.copytree(
+                next(folder.rglob("batch-8")), next(folder.rglob(SYSTEM)) / "batch-4"
+            ),
+            "study.folders",
+        ),
         (without(TELEMETRY), "study.folders"),
         (without(QUERIES), "study.folders"),
         (without(SUMMARY), "file.present"),
@@ -141,7 +176,9 @@ def test_other_files_and_what_an_unfinished_sweep_lacks_are_warnings(tmp_path: P
 
 
 def test_a_study_of_an_earlier_version_is_judged_as_before(tmp_path: Path) -> None:
-    """It does not say what was asked for, which is a warning; its settings are held against its batches nevertheless."""
+    """It does not say what was asked for, which is a warning; its settings are held against its
+    batches nevertheless.
+    """
     study(tmp_path)
     path = next(tmp_path.rglob(STUDY))
     document = study_in(path)
@@ -149,7 +186,11 @@ def test_a_study_of_an_earlier_version_is_judged_as_before(tmp_path: Path) -> No
         del document[name]
     path.write_text(json.dumps(document))
     for record in tmp_path.rglob(POINT):
-        point = {name: value for name, value in study_in(record).items() if name not in ("system", "times", "lost")}
+        point = {
+            name: value
+            for name, value in study_in(record).items()
+            if name not in ("system", "times", "lost")
+        }
         record.write_text(json.dumps({**point, "settings": {"batching.max_batch": 8}}))
         (record.parent / TELEMETRY).unlink()
     assert not errors(tmp_path) and warnings(tmp_path) == {"study.request"}

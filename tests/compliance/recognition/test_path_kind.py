@@ -1,4 +1,6 @@
-"""A PATH is recognised by where it lies and what is in it, and judged with the context of its tree."""
+"""A PATH is recognised by where it lies and what is in it, and judged with the context of its
+tree.
+"""
 
 import shutil
 from pathlib import Path
@@ -59,7 +61,9 @@ def test_a_results_folder_that_is_called_results_is_a_tree(tmp_path: Path) -> No
 
 
 def test_a_published_training_tree_has_no_division(tmp_path: Path) -> None:
-    """<org>/results/<system>/<benchmark> beside <org>/systems, as training rounds were published."""
+    """<org>/results/<system>/<benchmark> beside <org>/systems, as training rounds were
+    published.
+    """
     shutil.copytree(TREE / HOME, tmp_path / "acme")
     target = recognise(tmp_path / "acme" / "results" / "box-torch-bf16" / "resnet")
     assert target.kind is Kind.BENCHMARK
@@ -67,7 +71,14 @@ def test_a_published_training_tree_has_no_division(tmp_path: Path) -> None:
     assert target.place.division is None
 
 
-@pytest.mark.parametrize(("base", "kind"), [("set", Kind.SET), ("server/Server/performance/run_1", Kind.RUN), ("bundle/acme.tar.zst", Kind.BUNDLE)])
+@pytest.mark.parametrize(
+    ("base", "kind"),
+    [
+        ("set", Kind.SET),
+        ("server/Server/performance/run_1", Kind.RUN),
+        ("bundle/acme.tar.zst", Kind.BUNDLE),
+    ],
+)
 def test_what_lies_outside_a_tree_is_recognised_by_what_it_is(base: str, kind: Kind) -> None:
     assert recognise(EXAMPLES / "base" / base).kind is kind
 
@@ -76,7 +87,12 @@ def test_an_entry_is_judged_with_its_trees_context(tmp_path: Path) -> None:
     """The reference accuracy stands in the training log, far from the entry."""
     shutil.copytree(TREE, tmp_path / "t")
     path = next((tmp_path / "t").glob("**/resnet/result_0.txt"))
-    path.write_text(path.read_text().replace('"reference_accuracy", "value": {"top1": 0.875}', '"reference_accuracy", "value": {"top1": 0.9}'))
+    path.write_text(
+        path.read_text().replace(
+            '"reference_accuracy", "value": {"top1": 0.875}',
+            '"reference_accuracy", "value": {"top1": 0.9}',
+        )
+    )
     rules = {finding.rule for finding in Judge().result(str(tmp_path / "t" / ENTRY)).findings}
     assert "accuracy.reference" in rules
 
@@ -85,8 +101,14 @@ def test_a_system_is_judged_without_its_neighbours(tmp_path: Path) -> None:
     shutil.copytree(TREE, tmp_path / "t")
     put(system_name="other")(tmp_path / "t" / HOME / "systems" / "box-torch-bf16.json")
     judge = Judge()
-    assert judge.result(str(tmp_path / "t" / HOME / "results" / "box-torch-fp32")).verdict is Verdict.VALID
-    assert judge.result(str(tmp_path / "t" / HOME / "results" / "box-torch-bf16")).verdict is Verdict.BROKEN
+    assert (
+        judge.result(str(tmp_path / "t" / HOME / "results" / "box-torch-fp32")).verdict
+        is Verdict.VALID
+    )
+    assert (
+        judge.result(str(tmp_path / "t" / HOME / "results" / "box-torch-bf16")).verdict
+        is Verdict.BROKEN
+    )
 
 
 def test_an_unpacked_bundle_is_compared_with_its_manifest(tmp_path: Path) -> None:
@@ -94,10 +116,19 @@ def test_an_unpacked_bundle_is_compared_with_its_manifest(tmp_path: Path) -> Non
     judge = Judge()
     assert judge.result(str(tmp_path / "b")).verdict is Verdict.VALID
     (tmp_path / "b" / "more.txt").write_text("added")
-    assert {finding.rule for finding in judge.result(str(tmp_path / "b")).findings} == {"bundle.files"}
+    assert {finding.rule for finding in judge.result(str(tmp_path / "b")).findings} == {
+        "bundle.files"
+    }
 
 
-@pytest.mark.parametrize("make", [lambda path: path.mkdir(), lambda path: path.write_bytes(b""), lambda path: path.write_text("no log\n")])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda path: path.mkdir(),
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_text("no log\n"),
+    ],
+)
 def test_what_is_none_of_these_is_broken(tmp_path: Path, make: object) -> None:
     make(tmp_path / "thing")  # type: ignore[operator]
     result = Judge().result(str(tmp_path / "thing"))
@@ -105,7 +136,9 @@ def test_what_is_none_of_these_is_broken(tmp_path: Path, make: object) -> None:
     assert result.findings
 
 
-def test_a_folder_that_may_not_be_searched_is_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_may_not_be_searched_is_broken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A test may run as root, whom no mode keeps out: an open that fails stands in."""
 
     def denied(*_: object, **__: object) -> None:

@@ -1,4 +1,6 @@
-"""The round of a path is told by its content, whatever its name, and what a path is by its place and its content."""
+"""The round of a path is told by its content, whatever its name, and what a path is by its place
+and its content.
+"""
 
 import json
 import os
@@ -28,8 +30,9 @@ UNSET = re.sub(r'("time_m?s": ?)\d+', r"\g<1>12345", NEW)
 """A training log of a machine whose clock was never set: 1970."""
 TESTED = '"pid": 7, "tid": 7, "ts": 4100ns : Date + time of test: 2020-09-15T08:00:00Z\n'
 SERVED = (
-    ':::MLLOG {"key": "loadgen_version", "value": "5.1.0 @ 50de99161e", "time_ms": 0.005657, "event_type": "POINT_IN_TIME", "metadata": {}}\n'
-    ':::MLLOG {"key": "effective_qsl_rng_seed", "value": SEED, "time_ms": 0.05, "event_type": "POINT_IN_TIME", "metadata": {}}\n'
+    ':::MLLOG {"key": "loadgen_version", "value": "5.1.0 @ 50de99161e", "time_ms": 0.005657,'
+    ' "event_type": "POINT_IN_TIME", "metadata": {}}\n:::MLLOG {"key": "effective_qsl_rng_seed",'
+    ' "value": SEED, "time_ms": 0.05, "event_type": "POINT_IN_TIME", "metadata": {}}\n'
 )
 """LoadGen's detail log since 1.0, which no round that is judged as a published one has."""
 
@@ -56,56 +59,116 @@ def put(path: Path, content: str | bytes) -> Path:
         ("result_0.txt", OLD, "training-v0.6"),
         ("result_0.txt", TEXT, "training-v0.6"),
         ("result_0.txt", LOG, "podium-v1"),
-        ("result_0.txt", LOG.replace('"podium_round", "value": "podium-v1"', '"podium_round", "value": "podium-v9"'), "podium-v1"),
-        ("result_0.txt", LOG.replace('"podium_round", "value": "podium-v1"', '"podium_round", "value": "training-v0.7"'), "podium-v1"),
+        (
+            "result_0.txt",
+            LOG.replace(
+                '"podium_round", "value": "podium-v1"', '"podium_round", "value": "podium-v9"'
+            ),
+            "podium-v1",
+        ),
+        (
+            "result_0.txt",
+            LOG.replace(
+                '"podium_round", "value": "podium-v1"', '"podium_round", "value": "training-v0.7"'
+            ),
+            "podium-v1",
+        ),
         ("mlperf_log_detail.txt", DETAIL, "inference-v0.5"),
         ("some.log", DETAIL, "inference-v0.5"),
         ("mlperf_log_detail.txt", DETAIL.replace(".5a1", "1.0"), "inference-v0.5"),
-        ("mlperf_log_detail.txt", DETAIL.replace("3133965575612453542", "12786827339337101903"), "inference-v0.7"),
+        (
+            "mlperf_log_detail.txt",
+            DETAIL.replace("3133965575612453542", "12786827339337101903"),
+            "inference-v0.7",
+        ),
         ("mlperf_log_detail.txt", DETAIL.replace("3133965575612453542", "7"), "inference-v0.5"),
-        ("mlperf_log_detail.txt", DETAIL.replace("3133965575612453542", "7") + TESTED, "inference-v0.7"),
-        ("mlperf_log_detail.txt", DETAIL.replace("3133965575612453542", "7322528924094909334"), "inference-v1.0"),
-        ("mlperf_log_detail.txt", DETAIL.replace(" : version : .5a1 @ 33ff466d0a", " : nothing"), "inference-v0.5"),
+        (
+            "mlperf_log_detail.txt",
+            DETAIL.replace("3133965575612453542", "7") + TESTED,
+            "inference-v0.7",
+        ),
+        (
+            "mlperf_log_detail.txt",
+            DETAIL.replace("3133965575612453542", "7322528924094909334"),
+            "inference-v1.0",
+        ),
+        (
+            "mlperf_log_detail.txt",
+            DETAIL.replace(" : version : .5a1 @ 33ff466d0a", " : nothing"),
+            "inference-v0.5",
+        ),
         ("mlperf_log_detail.txt", SERVED.replace("SEED", "3133965575612453542"), "inference-v0.5"),
         ("mlperf_log_detail.txt", SERVED.replace("SEED", "3066443479025735752"), "inference-v4.1"),
         ("mlperf_log_detail.txt", SERVED.replace("SEED", "2085463073848966840"), "inference-v6.1"),
         ("mlperf_log_detail.txt", SERVED.replace("SEED", "148687905518835231"), "inference-v3.1"),
         ("mlperf_log_detail.txt", SERVED.replace("SEED", "7"), UNKNOWN),
-        ("result_0.txt", NEW.replace('"time_ms": 16000', '"time_ms": 17280').replace("resnet", "bert"), "training-v4.1"),
+        (
+            "result_0.txt",
+            NEW.replace('"time_ms": 16000', '"time_ms": 17280').replace("resnet", "bert"),
+            "training-v4.1",
+        ),
         ("result_0.txt", NEW.replace("resnet", "rnnt"), "training-v1.0"),
         ("result_0.txt", NEW.replace("resnet", "oc20"), UNKNOWN),
         ("result_0.txt", NEW.replace("resnet", "resnetto"), "training-v0.7"),
         ("result_0.txt", NEW.replace('"time_ms": 16000', '"time_ms": 39999'), "training-v0.7"),
-        ("result_0.txt", NEW.replace('"time_ms": 16000', '"time_ms": 39999').replace("resnet", "mind_reading"), UNKNOWN),
+        (
+            "result_0.txt",
+            NEW.replace('"time_ms": 16000', '"time_ms": 39999').replace("resnet", "mind_reading"),
+            UNKNOWN,
+        ),
         ("result_0.txt", re.sub(r'("time_m?s": ?)16', r"\g<1>9", NEW), UNKNOWN),
         ("result_0.txt", UNSET, UNKNOWN),
         ("training_results_v0.7/result_0.txt", UNSET, "training-v0.7"),
         ("training_results_v9.0/result_0.txt", UNSET, UNKNOWN),
-        ("mlperf_log_detail.txt", '"pid": 7, "tid": 7, "ts": 3ns : qsl_rng_seed : 12786827339337101903\n', "inference-v0.7"),
+        (
+            "mlperf_log_detail.txt",
+            '"pid": 7, "tid": 7, "ts": 3ns : qsl_rng_seed : 12786827339337101903\n',
+            "inference-v0.7",
+        ),
         ("mlperf_log_summary.txt", SUMMARY, "inference-v0.5"),
-        ("mlperf_log_summary.txt", SUMMARY.replace("3133965575612453542", "12786827339337101903"), "inference-v0.7"),
+        (
+            "mlperf_log_summary.txt",
+            SUMMARY.replace("3133965575612453542", "12786827339337101903"),
+            "inference-v0.7",
+        ),
         ("result_0.txt", "", None),
         ("result_0.txt", "no record at all\n", None),
         ("result_0.txt", ":::MLPv0.5.0 resnet 1541685083.9\n", UNKNOWN),
-        ("mlperf_log_summary.txt", SUMMARY.replace("3133965575612453542", "1780908523862526354"), "inference-v5.1"),
+        (
+            "mlperf_log_summary.txt",
+            SUMMARY.replace("3133965575612453542", "1780908523862526354"),
+            "inference-v5.1",
+        ),
         ("result_0.txt", b"\x00\xff" * 500, None),
     ],
 )
-def test_a_file_is_known_by_what_it_says(tmp_path: Path, name: str, content: str | bytes, round_name: str | None) -> None:
+def test_a_file_is_known_by_what_it_says(
+    tmp_path: Path, name: str, content: str | bytes, round_name: str | None
+) -> None:
     assert round_at(put(tmp_path / name, content)) == round_name
 
 
 def test_a_summary_with_other_seeds_tells_nothing(tmp_path: Path) -> None:
     """Its lines are the same in all rounds: the detail log beside it decides."""
-    assert evidence.witness(put(tmp_path / "mlperf_log_summary.txt", SUMMARY.replace("3133965575612453542", "7"))) is None
+    assert (
+        evidence.witness(
+            put(tmp_path / "mlperf_log_summary.txt", SUMMARY.replace("3133965575612453542", "7"))
+        )
+        is None
+    )
 
 
 def test_a_record_behind_a_million_lines_of_something_else_is_found(tmp_path: Path) -> None:
     """In published logs 97 % of the lines are other programs'."""
-    assert round_at(put(tmp_path / "result_0.txt", "Epoch 1: 10 samples/s\n" * 200_000 + OLD)) == "training-v0.6"
+    assert (
+        round_at(put(tmp_path / "result_0.txt", "Epoch 1: 10 samples/s\n" * 200_000 + OLD))
+        == "training-v0.6"
+    )
 
 
-def test_a_record_that_a_chunk_cuts_in_two_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_that_a_chunk_cuts_in_two_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = put(tmp_path / "result_0.txt", "x\n" * 100 + NEW)
     for size in (1, 7, 203):
         monkeypatch.setattr(evidence, "CHUNK", size)
@@ -152,7 +215,9 @@ def test_podiums_stamps_decide_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "garbage\n", b"\xff\xfe\0"])
-def test_a_log_that_tells_nothing_is_of_its_neighbours_round(tmp_path: Path, content: str | bytes) -> None:
+def test_a_log_that_tells_nothing_is_of_its_neighbours_round(
+    tmp_path: Path, content: str | bytes
+) -> None:
     put(tmp_path / "result_0.txt", OLD)
     assert round_at(put(tmp_path / "result_1.txt", content)) == "training-v0.6"
 
@@ -176,11 +241,15 @@ def test_a_run_that_tells_nothing_is_of_its_entrys_round(tmp_path: Path) -> None
         ("results", None),
     ],
 )
-def test_where_no_content_tells_the_folders_name_does(tmp_path: Path, folder: str, round_name: str | None) -> None:
+def test_where_no_content_tells_the_folders_name_does(
+    tmp_path: Path, folder: str, round_name: str | None
+) -> None:
     assert round_at(put(tmp_path / folder / "acme" / "result_0.txt", "cut")) == round_name
 
 
-@pytest.mark.parametrize("path", [path.relative_to(PODIUM) for path in (PODIUM, *sorted(PODIUM.rglob("*")))], ids=str)
+@pytest.mark.parametrize(
+    "path", [path.relative_to(PODIUM) for path in (PODIUM, *sorted(PODIUM.rglob("*")))], ids=str
+)
 def test_everything_that_podium_makes_is_podiums(path: Path) -> None:
     assert Judge().round_for(recognise(PODIUM / path)) == "podium-v1"
 
@@ -199,7 +268,18 @@ def published(tmp_path: Path) -> Path:
         put(entry / folder / "mlperf_log_accuracy.json", ANSWERS)
     put(home / "systems" / "box.json", "{}")
     put(home / "measurements" / "box" / "resnet" / "Server" / "user.conf", "")
-    put(home / "audit" / "box" / "resnet" / "Server" / "TEST01" / "performance" / "run_1" / "mlperf_log_detail.txt", DETAIL)
+    put(
+        home
+        / "audit"
+        / "box"
+        / "resnet"
+        / "Server"
+        / "TEST01"
+        / "performance"
+        / "run_1"
+        / "mlperf_log_detail.txt",
+        DETAIL,
+    )
     put(home / "code" / "resnet" / "impl" / ".keep", "")
     return home
 
@@ -217,11 +297,27 @@ def published(tmp_path: Path) -> Path:
         ("results/box/resnet", Kind.BENCHMARK, "results/box/resnet"),
         ("results/box/resnet/Server", Kind.ENTRY, "results/box/resnet/Server"),
         ("measurements/box/resnet/Server", Kind.ENTRY, "results/box/resnet/Server"),
-        ("measurements/box/resnet/Server/user.conf", Kind.MEASUREMENTS, "measurements/box/resnet/Server/user.conf"),
+        (
+            "measurements/box/resnet/Server/user.conf",
+            Kind.MEASUREMENTS,
+            "measurements/box/resnet/Server/user.conf",
+        ),
         ("results/box/resnet/Server/accuracy", Kind.RUN, "results/box/resnet/Server/accuracy"),
-        ("results/box/resnet/Server/performance", Kind.RUNS, "results/box/resnet/Server/performance"),
-        ("results/box/resnet/Server/performance/run_2", Kind.RUN, "results/box/resnet/Server/performance/run_2"),
-        ("results/box/resnet/Server/accuracy/mlperf_log_accuracy.json", Kind.RUN, "results/box/resnet/Server/accuracy"),
+        (
+            "results/box/resnet/Server/performance",
+            Kind.RUNS,
+            "results/box/resnet/Server/performance",
+        ),
+        (
+            "results/box/resnet/Server/performance/run_2",
+            Kind.RUN,
+            "results/box/resnet/Server/performance/run_2",
+        ),
+        (
+            "results/box/resnet/Server/accuracy/mlperf_log_accuracy.json",
+            Kind.RUN,
+            "results/box/resnet/Server/accuracy",
+        ),
         ("audit/box/resnet/Server", Kind.AUDIT, "audit/box/resnet/Server"),
         ("audit/box/resnet/Server/TEST01", Kind.AUDIT, "audit/box/resnet/Server/TEST01"),
         ("systems/box.json", Kind.SYSTEM_FILE, "systems/box.json"),
@@ -229,7 +325,9 @@ def published(tmp_path: Path) -> Path:
         ("../..", Kind.TREE, "../.."),
     ],
 )
-def test_every_part_of_a_published_tree_is_what_it_is(published: Path, path: str, kind: Kind, below: str) -> None:
+def test_every_part_of_a_published_tree_is_what_it_is(
+    published: Path, path: str, kind: Kind, below: str
+) -> None:
     target = recognise(published / path)
     assert (target.kind, target.path) == (kind, (published / below).resolve())
     assert (found := recognised(target)) is not None
@@ -264,7 +362,9 @@ def test_logs_may_lie_in_performance_itself(published: Path) -> None:
         (("notes.txt",), Kind.UNKNOWN),
     ],
 )
-def test_a_folder_outside_a_tree_is_known_by_what_is_in_it(tmp_path: Path, files: tuple[str, ...], kind: Kind) -> None:
+def test_a_folder_outside_a_tree_is_known_by_what_is_in_it(
+    tmp_path: Path, files: tuple[str, ...], kind: Kind
+) -> None:
     folder = tmp_path / "thing"
     folder.mkdir()
     for name in files:
@@ -279,7 +379,9 @@ def test_a_folder_named_results_makes_no_organisation_of_the_one_above(tmp_path:
     assert recognise(path.parent).kind is Kind.SET
 
 
-@pytest.mark.parametrize("sign", ["home/systems/box.json", "home/results/box/entry.json", "other/systems/box.json"])
+@pytest.mark.parametrize(
+    "sign", ["home/systems/box.json", "home/results/box/entry.json", "other/systems/box.json"]
+)
 def test_a_sign_of_who_filed_makes_one(tmp_path: Path, sign: str) -> None:
     """System descriptions, MLPerf's entry.json, or other organisations beside it."""
     path = put(tmp_path / "home" / "results" / "box" / "resnet" / "result_0.txt", NEW)
@@ -304,7 +406,9 @@ def test_a_flat_log_has_a_system_and_no_benchmark(tmp_path: Path) -> None:
     ("files", "found"),
     [((), "an empty folder"), (("notes.md",), "nothing that the judge recognises")],
 )
-def test_a_folder_with_nothing_to_judge_says_what_would_be(tmp_path: Path, files: tuple[str, ...], found: str) -> None:
+def test_a_folder_with_nothing_to_judge_says_what_would_be(
+    tmp_path: Path, files: tuple[str, ...], found: str
+) -> None:
     folder = tmp_path / "thing"
     folder.mkdir()
     for name in files:
@@ -315,19 +419,30 @@ def test_a_folder_with_nothing_to_judge_says_what_would_be(tmp_path: Path, files
 
 
 def test_results_trees_in_a_folder_are_judged_each_by_its_own_round(tmp_path: Path) -> None:
-    """A submitter's repository holds results of several rounds; its root is one PATH, with one result."""
+    """A submitter's repository holds results of several rounds; its root is one PATH, with one
+    result.
+    """
     shutil.copytree(PODIUM, tmp_path / "mine" / "deep" / "podium")
     shutil.copytree(EXAMPLES / "base" / "trained-tree", tmp_path / "mine" / "round")
     result = Judge().result(str(tmp_path / "mine"))
-    assert (result.verdict, result.round, result.findings) == (Verdict.VALID, "podium-v1, training-v0.7", ())
+    assert (result.verdict, result.round, result.findings) == (
+        Verdict.VALID,
+        "podium-v1, training-v0.7",
+        (),
+    )
     (tmp_path / "mine" / "round" / "acme" / "results" / "box" / "resnet" / "result_3.txt").unlink()
     result = Judge().result(str(tmp_path / "mine"))
     assert result.verdict is Verdict.BROKEN
-    assert {Path(finding.file).is_relative_to(tmp_path / "mine" / "round" / "acme") for finding in result.findings} == {True}
+    assert {
+        Path(finding.file).is_relative_to(tmp_path / "mine" / "round" / "acme")
+        for finding in result.findings
+    } == {True}
 
 
 def test_a_log_of_podiums_under_another_name_is_no_set(tmp_path: Path) -> None:
-    """In published rounds a log needs no number; of podium's a folder without a numbered log has nothing to judge."""
+    """In published rounds a log needs no number; of podium's a folder without a numbered log has
+    nothing to judge.
+    """
     put(tmp_path / "result_old.txt", LOG)
     assert Judge().result(str(tmp_path)).verdict is Verdict.BROKEN
 
@@ -352,7 +467,10 @@ def test_utf_16_is_named_first_with_a_mark_and_without(tmp_path: Path, encoding:
 @pytest.mark.parametrize(
     ("path", "verdict"),
     [
-        ("open/acme/measurements/box-torch-fp32/resnet50/SingleStream/box-torch-fp32_podium_SingleStream.json", Verdict.VALID),
+        (
+            "open/acme/measurements/box-torch-fp32/resnet50/SingleStream/box-torch-fp32_podium_SingleStream.json",
+            Verdict.VALID,
+        ),
         ("open/acme/results/box-torch-fp32/resnet50/SingleStream/performance", Verdict.VALID),
         ("open/acme/results/box-torch-fp32/resnet50", Verdict.VALID),
         ("open/acme/systems", Verdict.VALID),
@@ -384,11 +502,22 @@ def test_a_workload_that_is_not_installed_is_one_finding(tmp_path: Path) -> None
     shutil.copytree(PODIUM, tmp_path / "t")
     for path in (tmp_path / "t").rglob("*"):
         if path.is_file() and path.suffix in (".txt", ".json"):
-            path.write_text(path.read_text().replace('"podium_workload", "value": "resnet50"', '"podium_workload", "value": "toy"'))
+            path.write_text(
+                path.read_text().replace(
+                    '"podium_workload", "value": "resnet50"', '"podium_workload", "value": "toy"'
+                )
+            )
             path.write_text(path.read_text().replace('"workload": "resnet50"', '"workload": "toy"'))
     (tmp_path / "t" / "checkpoints" / "resnet50").rename(tmp_path / "t" / "checkpoints" / "toy")
-    for path in (tmp_path / "t", tmp_path / "t" / "open" / "acme", next((tmp_path / "t").rglob("result_0.txt")), next((tmp_path / "t").rglob("run_1"))):
-        errors = [finding for finding in Judge().result(str(path)).findings if finding.severity == "error"]
+    for path in (
+        tmp_path / "t",
+        tmp_path / "t" / "open" / "acme",
+        next((tmp_path / "t").rglob("result_0.txt")),
+        next((tmp_path / "t").rglob("run_1")),
+    ):
+        errors = [
+            finding for finding in Judge().result(str(path)).findings if finding.severity == "error"
+        ]
         assert [finding.rule for finding in errors] == ["tree.installed"], path
         assert "'toy'" in errors[0].found
 
@@ -397,9 +526,14 @@ def test_a_workload_that_is_not_installed_is_one_finding(tmp_path: Path) -> None
 
 
 def test_an_unknown_round_is_neither_valid_nor_broken(tmp_path: Path) -> None:
-    """A BERT of a later round reached v0.7's target and missed its own, and was valid; of the rounds behind v5.0 none has BERT."""
+    """A BERT of a later round reached v0.7's target and missed its own, and was valid; of the
+    rounds behind v5.0 none has BERT.
+    """
     for number in range(10):
-        put(tmp_path / "bert" / f"result_{number}.txt", NEW.replace('"time_ms": 16000', '"time_ms": 17600').replace("resnet", "bert"))
+        put(
+            tmp_path / "bert" / f"result_{number}.txt",
+            NEW.replace('"time_ms": 16000', '"time_ms": 17600').replace("resnet", "bert"),
+        )
     result = Judge().result(str(tmp_path / "bert"))
     assert (result.round, result.verdict) == ("unknown", Verdict.UNKNOWN)
     (finding,) = result.findings
@@ -409,13 +543,24 @@ def test_an_unknown_round_is_neither_valid_nor_broken(tmp_path: Path) -> None:
 
 
 def test_an_unknown_verdict_ends_with_1(tmp_path: Path) -> None:
-    assert check_paths([str(put(tmp_path / "mlperf_log_detail.txt", SERVED.replace("SEED", "7")))], None, None, "json") == 1
+    assert (
+        check_paths(
+            [str(put(tmp_path / "mlperf_log_detail.txt", SERVED.replace("SEED", "7")))],
+            None,
+            None,
+            "json",
+        )
+        == 1
+    )
 
 
 def test_one_log_of_another_year_makes_no_set_of_a_later_round(tmp_path: Path) -> None:
     """An edited clock is a fault of the set."""
     for number in range(5):
-        put(tmp_path / f"result_{number}.txt", NEW.replace('"time_ms": 16000', '"time_ms": 16936') if number == 1 else NEW)
+        put(
+            tmp_path / f"result_{number}.txt",
+            NEW.replace('"time_ms": 16000', '"time_ms": 16936') if number == 1 else NEW,
+        )
     assert round_at(tmp_path) == "training-v0.7"
 
 
@@ -432,42 +577,73 @@ def filed(home: Path, system: str, benchmark: str, day: int, stray: str = "") ->
     """Put five logs with a time of `day` (ms / 1e8), one of which may be of another benchmark."""
     text = NEW.replace('"time_ms": 16000', f'"time_ms": {day}')
     for number in range(5):
-        put(home / "results" / system / benchmark / f"result_{number}.txt", text.replace("resnet", stray if stray and number == 2 else benchmark))
+        put(
+            home / "results" / system / benchmark / f"result_{number}.txt",
+            text.replace("resnet", stray if stray and number == 2 else benchmark),
+        )
     put(home / "systems" / f"{system}.json", "{}")
     return home / "results" / system / benchmark
 
 
 def test_organisations_of_several_rounds_are_judged_each_by_its_own(tmp_path: Path) -> None:
-    """No round has both benchmarks: the newest one called the other organisation's results broken."""
+    """No round has both benchmarks: the newest one called the other organisation's results
+    broken.
+    """
     filed(tmp_path / "new", "box", "llama31_8b", 17570)
     filed(tmp_path / "old", "box", "resnet", 16200)
     assert Judge().result(str(tmp_path)).round == "training-v1.0, training-v5.1"
 
 
-def test_sets_of_several_rounds_in_one_organisation_are_judged_each_by_its_own(tmp_path: Path) -> None:
-    """v5.0 has no GNN, so a set of v4.1 beside one of v5.0 is not of its organisation's newest round."""
+def test_sets_of_several_rounds_in_one_organisation_are_judged_each_by_its_own(
+    tmp_path: Path,
+) -> None:
+    """v5.0 has no GNN, so a set of v4.1 beside one of v5.0 is not of its organisation's newest
+    round.
+    """
     filed(tmp_path / "acme", "new", "stable_diffusion", 17460)
     old = filed(tmp_path / "acme", "old", "gnn", 17280)
     assert Judge().result(str(old)).round == "training-v4.1"
-    for path in (tmp_path, tmp_path / "acme", tmp_path / "acme" / "results", tmp_path / "acme" / "systems"):
+    for path in (
+        tmp_path,
+        tmp_path / "acme",
+        tmp_path / "acme" / "results",
+        tmp_path / "acme" / "systems",
+    ):
         assert Judge().result(str(path)).round == "training-v4.1, training-v5.0", path
 
 
 def test_systems_of_several_rounds_of_inference_are_judged_each_by_its_own(tmp_path: Path) -> None:
     for system, seed in (("a", "7322528924094909334"), ("b", "10003631887983097364")):
-        put(tmp_path / "closed" / "acme" / "results" / system / "resnet" / "Offline" / "accuracy" / "mlperf_log_detail.txt", SERVED.replace("SEED", seed))
+        put(
+            tmp_path
+            / "closed"
+            / "acme"
+            / "results"
+            / system
+            / "resnet"
+            / "Offline"
+            / "accuracy"
+            / "mlperf_log_detail.txt",
+            SERVED.replace("SEED", seed),
+        )
     for path in (tmp_path, tmp_path / "closed" / "acme"):
         assert Judge().result(str(path)).round == "inference-v1.0, inference-v3.0", path
 
 
 @pytest.mark.parametrize("folder", ["training_results_v4.1", "results"])
-def test_one_log_of_another_benchmark_does_not_change_the_round(tmp_path: Path, folder: str) -> None:
+def test_one_log_of_another_benchmark_does_not_change_the_round(
+    tmp_path: Path, folder: str
+) -> None:
     """v4.1 has no ResNet, v4.0 has: the set was judged by v4.0. Now that log alone is at fault."""
     own = filed(tmp_path / folder / "acme", "box", "ssd", 17280, stray="resnet")
     for path in (own / "result_2.txt", own, own.parents[2], tmp_path / folder):
         result = Judge().result(str(path))
         assert result.round == "training-v4.1", path
-        wrong = [finding for finding in result.findings if finding.severity == "error" and "resnet" in finding.found]
+        wrong = [
+            finding
+            for finding in result.findings
+            if finding.severity == "error" and "resnet" in finding.found
+        ]
         assert {Path(finding.file).name for finding in wrong} == {"result_2.txt"}, path
 
 
@@ -475,19 +651,33 @@ def test_of_three_runs_one_wrong_clock_does_not_change_the_round(tmp_path: Path)
     """Sets of the largest benchmarks have three runs."""
     for number in range(3):
         day = 17900 if number == 1 else 17460
-        put(tmp_path / f"result_{number}.txt", NEW.replace('"time_ms": 16000', f'"time_ms": {day}').replace("resnet", "llama31_405b"))
+        put(
+            tmp_path / f"result_{number}.txt",
+            NEW.replace('"time_ms": 16000', f'"time_ms": {day}').replace("resnet", "llama31_405b"),
+        )
     assert round_at(tmp_path) == "training-v5.0"
 
 
 def test_a_folder_of_a_later_round_tells_what_a_resubmitted_log_cannot(tmp_path: Path) -> None:
-    assert round_at(put(tmp_path / "training_results_v1.0" / "box" / "result_0.txt", NEW)) == "training-v1.0"
-    assert round_at(put(tmp_path / "training_results_v0.9" / "box" / "result_0.txt", NEW)) == UNKNOWN
-    assert round_at(put(tmp_path / "training_results_v1.0" / "mine" / "result_0.txt", LOG)) == "podium-v1"
+    assert (
+        round_at(put(tmp_path / "training_results_v1.0" / "box" / "result_0.txt", NEW))
+        == "training-v1.0"
+    )
+    assert (
+        round_at(put(tmp_path / "training_results_v0.9" / "box" / "result_0.txt", NEW)) == UNKNOWN
+    )
+    assert (
+        round_at(put(tmp_path / "training_results_v1.0" / "mine" / "result_0.txt", LOG))
+        == "podium-v1"
+    )
 
 
 def test_a_compliance_test_with_seeds_of_its_own_is_of_its_trees_round(published: Path) -> None:
     test = published / "audit" / "box" / "resnet" / "Server" / "TEST05"
-    put(test / "performance" / "run_1" / "mlperf_log_detail.txt", (DETAIL + TESTED).replace("3133965575612453542", "195"))
+    put(
+        test / "performance" / "run_1" / "mlperf_log_detail.txt",
+        (DETAIL + TESTED).replace("3133965575612453542", "195"),
+    )
     assert round_at(test) == "inference-v0.5"
 
 
@@ -502,19 +692,37 @@ def test_a_stamp_before_the_number_makes_a_set(tmp_path: Path) -> None:
 
 @needs_corpus
 @pytest.mark.corpus
-@pytest.mark.parametrize("path", sorted(path for path in CORPUS.glob("inference_v[1-9].*") if path.is_dir()), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    sorted(path for path in CORPUS.glob("inference_v[1-9].*") if path.is_dir()),
+    ids=lambda path: path.name,
+)
 def test_every_part_of_a_later_round_is_of_it(tmp_path: Path, path: Path) -> None:
     """By content alone: the folder is given under a name that tells nothing."""
     (tmp_path / "given").symlink_to(path)
-    logs = [each for each in path.rglob("*") if each.name.startswith(("result_", "mlperf_log_detail"))]
-    for log in {path, *logs, *(each.parent for each in logs), *(each.parent.parent for each in logs)}:
-        assert round_at(tmp_path / "given" / log.relative_to(path)) == path.name.replace("_", "-"), log
+    logs = [
+        each
+        for each in path.rglob("*")
+        if each.name.startswith(("result_", "mlperf_log_detail"))
+        and each.name != "result_summary.json"  # of an Endpoints run, which has no LoadGen log
+    ]
+    for log in {
+        path,
+        *logs,
+        *(each.parent for each in logs),
+        *(each.parent.parent for each in logs),
+    }:
+        assert round_at(tmp_path / "given" / log.relative_to(path)) == path.name.replace(
+            "_", "-"
+        ), log
 
 
 @pytest.mark.slow
 @needs_corpus
 @pytest.mark.corpus
-@pytest.mark.parametrize("folder", ["training_v0.6", "training_v0.7", "inference_v0.5", "inference_v0.7"])
+@pytest.mark.parametrize(
+    "folder", ["training_v0.6", "training_v0.7", "inference_v0.5", "inference_v0.7"]
+)
 def test_every_published_file_is_of_its_round(folder: str) -> None:
     """Content alone, without the folders' names: of logs, and of every level above them."""
     wanted = folder.replace("_", "-")

@@ -1,4 +1,6 @@
-"""Published training results, where they lie beside the checkout: read as established, judged as the rules say, and caught when one thing in them is broken."""
+"""Published training results, where they lie beside the checkout: read as established, judged as
+the rules say, and caught when one thing in them is broken.
+"""
 
 import csv
 import shutil
@@ -43,15 +45,27 @@ def read(path: Path, round_name: str) -> PublishedLog:
 
 
 def logs(round_name: str) -> Iterator[tuple[Mapping[str, str], PublishedLog]]:
-    """What is established about each log, and the log; a set called mask stands there as maskrcnn."""
+    """What is established about each log, and the log; a set called mask stands there as
+    maskrcnn.
+    """
     for row in rows(f"{round_name.replace('-', '_')}_runs.csv"):
         system = folder_of(round_name) / row["org"] / "results" / row["system"]
-        folder = system / row["benchmark"] if (system / row["benchmark"]).is_dir() else system / row["benchmark"].removesuffix("rcnn")
+        folder = (
+            system / row["benchmark"]
+            if (system / row["benchmark"]).is_dir()
+            else system / row["benchmark"].removesuffix("rcnn")
+        )
         yield row, read(folder / row["file"], round_name)
 
 
 def sets() -> list[Path]:
-    return sorted({path.parent for name in ROUNDS for path in folder_of(name).glob("*/results/*/*/result_*.txt")})
+    return sorted(
+        {
+            path.parent
+            for name in ROUNDS
+            for path in folder_of(name).glob("*/results/*/*/result_*.txt")
+        }
+    )
 
 
 @pytest.mark.parametrize("round_name", ROUNDS)
@@ -71,7 +85,9 @@ def test_minutes_status_and_target_are_as_established(round_name: str) -> None:
 def test_every_log_is_well_formed(round_name: str) -> None:
     """What accepted logs do must not be told as a flaw that weighs."""
     for _, log in logs(round_name):
-        assert not [flaw for flaw in log.source.flaws if flaw.kind not in log.source.leniency], log.path
+        assert not [flaw for flaw in log.source.flaws if flaw.kind not in log.source.leniency], (
+            log.path
+        )
         assert log.benchmark
         assert len(log.dialects) == 1
 
@@ -79,7 +95,9 @@ def test_every_log_is_well_formed(round_name: str) -> None:
 @pytest.mark.slow
 def test_no_accepted_log_is_broken() -> None:
     judge = Judge()
-    for path in (path for name in ROUNDS for path in folder_of(name).glob("*/results/*/*/result_*.txt")):
+    for path in (
+        path for name in ROUNDS for path in folder_of(name).glob("*/results/*/*/result_*.txt")
+    ):
         result = judge.result(str(path))
         errors = {finding.rule for finding in result.findings if finding.severity is Severity.ERROR}
         if str(path.relative_to(CORPUS)) in NOT_CONVERGED:
@@ -91,7 +109,9 @@ def test_no_accepted_log_is_broken() -> None:
 @pytest.mark.slow
 def test_every_set_is_valid_also_the_one_with_a_run_that_did_not_converge() -> None:
     judge = Judge()
-    assert {str(folder): judge.result(str(folder)).verdict for folder in sets()} == {str(folder): Verdict.VALID for folder in sets()}
+    assert {str(folder): judge.result(str(folder)).verdict for folder in sets()} == {
+        str(folder): Verdict.VALID for folder in sets()
+    }
 
 
 @pytest.mark.slow
@@ -100,7 +120,9 @@ def test_organisations_and_rounds_have_no_error() -> None:
     for name in ROUNDS:
         result = judge.result(str(folder_of(name)))
         assert result.round == name
-        assert result.verdict is Verdict.VALID, [finding for finding in result.findings if finding.severity is Severity.ERROR]
+        assert result.verdict is Verdict.VALID, [
+            finding for finding in result.findings if finding.severity is Severity.ERROR
+        ]
 
 
 @pytest.mark.slow
@@ -108,7 +130,11 @@ def test_organisations_and_rounds_have_no_error() -> None:
 def test_what_the_official_checker_accepts_is_valid_here(round_name: str) -> None:
     """v0.6's checker rejects much for its form, so only its acceptance is an oracle."""
     judge = Judge()
-    accepted = [row["path"] for row in rows(f"{round_name.replace('-', '_')}_official_verdicts.csv") if row["verdict"] == "PASS"]
+    accepted = [
+        row["path"]
+        for row in rows(f"{round_name.replace('-', '_')}_official_verdicts.csv")
+        if row["verdict"] == "PASS"
+    ]
     assert len(accepted) > 30
     for path in accepted:
         assert judge.result(str(folder_of(round_name) / path)).verdict is Verdict.VALID, path
@@ -118,7 +144,11 @@ def test_what_the_official_checker_accepts_is_valid_here(round_name: str) -> Non
 def test_warnings_are_those_that_accepted_logs_give_reason_for() -> None:
     """A new warning on accepted logs has to be looked at before it is shipped."""
     judge = Judge()
-    told = {(finding.severity, finding.rule) for folder in sets() for finding in judge.result(str(folder)).findings}
+    told = {
+        (finding.severity, finding.rule)
+        for folder in sets()
+        for finding in judge.result(str(folder)).findings
+    }
     assert told == {
         (Severity.INFO, "file.cut"),  # no newline at the end
         (Severity.INFO, "file.foreign"),  # two processes wrote into one line
@@ -126,7 +156,10 @@ def test_warnings_are_those_that_accepted_logs_give_reason_for() -> None:
         (Severity.WARNING, "log.after"),  # what was in flight when the clock stopped
         (Severity.WARNING, "log.converged"),  # the run that ended with status abort
         (Severity.WARNING, "log.older"),  # the text form from before v0.6
-        (Severity.WARNING, "log.sizes"),  # Mask R-CNN that tells 80,000 samples to train on and 1 to evaluate on
+        (
+            Severity.WARNING,
+            "log.sizes",
+        ),  # Mask R-CNN that tells 80,000 samples to train on and 1 to evaluate on
         (Severity.WARNING, "log.stopped"),  # evaluations in flight when the target was reached
         (Severity.WARNING, "log.uncleared"),  # cache_clear null
         (Severity.WARNING, "org.described"),  # no description of any system
@@ -149,7 +182,10 @@ def bases() -> list[tuple[str, Path]]:
     for folder in sets():
         name = next(name for name in ROUNDS if folder.is_relative_to(folder_of(name)))
         path = sorted(folder.glob("result_*.txt"))[1]
-        if FlawKind.FOREIGN not in [flaw.kind for flaw in read(path, name).source.flaws] and b":::MLL" in path.read_bytes():
+        if (
+            FlawKind.FOREIGN not in [flaw.kind for flaw in read(path, name).source.flaws]
+            and b":::MLL" in path.read_bytes()
+        ):
             found.append((name, path))
     return found
 
@@ -191,7 +227,13 @@ def copy(folder: Path, into: Path) -> Path:
 def test_mutants_of_sets_are_broken(tmp_path: Path) -> None:
     """A set is judged by what its runs have in common, and what they must not."""
     judge, missed, unused = Judge(), [], set(SET_KINDS)
-    names = ("19.05_mxnet/resnet", "nf5488_mxnet/resnet", "TF/maskrcnn", "tpu-v3-32/transformer", "nf5488_pytorch/gnmt")
+    names = (
+        "19.05_mxnet/resnet",
+        "nf5488_mxnet/resnet",
+        "TF/maskrcnn",
+        "tpu-v3-32/transformer",
+        "nf5488_pytorch/gnmt",
+    )
     chosen = [folder for folder in sets() if str(folder).endswith(names)]
     for index, folder in enumerate(chosen):
         for number, (kind, mutation) in enumerate(SET_KINDS.items()):

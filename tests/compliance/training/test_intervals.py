@@ -1,4 +1,6 @@
-"""How far apart evaluations are: the rules' interval, the first one, and what the other evaluations show."""
+"""How far apart evaluations are: the rules' interval, the first one, and what the other evaluations
+show.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,16 +15,37 @@ from compliance.verdict import Severity
 ERROR, WARNING = Severity.ERROR, Severity.WARNING
 
 
-def weighed(folder: Path, round_name: str, benchmark: str, places: Sequence[float], batch: int = 768, division: str = "closed") -> set[Severity]:
+def weighed(
+    folder: Path,
+    round_name: str,
+    benchmark: str,
+    places: Sequence[float],
+    batch: int = 768,
+    division: str = "closed",
+) -> set[Severity]:
     """Judge a log with evaluations at these places; how much log.interval finds weighs."""
-    told = {"submission_benchmark": benchmark, "submission_division": division, "global_batch_size": batch}
+    told = {
+        "submission_benchmark": benchmark,
+        "submission_division": division,
+        "global_batch_size": batch,
+    }
     field = "samples_count" if benchmark.startswith(("llama", "stable")) else "epoch_num"
-    scores = [Record("eval_accuracy", 0.5, 20_000 + 10 * index, {field: place}) for index, place in enumerate(places)]
-    kept = [replace(record, value=told.get(record.key, record.value)) for record in drop("eval_accuracy")(measured(brief=True))]
+    scores = [
+        Record("eval_accuracy", 0.5, 20_000 + 10 * index, {field: place})
+        for index, place in enumerate(places)
+    ]
+    kept = [
+        replace(record, value=told.get(record.key, record.value))
+        for record in drop("eval_accuracy")(measured(brief=True))
+    ]
     stop = next(index for index, record in enumerate(kept) if record.key == "run_stop")
     path = folder / "result_0.txt"
     path.write_text(new([*kept[:stop], *scores, *kept[stop:]], LATE_MS))
-    return {finding.severity for finding in Judge(round_name).result(str(path)).findings if finding.rule == "log.interval"}
+    return {
+        finding.severity
+        for finding in Judge(round_name).result(str(path)).findings
+        if finding.rule == "log.interval"
+    }
 
 
 def every(interval: float, count: int, first: int = 1) -> list[float]:
@@ -51,8 +74,12 @@ SSD = [float(epoch) for epoch in range(1, 7)]
         ("training-v2.0", "rnnt", [50.0, 51.0, 52.0, 53.0]),
     ],
 )
-def test_what_accepted_logs_do_is_quiet(tmp_path: Path, round_name: str, benchmark: str, places: list[float]) -> None:
-    """Batches make intervals uneven, epochs are counted from 0 or 1, and a schedule may begin late."""
+def test_what_accepted_logs_do_is_quiet(
+    tmp_path: Path, round_name: str, benchmark: str, places: list[float]
+) -> None:
+    """Batches make intervals uneven, epochs are counted from 0 or 1, and a schedule may begin
+    late.
+    """
     assert weighed(tmp_path, round_name, benchmark, places) == set()
 
 
@@ -73,7 +100,9 @@ def test_what_accepted_logs_do_is_quiet(tmp_path: Path, round_name: str, benchma
         ("training-v5.0", "llama31_405b", [46_080.0 * 6]),
     ],
 )
-def test_evaluations_that_the_rules_have_elsewhere_are_errors(tmp_path: Path, round_name: str, benchmark: str, places: list[float]) -> None:
+def test_evaluations_that_the_rules_have_elsewhere_are_errors(
+    tmp_path: Path, round_name: str, benchmark: str, places: list[float]
+) -> None:
     """The last one's progress is what a reference convergence point is held against."""
     assert ERROR in weighed(tmp_path, round_name, benchmark, places)
 
@@ -91,7 +120,9 @@ def test_evaluations_that_the_rules_have_elsewhere_are_errors(tmp_path: Path, ro
         ("training-v2.0", "dlrm", [1 + place for place in every(0.05, 5, first=12)], "closed"),
     ],
 )
-def test_what_a_logger_may_count_otherwise_is_a_warning(tmp_path: Path, round_name: str, benchmark: str, places: list[float], division: str) -> None:
+def test_what_a_logger_may_count_otherwise_is_a_warning(
+    tmp_path: Path, round_name: str, benchmark: str, places: list[float], division: str
+) -> None:
     """An accepted log that is called broken is worse than one oddity passed over."""
     assert weighed(tmp_path, round_name, benchmark, places, division=division) == {WARNING}
 
@@ -99,13 +130,20 @@ def test_what_a_logger_may_count_otherwise_is_a_warning(tmp_path: Path, round_na
 def test_a_batch_that_does_not_fit_the_interval_is_a_warning(tmp_path: Path) -> None:
     """BERT is evaluated more seldom with larger batches, so that four times the batch shows."""
     assert weighed(tmp_path, "training-v5.0", "bert", every(175_000, 12), batch=3072) == set()
-    assert weighed(tmp_path, "training-v5.0", "bert", every(175_000, 12), batch=4 * 3072) == {WARNING}
+    assert weighed(tmp_path, "training-v5.0", "bert", every(175_000, 12), batch=4 * 3072) == {
+        WARNING
+    }
 
 
 def test_the_first_evaluations_of_lora_may_be_skipped(tmp_path: Path) -> None:
     """As many as the rules let pass at the batch size."""
-    assert weighed(tmp_path, "training-v5.1", "llama2_70b_lora", every(384, 4, first=4), batch=8) == set()
-    assert weighed(tmp_path, "training-v5.1", "llama2_70b_lora", every(384, 4, first=20), batch=8) == {WARNING}
+    assert (
+        weighed(tmp_path, "training-v5.1", "llama2_70b_lora", every(384, 4, first=4), batch=8)
+        == set()
+    )
+    assert weighed(
+        tmp_path, "training-v5.1", "llama2_70b_lora", every(384, 4, first=20), batch=8
+    ) == {WARNING}
 
 
 def test_evaluations_that_ended_have_a_result(tmp_path: Path) -> None:
@@ -113,6 +151,15 @@ def test_evaluations_that_ended_have_a_result(tmp_path: Path) -> None:
     records = measured(evaluations=4)
     last = [record for record in records if record.key == "eval_accuracy"][-1]
     path = tmp_path / "result_0.txt"
-    path.write_text(new([record for record in records if record.key != "eval_accuracy" or record is last], LATE_MS))
-    found = [finding.found for finding in Judge("training-v5.1").result(str(path)).findings if finding.rule == "log.interval" and finding.severity is ERROR]
+    path.write_text(
+        new(
+            [record for record in records if record.key != "eval_accuracy" or record is last],
+            LATE_MS,
+        )
+    )
+    found = [
+        finding.found
+        for finding in Judge("training-v5.1").result(str(path)).findings
+        if finding.rule == "log.interval" and finding.severity is ERROR
+    ]
     assert "1 eval_accuracy for 4 eval_stop" in found

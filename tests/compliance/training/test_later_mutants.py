@@ -1,4 +1,6 @@
-"""Published training sets since v1.0, each changed so that it breaks one rule: the judge has to see it, and may not fall over it."""
+"""Published training sets since v1.0, each changed so that it breaks one rule: the judge has to see
+it, and may not fall over it.
+"""
 
 from pathlib import Path
 
@@ -40,7 +42,11 @@ def told(tally: Tally) -> str:
 
 def test_no_base_is_broken_as_it_is(bases: list[SetBase]) -> None:
     court = Court()
-    assert [base.name for base in bases if court.outcome("", base.name, base.folder, "").verdict == "broken"] == []
+    assert [
+        base.name
+        for base in bases
+        if court.outcome("", base.name, base.folder, "").verdict == "broken"
+    ] == []
 
 
 def test_what_breaks_a_log_is_seen(bases: list[SetBase], tmp_path: Path) -> None:
@@ -71,12 +77,19 @@ def test_what_is_edited_in_a_description_is_seen(all_bases: list[SetBase], tmp_p
 
 
 @pytest.mark.parametrize("kind", WARNED, ids=lambda kind: kind.name)
-def test_what_published_results_hold_too_is_a_warning(all_bases: list[SetBase], tmp_path: Path, kind: Kind[TrainingSet]) -> None:
-    """Something is told of the mutant that is not told of its base; games are let be, whose results are whole numbers."""
+def test_what_published_results_hold_too_is_a_warning(
+    all_bases: list[SetBase], tmp_path: Path, kind: Kind[TrainingSet]
+) -> None:
+    """Something is told of the mutant that is not told of its base; games are let be, whose results
+    are whole numbers.
+    """
     (tmp_path / "aside").mkdir()
     seen = 0
     for base in all_bases:
-        before, a_set = {each.rule for each in Judge().result(str(base.folder)).findings}, base.a_set(tmp_path / "aside")
+        before, a_set = (
+            {each.rule for each in Judge().result(str(base.folder)).findings},
+            base.a_set(tmp_path / "aside"),
+        )
         if base.folder.name == "minigo" or not kind.change(a_set):
             continue
         assert {each.rule for each in Judge().result(str(base.folder)).findings} - before, base.name

@@ -1,4 +1,6 @@
-"""Training results since v1.0: published sets where they lie beside the checkout, and logs of our own."""
+"""Training results since v1.0: published sets where they lie beside the checkout, and logs of our
+own.
+"""
 
 import json
 import shutil
@@ -40,7 +42,10 @@ def test_every_published_set_is_valid_and_of_its_round() -> None:
     judge = Judge()
     for folder in sets():
         result = judge.result(str(folder))
-        assert (result.round, result.verdict) == (folder.relative_to(CORPUS).parts[0].replace("_", "-"), Verdict.VALID), folder
+        assert (result.round, result.verdict) == (
+            folder.relative_to(CORPUS).parts[0].replace("_", "-"),
+            Verdict.VALID,
+        ), folder
 
 
 @pytest.mark.slow
@@ -51,7 +56,9 @@ def test_a_set_is_of_its_round_also_where_no_folder_says_so(tmp_path: Path) -> N
         home = tmp_path / f"{number}" / origin.name
         shutil.copytree(origin, home)
         for folder in (path for path in home.glob("results/*/*") if path.is_dir()):
-            assert Judge().round_for(recognise(folder)) == origin.parent.name.replace("_", "-"), folder
+            assert Judge().round_for(recognise(folder)) == origin.parent.name.replace("_", "-"), (
+                folder
+            )
 
 
 @pytest.mark.slow
@@ -60,15 +67,23 @@ def test_factors_are_the_published_ones() -> None:
     """MLCommons files a factor beside each set that has one; the others have none."""
     for folder in sets():
         found = held(folder)
-        if found is None or str(folder.relative_to(CORPUS)) in OTHER_FACTOR or folder.relative_to(CORPUS).parts[0] < "training_v3.0":
+        if (
+            found is None
+            or str(folder.relative_to(CORPUS)) in OTHER_FACTOR
+            or folder.relative_to(CORPUS).parts[0] < "training_v3.0"
+        ):
             continue
         filed = folder / "scaling.json"
         wanted = json.loads(filed.read_text())["scaling_factor"] if filed.exists() else 1.0
         assert found.factor == pytest.approx(wanted, abs=1e-6), folder
 
 
-@pytest.mark.parametrize(("evaluations", "outcome"), [(16, Outcome.PASS), (15, Outcome.PASS), (13, Outcome.FAIL)])
-def test_a_set_is_held_against_its_point(tmp_path: Path, evaluations: int, outcome: Outcome) -> None:
+@pytest.mark.parametrize(
+    ("evaluations", "outcome"), [(16, Outcome.PASS), (15, Outcome.PASS), (13, Outcome.FAIL)]
+)
+def test_a_set_is_held_against_its_point(
+    tmp_path: Path, evaluations: int, outcome: Outcome
+) -> None:
     lately_set(evaluations)(tmp_path)
     found = held(tmp_path)
     assert found is not None
@@ -82,7 +97,9 @@ def test_a_set_that_is_a_little_faster_gets_a_factor(tmp_path: Path) -> None:
     """14 and 15 evaluations: less than the reference's 14.6, within what chance allows."""
     lately_set(15)(tmp_path)
     for number in range(6):
-        (tmp_path / f"result_{number}.txt").write_text(new(measured(number=number, evaluations=14), LATE_MS + number * 10**7))
+        (tmp_path / f"result_{number}.txt").write_text(
+            new(measured(number=number, evaluations=14), LATE_MS + number * 10**7)
+        )
     found = held(tmp_path)
     assert found is not None
     assert found.outcome is Outcome.FACTOR
@@ -102,16 +119,26 @@ def test_before_a_set_is_whole_it_says_what_the_others_need(tmp_path: Path) -> N
     assert found.others_need is not None
     assert found.least is not None
     assert found.others_need > found.least
-    told = [finding for finding in Judge().result(str(tmp_path)).findings if finding.rule == "runs.convergence"]
+    told = [
+        finding
+        for finding in Judge().result(str(tmp_path)).findings
+        if finding.rule == "runs.convergence"
+    ]
     assert [finding.severity for finding in told] == [Severity.INFO]
 
 
 @pytest.mark.parametrize(("batch", "outcome"), [(8, Outcome.PASS), (500, Outcome.MISSING)])
 def test_a_batch_without_a_point(tmp_path: Path, batch: int, outcome: Outcome) -> None:
-    """Below all points what needs no less than the smallest passes; above all, a point is missing."""
+    """Below all points what needs no less than the smallest passes; above all, a point is
+    missing.
+    """
     lately_set(15)(tmp_path)
     for path in tmp_path.iterdir():
-        path.write_text(path.read_text().replace('"global_batch_size", "value": 32', f'"global_batch_size", "value": {batch}'))
+        path.write_text(
+            path.read_text().replace(
+                '"global_batch_size", "value": 32', f'"global_batch_size", "value": {batch}'
+            )
+        )
     found = held(tmp_path)
     assert found is not None
     assert found.outcome is outcome
@@ -122,7 +149,11 @@ def test_a_batch_without_a_point(tmp_path: Path, batch: int, outcome: Outcome) -
     [
         (("2024-10-01",) * 5, ("bert",), "training-v4.1"),
         (("2022-05-10",) * 5, ("dlrm_dcnv2",), "training-v3.0"),
-        (("2023-09-01", "2023-09-01", "2025-05-01", "2025-05-02"), ("rgat", "retinanet"), "training-v5.0"),
+        (
+            ("2023-09-01", "2023-09-01", "2025-05-01", "2025-05-02"),
+            ("rgat", "retinanet"),
+            "training-v5.0",
+        ),
         (("2020-08-01",) * 3, ("rnnt",), "training-v1.0"),
         (("2025-09-01",) * 3, ("llama31_8b", "flux1"), "training-v5.1"),
         (("2026-05-01",) * 3, ("gpt_oss_20b",), "training-v6.0"),
@@ -130,16 +161,26 @@ def test_a_batch_without_a_point(tmp_path: Path, batch: int, outcome: Outcome) -
         (("2025-09-01",) * 3, ("mind_reading",), None),
         (("2025-09-01",) * 3, ("openfold",), None),
         (("2026-01-01",) * 3, ("rgat",), None),
-        (("2025-09-01", "2025-09-02", "2025-09-02", "2025-09-03", "2030-01-01"), ("llama31_8b",), "training-v5.1"),
+        (
+            ("2025-09-01", "2025-09-02", "2025-09-02", "2025-09-03", "2030-01-01"),
+            ("llama31_8b",),
+            "training-v5.1",
+        ),
     ],
 )
-def test_days_and_benchmarks_tell_the_round(days: tuple[str, ...], benchmarks: tuple[str, ...], round_name: str | None) -> None:
+def test_days_and_benchmarks_tell_the_round(
+    days: tuple[str, ...], benchmarks: tuple[str, ...], round_name: str | None
+) -> None:
     """Old logs are filed again, a clock may be wrong, and a round that nobody knows is unknown."""
     from datetime import datetime
 
     from suite.files.layout import fold
 
-    logs = [Told(int(datetime.fromisoformat(f"{day}T12:00:00+00:00").timestamp()), fold(name)) for day in days for name in benchmarks]
+    logs = [
+        Told(int(datetime.fromisoformat(f"{day}T12:00:00+00:00").timestamp()), fold(name))
+        for day in days
+        for name in benchmarks
+    ]
     assert round_of(logs) == round_name
 
 
@@ -147,43 +188,76 @@ def test_days_and_benchmarks_tell_the_round(days: tuple[str, ...], benchmarks: t
 def test_a_round_that_does_not_exist_yet_is_unknown(tmp_path: Path, change: str) -> None:
     """The verdict says what was seen, and which rounds are known."""
     text = new(measured(), LATE_MS + (2 * 365 * DAY_S * 1000 if change == "day" else 0))
-    (tmp_path / "result_0.txt").write_text(text.replace("llama31_8b", "mind_reading") if change == "bench" else text)
+    (tmp_path / "result_0.txt").write_text(
+        text.replace("llama31_8b", "mind_reading") if change == "bench" else text
+    )
     result = Judge().result(str(tmp_path / "result_0.txt"))
-    assert (result.verdict, [finding.rule for finding in result.findings]) == (Verdict.UNKNOWN, ["round.known"])
+    assert (result.verdict, [finding.rule for finding in result.findings]) == (
+        Verdict.UNKNOWN,
+        ["round.known"],
+    )
     assert "training-v0.6 to v6.1" in result.findings[0].required
     assert ("mind_reading" if change == "bench" else "2027") in result.findings[0].found
 
 
 def test_a_loss_is_better_where_it_is_lower(tmp_path: Path) -> None:
     lately(put("eval_accuracy", -1, value=3.4))(tmp_path)
-    assert {finding.rule for finding in Judge().result(str(tmp_path / "result_0.txt")).findings} == {"log.target"}
+    assert {
+        finding.rule for finding in Judge().result(str(tmp_path / "result_0.txt")).findings
+    } == {"log.target"}
 
 
 def test_every_run_logs_a_seed(tmp_path: Path) -> None:
     lately_set(15)(tmp_path)
-    (tmp_path / "result_3.txt").write_text(new(drop("seed")(measured(number=3, evaluations=15)), LATE_MS + 3 * 10**7))
-    errors = [finding for finding in Judge().result(str(tmp_path)).findings if finding.severity is Severity.ERROR]
-    assert [(finding.rule, Path(finding.file).name) for finding in errors] == [("runs.seeds", "result_3.txt")]
+    (tmp_path / "result_3.txt").write_text(
+        new(drop("seed")(measured(number=3, evaluations=15)), LATE_MS + 3 * 10**7)
+    )
+    errors = [
+        finding
+        for finding in Judge().result(str(tmp_path)).findings
+        if finding.severity is Severity.ERROR
+    ]
+    assert [(finding.rule, Path(finding.file).name) for finding in errors] == [
+        ("runs.seeds", "result_3.txt")
+    ]
 
 
 def test_a_bare_set_may_be_of_a_later_round_and_the_report_says_so(tmp_path: Path) -> None:
-    """Results are filed again for two years: a set alone was told as if its first possible round were certain."""
+    """Results are filed again for two years: a set alone was told as if its first possible round
+    were certain.
+    """
     lately_set(15)(tmp_path)
     result = Judge().result(str(tmp_path))
-    assert (result.round, result.verdict, result.others) == ("training-v5.1", Verdict.VALID, ("training-v6.0", "training-v6.1"))
+    assert (result.round, result.verdict, result.others) == (
+        "training-v5.1",
+        Verdict.VALID,
+        ("training-v6.0", "training-v6.1"),
+    )
     assert result.seen.startswith("10 training logs, among them of llama31_8b from 20")
-    assert "also possible: training-v6.0, training-v6.1 (--round ROUND decides)" in "\n".join(lines(result))
+    assert "also possible: training-v6.0, training-v6.1 (--round ROUND decides)" in "\n".join(
+        lines(result)
+    )
     assert not Judge("training-v5.1").result(str(tmp_path)).others
 
 
 @needs_corpus
-def test_a_bare_set_is_of_the_later_round_where_the_first_one_calls_it_broken(tmp_path: Path) -> None:
-    """v4.0 asks for submission_status and v4.1 no longer does: logs of v4.0's time without it were filed in v4.1."""
+def test_a_bare_set_is_of_the_later_round_where_the_first_one_calls_it_broken(
+    tmp_path: Path,
+) -> None:
+    """v4.0 asks for submission_status and v4.1 no longer does: logs of v4.0's time without it were
+    filed in v4.1.
+    """
     bare = tmp_path / "llama2_70b_lora"
     shutil.copytree(CORPUS / "training_v4.0/ASUSTeK/results/ESC_N8A-E12/llama2_70b_lora", bare)
     for path in bare.glob("result_*.txt"):
         path.chmod(0o644)
-        path.write_text("".join(line for line in path.read_text().splitlines(keepends=True) if '"submission_status"' not in line))
+        path.write_text(
+            "".join(
+                line
+                for line in path.read_text().splitlines(keepends=True)
+                if '"submission_status"' not in line
+            )
+        )
     assert Judge("training-v4.0").result(str(bare)).verdict is Verdict.BROKEN
     result = Judge().result(str(bare))
     assert (result.round, result.verdict) == ("training-v4.1", Verdict.VALID)
@@ -193,8 +267,13 @@ def test_a_bare_set_is_of_the_later_round_where_the_first_one_calls_it_broken(tm
 
 @needs_corpus
 def test_a_tree_whose_newest_round_breaks_it_is_judged_by_organisation(tmp_path: Path) -> None:
-    """v5.1 still has DLRM, and asks for seeds, which an organisation's results of v3.0 need not have."""
-    for origin in ("training_v5.1/AMD/results/MI350X_EPYC_9575F_pytorch", "training_v3.0/GIGABYTE/results/G593-SD0_hugectr"):
+    """v5.1 still has DLRM, and asks for seeds, which an organisation's results of v3.0 need not
+    have.
+    """
+    for origin in (
+        "training_v5.1/AMD/results/MI350X_EPYC_9575F_pytorch",
+        "training_v3.0/GIGABYTE/results/G593-SD0_hugectr",
+    ):
         home = CORPUS / origin
         shutil.copytree(home, tmp_path / home.parents[1].name / "results" / home.name)
         shutil.copytree(home.parents[1] / "systems", tmp_path / home.parents[1].name / "systems")
@@ -203,7 +282,9 @@ def test_a_tree_whose_newest_round_breaks_it_is_judged_by_organisation(tmp_path:
 
 
 @pytest.mark.parametrize("content", ["rcp-bypass", "seed-checker-bypass\nrcp-bypass\n"])
-def test_what_a_submitter_asks_the_official_checker_to_pass_over_is_a_warning(tmp_path: Path, content: str) -> None:
+def test_what_a_submitter_asks_the_official_checker_to_pass_over_is_a_warning(
+    tmp_path: Path, content: str
+) -> None:
     """The package checker reads options from a file in the set's folder, and accepts the set."""
     lately_set(13)(tmp_path)
     assert Judge("training-v5.1").result(str(tmp_path)).verdict is Verdict.BROKEN
@@ -215,15 +296,28 @@ def test_what_a_submitter_asks_the_official_checker_to_pass_over_is_a_warning(tm
 
 
 def test_an_option_of_a_system_counts_for_its_sets_and_another_one_does_not(tmp_path: Path) -> None:
-    """A file in the system's folder holds for all of its benchmarks; the option about points says nothing about seeds."""
+    """A file in the system's folder holds for all of its benchmarks; the option about points says
+    nothing about seeds.
+    """
     folder = tmp_path / "acme" / "results" / "box" / "llama31_8b"
     lately_set(15)(folder)
     (tmp_path / "acme" / "systems").mkdir()
     for path in folder.iterdir():
-        path.write_text("".join(line for line in path.read_text().splitlines(keepends=True) if '"seed"' not in line))
-    for option, severity in (("rcp-bypass", Severity.ERROR), ("seed-checker-bypass", Severity.WARNING)):
+        path.write_text(
+            "".join(
+                line for line in path.read_text().splitlines(keepends=True) if '"seed"' not in line
+            )
+        )
+    for option, severity in (
+        ("rcp-bypass", Severity.ERROR),
+        ("seed-checker-bypass", Severity.WARNING),
+    ):
         (folder.parent / "package_checker_params").write_text(option)
-        told = [finding for finding in Judge("training-v5.1").result(str(folder)).findings if finding.rule == "runs.seeds"]
+        told = [
+            finding
+            for finding in Judge("training-v5.1").result(str(folder)).findings
+            if finding.rule == "runs.seeds"
+        ]
         assert {finding.severity for finding in told} == {severity}
         assert len(told) == 10
     assert "box/package_checker_params with seed-checker-bypass" in told[0].required
@@ -237,20 +331,30 @@ def test_a_published_log_needs_no_number(tmp_path: Path) -> None:
     result = Judge().result(str(tmp_path))
     assert (result.round, result.verdict) == ("training-v5.1", Verdict.VALID)
     told = [finding for finding in result.findings if finding.severity is Severity.WARNING]
-    assert [(finding.rule, finding.found) for finding in told] == [("runs.numbers", "result_run3.txt, result_run7.txt")]
+    assert [(finding.rule, finding.found) for finding in told] == [
+        ("runs.numbers", "result_run3.txt, result_run7.txt")
+    ]
     (tmp_path / "result_last.txt").write_text((tmp_path / "result_0.txt").read_text())
     assert "runs.count" in {finding.rule for finding in Judge().result(str(tmp_path)).findings}
 
 
-@pytest.mark.parametrize(("inside", "severity"), [((), Severity.WARNING), (("resnet",), Severity.ERROR)])
-def test_an_empty_folder_of_a_system_needs_no_description(tmp_path: Path, inside: tuple[str, ...], severity: Severity) -> None:
+@pytest.mark.parametrize(
+    ("inside", "severity"), [((), Severity.WARNING), (("resnet",), Severity.ERROR)]
+)
+def test_an_empty_folder_of_a_system_needs_no_description(
+    tmp_path: Path, inside: tuple[str, ...], severity: Severity
+) -> None:
     """The package checker opens a description only for a folder of a benchmark."""
     shutil.copytree(EXAMPLES / "base" / "trained-tree", tmp_path / "t")
     empty = tmp_path / "t" / "acme" / "results" / "another"
     empty.mkdir()
     for name in inside:
         (empty / name).mkdir()
-    told = [finding for finding in Judge().result(str(tmp_path / "t")).findings if finding.rule == "org.described"]
+    told = [
+        finding
+        for finding in Judge().result(str(tmp_path / "t")).findings
+        if finding.rule == "org.described"
+    ]
     assert [finding.severity for finding in told] == [severity]
 
 
@@ -267,18 +371,29 @@ def cut(path: Path, evaluations: int) -> None:
 
 @pytest.mark.parametrize(
     ("logs", "evaluations", "verdict"),
-    [((4,), 9, Verdict.VALID), ((4,), 1, Verdict.VALID), ((4,), 15, Verdict.BROKEN), ((4, 5), 9, Verdict.BROKEN)],
+    [
+        ((4,), 9, Verdict.VALID),
+        ((4,), 1, Verdict.VALID),
+        ((4,), 15, Verdict.BROKEN),
+        ((4, 5), 9, Verdict.BROKEN),
+    ],
     ids=["stopped", "soon", "looks-converged", "two"],
 )
-def test_one_run_of_a_set_may_have_been_stopped(tmp_path: Path, logs: tuple[int, ...], evaluations: int, verdict: Verdict) -> None:
-    """It counts as the run that failed; a log that ends behind its target without run_stop was cut by somebody."""
+def test_one_run_of_a_set_may_have_been_stopped(
+    tmp_path: Path, logs: tuple[int, ...], evaluations: int, verdict: Verdict
+) -> None:
+    """It counts as the run that failed; a log that ends behind its target without run_stop was cut
+    by somebody.
+    """
     lately_set(15)(tmp_path)
     for number in logs:
         cut(tmp_path / f"result_{number}.txt", evaluations)
     result = Judge("training-v5.1").result(str(tmp_path))
     assert result.verdict is verdict
     told = [finding for finding in result.findings if finding.rule == "log.present"]
-    assert {(finding.found, finding.severity) for finding in told} == {("no run_stop", Severity.WARNING if verdict is Verdict.VALID else Severity.ERROR)}
+    assert {(finding.found, finding.severity) for finding in told} == {
+        ("no run_stop", Severity.WARNING if verdict is Verdict.VALID else Severity.ERROR)
+    }
     assert Judge("training-v5.1").result(str(tmp_path / "result_4.txt")).verdict is Verdict.BROKEN
 
 
@@ -286,5 +401,7 @@ def test_a_log_in_which_no_run_began_is_no_stopped_run(tmp_path: Path) -> None:
     lately_set(15)(tmp_path)
     path = tmp_path / "result_4.txt"
     lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join(lines[: next(index for index, line in enumerate(lines) if '"run_start"' in line)]))
+    path.write_text(
+        "".join(lines[: next(index for index, line in enumerate(lines) if '"run_start"' in line)])
+    )
     assert Judge("training-v5.1").result(str(tmp_path)).verdict is Verdict.BROKEN

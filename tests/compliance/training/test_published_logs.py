@@ -1,11 +1,29 @@
-"""The parser of published training logs: every dialect, every quirk of accepted logs, and whatever else a file may hold."""
+"""The parser of published training logs: every dialect, every quirk of accepted logs, and whatever
+else a file may hold.
+"""
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from making_training import ADAM, GNMT, LARS_V06, MASK, SSD, START_MS, Record, double, drop, later, new, old, older, put, run
+from making_training import (
+    ADAM,
+    GNMT,
+    LARS_V06,
+    MASK,
+    SSD,
+    START_MS,
+    Record,
+    double,
+    drop,
+    later,
+    new,
+    old,
+    older,
+    put,
+    run,
+)
 
 from compliance.documents.training import retention
 from compliance.documents.training.log import PublishedLog, evaluations_of, read_log, read_set
@@ -45,10 +63,19 @@ def log(folder: Path, text: str, round_name: str = V07) -> PublishedLog:
 
 def test_both_dialects_and_the_text_form_give_the_same_kind_of_record(tmp_path: Path) -> None:
     """Rules must not have to know who wrote a log."""
-    texts = {Dialect.MLL: old([Record("seed", 7)]), Dialect.MLLOG: new([Record("seed", 7)]), Dialect.SECONDS: new([Record("seed", 7)], time="time_s")}
+    texts = {
+        Dialect.MLL: old([Record("seed", 7)]),
+        Dialect.MLLOG: new([Record("seed", 7)]),
+        Dialect.SECONDS: new([Record("seed", 7)], time="time_s"),
+    }
     for dialect, text in texts.items():
         [entry], source = parsed(tmp_path, text)
-        assert (entry.key, entry.value, entry.time_ns, entry.dialect) == ("seed", 7, START_MS * 1_000_000, dialect)
+        assert (entry.key, entry.value, entry.time_ns, entry.dialect) == (
+            "seed",
+            7,
+            START_MS * 1_000_000,
+            dialect,
+        )
         assert flaws(source) == []
 
 
@@ -62,7 +89,9 @@ def test_both_dialects_and_the_text_form_give_the_same_kind_of_record(tmp_path: 
         "Binding: ['numactl', '--physcpubind=0-4'] " + LINE,
         " 10%|#    | 1/10\r 20%|##   | 2/10\r" + LINE,
         "warning: the rescale_grad is not n" + LINE,
-        LINE.replace('"time_ms"', '"namespace": "worker0", "event_type": "POINT_IN_TIME", "time_ms"'),
+        LINE.replace(
+            '"time_ms"', '"namespace": "worker0", "event_type": "POINT_IN_TIME", "time_ms"'
+        ),
         ':::MLLOG {"metadata": {"lineno": 3}, "value": 7, "key": "seed", "time_ms": 1594210618449}',
         ':::MLLOG {"key":"seed","value":7,"time_ms":1594210618449,"metadata":{"lineno":3}}',
         LINE.replace("1594210618449", "1594210618449.0"),
@@ -71,9 +100,16 @@ def test_both_dialects_and_the_text_form_give_the_same_kind_of_record(tmp_path: 
     ],
 )
 def test_a_record_is_read_wherever_it_stands_on_its_line(tmp_path: Path, line: str) -> None:
-    """Accepted logs have launchers' marks, progress bars and halves of warnings around their records."""
+    """Accepted logs have launchers' marks, progress bars and halves of warnings around their
+    records.
+    """
     [entry], source = parsed(tmp_path, f"first line\n{line}\nlast line\n")
-    assert (entry.key, entry.value, entry.line, entry.time_ns) == ("seed", 7, 2, 1594210618449 * 1_000_000)
+    assert (entry.key, entry.value, entry.line, entry.time_ns) == (
+        "seed",
+        7,
+        2,
+        1594210618449 * 1_000_000,
+    )
     assert flaws(source) == []
 
 
@@ -132,8 +168,12 @@ def test_a_record_that_is_none_is_a_flaw_of_its_line(tmp_path: Path, line: str, 
 
 
 def test_a_loss_that_is_no_number_on_the_way_does_not_weigh(tmp_path: Path) -> None:
-    """No rules text asks for it, and the library that writes it prints NaN; where it is the result, it weighs."""
-    stats = LINE.replace('"seed", "value": 7', '"tracked_stats", "value": {"loss": NaN, "throughput": 3.5}')
+    """No rules text asks for it, and the library that writes it prints NaN; where it is the result,
+    it weighs.
+    """
+    stats = LINE.replace(
+        '"seed", "value": 7', '"tracked_stats", "value": {"loss": NaN, "throughput": 3.5}'
+    )
     accuracy = LINE.replace('"seed", "value": 7', '"eval_accuracy", "value": NaN')
     found, source = parsed(tmp_path, f"{stats}\n{accuracy}\n{LINE}\n")
     assert [entry.key for entry in found] == ["tracked_stats", "eval_accuracy", "seed"]
@@ -145,14 +185,28 @@ def test_a_loss_that_is_no_number_on_the_way_does_not_weigh(tmp_path: Path) -> N
     [
         (LINE.replace('"seed", "value": 7', '"grad_norm", "value": NaN'), []),
         (LINE.replace('"seed", "value": 7', '"my_metric", "value": [1, {"a": Infinity}]'), []),
-        (LINE.replace('"seed", "value": 7', '"eval_accuracy", "value": 0.7').replace('"metadata": {', '"metadata": {"loss": NaN, '), []),
-        (LINE.replace('"seed", "value": 7', '"eval_accuracy", "value": 0.7').replace('"metadata": {', '"metadata": {"epoch_num": NaN, '), [Kind.NUMBER]),
+        (
+            LINE.replace('"seed", "value": 7', '"eval_accuracy", "value": 0.7').replace(
+                '"metadata": {', '"metadata": {"loss": NaN, '
+            ),
+            [],
+        ),
+        (
+            LINE.replace('"seed", "value": 7', '"eval_accuracy", "value": 0.7').replace(
+                '"metadata": {', '"metadata": {"epoch_num": NaN, '
+            ),
+            [Kind.NUMBER],
+        ),
         (LINE.replace('"seed", "value": 7', '"eval_accuracy", "value": [0.7, NaN]'), [Kind.NUMBER]),
         (LINE.replace('"value": 7', '"value": -Infinity'), [Kind.NUMBER]),
     ],
 )
-def test_a_number_that_is_none_weighs_where_a_rule_reads_it(tmp_path: Path, line: str, kinds: list[Kind]) -> None:
-    """A submitter's own records may hold anything; a result, a setting or its place in training may not."""
+def test_a_number_that_is_none_weighs_where_a_rule_reads_it(
+    tmp_path: Path, line: str, kinds: list[Kind]
+) -> None:
+    """A submitter's own records may hold anything; a result, a setting or its place in training may
+    not.
+    """
     _, source = parsed(tmp_path, f"{line}\n{LINE}\n")
     assert [kind for kind, _ in flaws(source)] == kinds
 
@@ -166,7 +220,9 @@ def test_many_numbers_that_are_none_are_not_told_as_broken_records(tmp_path: Pat
 
 def test_glued_records_are_all_read(tmp_path: Path) -> None:
     """A record behind another one counts: the official parser keeps the last alone."""
-    entries, _ = parsed(tmp_path, LINE + LINE.replace("7", "8") + " :::MLLOG " + LINE.replace("7", "9") + "\n")
+    entries, _ = parsed(
+        tmp_path, LINE + LINE.replace("7", "8") + " :::MLLOG " + LINE.replace("7", "9") + "\n"
+    )
     assert [entry.value for entry in entries] == [7, 8, 9]
 
 
@@ -177,13 +233,23 @@ def test_a_good_record_behind_broken_ones_of_its_line_is_read(tmp_path: Path) ->
     assert (Kind.GLUED, 1) in flaws(source)
 
 
-def test_garbage_costs_no_look_for_each_of_its_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few MB of marks must not take minutes: lines are looked for where a flaw is kept, and of a line only so many records."""
+def test_garbage_costs_no_look_for_each_of_its_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few MB of marks must not take minutes: lines are looked for where a flaw is kept, and of a
+    line only so many records.
+    """
     looks: list[int] = []
     monkeypatch.setattr(Lines, "of", lambda self, order: looks.append(order) or 1)
     _, source = parsed(tmp_path, ":::MLLOG \n" * 500 + ":::MLLOG {" * 4 * mllog_lines.PARTS)
-    assert len(looks) == len([flaw for flaw in source.flaws if flaw.line and flaw.kind not in source.leniency]) < 200
-    assert f"{mllog_lines.PARTS} records on a line" in next(flaw.found for flaw in source.flaws if flaw.kind is Kind.GLUED)
+    assert (
+        len(looks)
+        == len([flaw for flaw in source.flaws if flaw.line and flaw.kind not in source.leniency])
+        < 200
+    )
+    assert f"{mllog_lines.PARTS} records on a line" in next(
+        flaw.found for flaw in source.flaws if flaw.kind is Kind.GLUED
+    )
 
 
 def test_one_line_in_another_form_does_not_change_how_the_others_are_read(tmp_path: Path) -> None:
@@ -192,12 +258,16 @@ def test_one_line_in_another_form_does_not_change_how_the_others_are_read(tmp_pa
     lines[20] = "[1,3]<stdout>:" + lines[20] + "\r"
     lines[30] = lines[30].replace('"key"', '"unknown_field": [1], "key"')
     entries, source = parsed(tmp_path, "\n".join(lines) + "\n")
-    assert [(entry.line, entry.value) for entry in entries] == [(index + 1, index) for index in range(50)]
+    assert [(entry.line, entry.value) for entry in entries] == [
+        (index + 1, index) for index in range(50)
+    ]
     assert flaws(source) == []
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 64, 1000])
-def test_line_numbers_are_those_of_the_file_whatever_is_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+def test_line_numbers_are_those_of_the_file_whatever_is_read_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
     monkeypatch.setattr(mllog_lines, "CHUNK", size)
     entries, source = parsed(tmp_path, f"\n\n{LINE}\nnoise\r\n{LINE}\n\n\n{LINE}")
     assert [entry.line for entry in entries] == [3, 5, 8]
@@ -211,13 +281,17 @@ def test_bytes_that_are_no_text_are_told_and_do_not_weigh(tmp_path: Path) -> Non
     assert [(flaw.kind, flaw.line) for flaw in source.flaws] == [(Kind.ENCODING, 1)]
 
 
-@pytest.mark.parametrize("text", ["", "\n", "Epoch 1\n" * 50, LINE.encode("utf-16"), bytes(range(256)) * 50])
+@pytest.mark.parametrize(
+    "text", ["", "\n", "Epoch 1\n" * 50, LINE.encode("utf-16"), bytes(range(256)) * 50]
+)
 def test_a_file_without_a_record_has_none(tmp_path: Path, text: str | bytes) -> None:
     entries, _ = parsed(tmp_path, text)
     assert entries == []
 
 
-@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to(path), lambda path: None])
+@pytest.mark.parametrize(
+    "make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to(path), lambda path: None]
+)
 def test_what_cannot_be_read_is_a_flaw(tmp_path: Path, make: object) -> None:
     """A folder, a pipe, a loop of links, and nothing at all."""
     path = tmp_path / "result_0.txt"
@@ -288,20 +362,41 @@ def test_processes_that_write_over_one_another_are_read_as_far_as_they_go(tmp_pa
         ({"accuracy": [1]}, ("box", "mask"), (None, None)),
     ],
 )
-def test_accuracies_are_read_in_every_form_that_accepted_logs_have(value: object, metrics: Sequence[str], scores: Sequence[float | None]) -> None:
+def test_accuracies_are_read_in_every_form_that_accepted_logs_have(
+    value: object, metrics: Sequence[str], scores: Sequence[float | None]
+) -> None:
     keys = {"box": "BBOX", "mask": "SEGM"}
-    assert tuple(scores_of(value, {metric: keys.get(metric, "") for metric in metrics}).values()) == scores
+    assert (
+        tuple(scores_of(value, {metric: keys.get(metric, "") for metric in metrics}).values())
+        == scores
+    )
 
 
 def test_bleu_is_a_share_whichever_unit_the_log_has(tmp_path: Path) -> None:
     """v0.6 has 0-100, and a first evaluation below 1 is no share of 1."""
     row = registry.published_training(V06).benchmarks["transformer"]
-    records, _ = parsed(tmp_path, old([Record("eval_accuracy", 0.6), Record("eval_accuracy", "25.1")]))
-    assert [each.scores["bleu"] for each in evaluations_of(records, row)] == [pytest.approx(0.006), pytest.approx(0.251)]
+    records, _ = parsed(
+        tmp_path, old([Record("eval_accuracy", 0.6), Record("eval_accuracy", "25.1")])
+    )
+    assert [each.scores["bleu"] for each in evaluations_of(records, row)] == [
+        pytest.approx(0.006),
+        pytest.approx(0.251),
+    ]
     assert [each.scores["bleu"] for each in evaluations_of(records[:1], row)] == [0.6]
 
 
-@pytest.mark.parametrize(("value", "told"), [(3, 3.0), ("3.5", 3.5), (True, None), ("", None), (None, None), ([3], None), (float("inf"), None)])
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (3, 3.0),
+        ("3.5", 3.5),
+        (True, None),
+        ("", None),
+        (None, None),
+        ([3], None),
+        (float("inf"), None),
+    ],
+)
 def test_numbers_are_finite(value: object, told: float | None) -> None:
     assert number(value) == told
 
@@ -309,28 +404,51 @@ def test_numbers_are_finite(value: object, told: float | None) -> None:
 def test_minutes_are_those_of_the_clock(tmp_path: Path) -> None:
     records = run()
     found = log(tmp_path, new(records))
-    span_ms = records[-1].after_ms - next(record for record in records if record.key == "run_start").after_ms
+    span_ms = (
+        records[-1].after_ms
+        - next(record for record in records if record.key == "run_start").after_ms
+    )
     assert found.minutes == pytest.approx(span_ms / 60_000)
-    assert log(tmp_path, new(later("run_stop", 60_000)(records))).minutes == pytest.approx(span_ms / 60_000 + 1)
+    assert log(tmp_path, new(later("run_stop", 60_000)(records))).minutes == pytest.approx(
+        span_ms / 60_000 + 1
+    )
 
 
-@pytest.mark.parametrize("change", [drop("run_start"), drop("run_stop"), put("run_stop", after_ms=0), put("run_start", after_ms=10**9)])
+@pytest.mark.parametrize(
+    "change",
+    [
+        drop("run_start"),
+        drop("run_stop"),
+        put("run_stop", after_ms=0),
+        put("run_start", after_ms=10**9),
+    ],
+)
 def test_minutes_that_cannot_be_computed_are_none(tmp_path: Path, change: object) -> None:
     assert log(tmp_path, new(change(run()))).minutes is None  # type: ignore[operator]
 
 
 def test_minigo_of_v06_ends_where_its_result_says(tmp_path: Path) -> None:
     """Its evaluations come after the clock: the score is the time of the first model that wins."""
-    records = [*run("minigo", {}, samples=False), Record("eval_result", None, 10**6, {"iteration": 3, "timestamp": 1200.0})]
+    records = [
+        *run("minigo", {}, samples=False),
+        Record("eval_result", None, 10**6, {"iteration": 3, "timestamp": 1200.0}),
+    ]
     assert log(tmp_path, old(records), V06).minutes == 20.0
     assert log(tmp_path, old(records[:-1]), V06).minutes == pytest.approx(2.067, abs=0.01)
 
 
 @pytest.mark.parametrize(
     ("benchmark", "settings", "scores"),
-    [("transformer", ADAM, (0.21, 0.2501)), ("ssd", SSD, (0.2, 0.2301)), ("gnmt", GNMT, (0.2, 0.2401)), ("maskrcnn", MASK, ({"BBOX": 0.377, "SEGM": 0.339},))],
+    [
+        ("transformer", ADAM, (0.21, 0.2501)),
+        ("ssd", SSD, (0.2, 0.2301)),
+        ("gnmt", GNMT, (0.2, 0.2401)),
+        ("maskrcnn", MASK, ({"BBOX": 0.377, "SEGM": 0.339},)),
+    ],
 )
-def test_the_target_is_reached_in_the_last_evaluation(tmp_path: Path, benchmark: str, settings: dict[str, object], scores: Sequence[object]) -> None:
+def test_the_target_is_reached_in_the_last_evaluation(
+    tmp_path: Path, benchmark: str, settings: dict[str, object], scores: Sequence[object]
+) -> None:
     found = log(tmp_path, new(run(benchmark, settings, scores, every=1)))
     assert (found.benchmark, found.reached, found.succeeded) == (benchmark, True, True)
     assert not log(tmp_path, new(run(benchmark, settings, [*scores, 0.1], every=1))).reached
@@ -349,28 +467,48 @@ def test_a_header_may_stand_at_the_end_and_without_a_clock(tmp_path: Path) -> No
 def test_the_folder_names_the_benchmark_of_a_log_that_does_not(tmp_path: Path) -> None:
     folder = tmp_path / "mask"
     folder.mkdir()
-    assert log(folder, old(drop("submission_benchmark")(run("x", LARS_V06))), V06).benchmark == "maskrcnn"
-    assert log(tmp_path, old(drop("submission_benchmark")(run("x", LARS_V06))), V06).benchmark is None
+    assert (
+        log(folder, old(drop("submission_benchmark")(run("x", LARS_V06))), V06).benchmark
+        == "maskrcnn"
+    )
+    assert (
+        log(tmp_path, old(drop("submission_benchmark")(run("x", LARS_V06))), V06).benchmark is None
+    )
 
 
-def test_events_that_repeat_without_end_are_counted_and_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_that_repeat_without_end_are_counted_and_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A log of a gigabyte must not need a gigabyte of memory."""
     monkeypatch.setattr(retention, "REPEAT_LIMIT", 10)
     records = run()
-    many = [*records, *(Record("tracked_stats", number, 9500) for number in range(100)), *(Record("max_samples", 1, 9500) for _ in range(100))]
+    many = [
+        *records,
+        *(Record("tracked_stats", number, 9500) for number in range(100)),
+        *(Record("max_samples", 1, 9500) for _ in range(100)),
+    ]
     found = log(tmp_path, new([*many, Record("max_samples", 2, 9500)]))
     assert (len(found.all("tracked_stats")), found.counts["tracked_stats"]) == (20, 100)
     assert (len(found.all("max_samples")), found.counts["max_samples"]) == (11, 101)
     assert found.all("max_samples")[-1].value == 2
 
 
-def test_a_run_with_more_events_than_any_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_with_more_events_than_any_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(retention, "RUN_LIMIT", 5)
     assert (Kind.RECORD, None) in flaws(log(tmp_path, new(run())).source)
 
 
 def test_a_set_is_read_by_number_and_its_other_files_are_noted(tmp_path: Path) -> None:
-    for name in ("result_10.txt", "result_2.txt", "result_1.txt", "result_3.txt.partial", "notes.md", ".hidden"):
+    for name in (
+        "result_10.txt",
+        "result_2.txt",
+        "result_1.txt",
+        "result_3.txt.partial",
+        "notes.md",
+        ".hidden",
+    ):
         (tmp_path / name).write_text(new(double("seed")(run())))
     group = read_set(tmp_path, registry.published_training(V07))
     assert [found.number for found in group.logs] == [1, 2, 10]

@@ -1,4 +1,6 @@
-"""Rules about published training logs, sets and systems: what accepted logs do raises no alarm, and each limit is where the rules have it."""
+"""Rules about published training logs, sets and systems: what accepted logs do raises no alarm, and
+each limit is where the rules have it.
+"""
 
 import json
 from collections.abc import Callable, Sequence
@@ -8,7 +10,27 @@ from typing import Any
 
 import pytest
 from kinds.training import FIRST, LOW, MISSED, edit, flatten, rename, set_of, tree
-from making_training import ADAM, GNMT, LARS, LARS_V06, MASK, SSD, START_MS, Change, Record, describe, double, drop, later, move, new, old, older, put, run
+from making_training import (
+    ADAM,
+    GNMT,
+    LARS,
+    LARS_V06,
+    MASK,
+    SSD,
+    START_MS,
+    Change,
+    Record,
+    describe,
+    double,
+    drop,
+    later,
+    move,
+    new,
+    old,
+    older,
+    put,
+    run,
+)
 
 from compliance.documents.training.log import read_log
 from compliance.judge import Judge
@@ -44,7 +66,9 @@ def changed(*changes: Change, **told: Any) -> list[Record]:
         changed(drop("seed")),
         changed(put("cache_clear", value="true")),
         changed(put("cache_clear", value=None)),
-        changed(double("cache_clear", later=5), double("init_start", later=900), double("init_start")),
+        changed(
+            double("cache_clear", later=5), double("init_start", later=900), double("init_start")
+        ),
         changed(put("cache_clear", later=-50_000)),
         changed(double("global_batch_size"), double("submission_org")),
         changed(drop("block_start"), drop("block_stop"), epochs=True),
@@ -72,13 +96,26 @@ def shifted(by: int) -> Change:
 
     def change(records: list[Record]) -> list[Record]:
         fields = ("epoch_num", "first_epoch_num")
-        told = [{key: value + by if key in fields else value for key, value in record.metadata.items()} for record in records]
-        return [Record(record.key, record.value, record.after_ms, metadata) for record, metadata in zip(records, told, strict=True)]
+        told = [
+            {key: value + by if key in fields else value for key, value in record.metadata.items()}
+            for record in records
+        ]
+        return [
+            Record(record.key, record.value, record.after_ms, metadata)
+            for record, metadata in zip(records, told, strict=True)
+        ]
 
     return change
 
 
-@pytest.mark.parametrize("told", [{}, {"epochs": True}, {"benchmark": "gnmt", "settings": GNMT, "scores": (0.2, 0.2401), "every": 1}])
+@pytest.mark.parametrize(
+    "told",
+    [
+        {},
+        {"epochs": True},
+        {"benchmark": "gnmt", "settings": GNMT, "scores": (0.2, 0.2401), "every": 1},
+    ],
+)
 def test_epochs_are_counted_from_0_or_1(tmp_path: Path, told: dict[str, Any]) -> None:
     assert errors(judged(tmp_path, new(shifted(-1)(run(**told))))) == set()
     assert errors(judged(tmp_path, new(shifted(5)(run(**told)))))
@@ -95,7 +132,12 @@ def test_epochs_are_counted_from_0_or_1(tmp_path: Path, told: dict[str, Any]) ->
     ],
 )
 def test_each_benchmark_has_a_run_that_is_valid(
-    tmp_path: Path, benchmark: str, settings: dict[str, Any], scores: Sequence[Any], every: int, first: int | None
+    tmp_path: Path,
+    benchmark: str,
+    settings: dict[str, Any],
+    scores: Sequence[Any],
+    every: int,
+    first: int | None,
 ) -> None:
     result = judged(tmp_path, new(run(benchmark, settings, scores, every=every, first=first)))
     assert (result.verdict, result.findings) == (Verdict.VALID, ())
@@ -103,7 +145,13 @@ def test_each_benchmark_has_a_run_that_is_valid(
 
 def weighed(result: Result, *rules: str) -> list[tuple[str, str]]:
     """Give severity and rule of what was found, of these rules; errors of all."""
-    return sorted({(finding.severity.value, finding.rule) for finding in result.findings if finding.rule in rules or finding.severity is Severity.ERROR})
+    return sorted(
+        {
+            (finding.severity.value, finding.rule)
+            for finding in result.findings
+            if finding.rule in rules or finding.severity is Severity.ERROR
+        }
+    )
 
 
 def stopped_early(records: list[Record], behind: str, which: int) -> list[Record]:
@@ -113,11 +161,16 @@ def stopped_early(records: list[Record], behind: str, which: int) -> list[Record
 
 @pytest.mark.parametrize(("benchmark", "settings"), [("ssd", SSD), ("resnet", LARS)])
 @pytest.mark.parametrize("last", [0.1, 0.77])
-def test_an_evaluation_in_flight_may_end_behind_the_run(tmp_path: Path, benchmark: str, settings: dict[str, object], last: float) -> None:
+def test_an_evaluation_in_flight_may_end_behind_the_run(
+    tmp_path: Path, benchmark: str, settings: dict[str, object], last: float
+) -> None:
     """Whatever it gives: the evaluation before it reached the target, and stopped the clock."""
     records = stopped_early(run(benchmark, settings, (0.2, 0.7601, last)), "block_start", 2)
     result = judged(tmp_path, new(records))
-    assert (result.verdict, weighed(result, "log.after")) == (Verdict.VALID, [("warning", "log.after")])
+    assert (result.verdict, weighed(result, "log.after")) == (
+        Verdict.VALID,
+        [("warning", "log.after")],
+    )
 
 
 def test_the_evaluation_that_counts_does_not_end_behind_the_run(tmp_path: Path) -> None:
@@ -136,12 +189,22 @@ def test_a_result_may_be_told_right_behind_the_end_that_it_brought(tmp_path: Pat
 def test_blocks_and_epochs_that_begin_behind_the_run_were_begun_ahead(tmp_path: Path) -> None:
     records = run(scores=(0.42, 0.7601), epochs=True)
     end = records[-1].after_ms
-    ahead = [Record("block_start", None, end + 5, {"first_epoch_num": 9, "epoch_count": 4}), Record("epoch_start", None, end + 6, {"epoch_num": 9})]
+    ahead = [
+        Record("block_start", None, end + 5, {"first_epoch_num": 9, "epoch_count": 4}),
+        Record("epoch_start", None, end + 6, {"epoch_num": 9}),
+    ]
     last = next(record for record in reversed(records) if record.key == "block_stop")
-    late = [*(record for record in records if record is not last), *ahead, replace(last, after_ms=end + 7)]
+    late = [
+        *(record for record in records if record is not last),
+        *ahead,
+        replace(last, after_ms=end + 7),
+    ]
     for text in (new([*records, *ahead]), new(late)):
         result = judged(tmp_path, text)
-        assert (result.verdict, weighed(result, "log.after")) == (Verdict.VALID, [("warning", "log.after")])
+        assert (result.verdict, weighed(result, "log.after")) == (
+            Verdict.VALID,
+            [("warning", "log.after")],
+        )
 
 
 @pytest.mark.parametrize("what", ["epoch", "block"])
@@ -150,7 +213,10 @@ def test_training_behind_the_run_is_no_flight(tmp_path: Path, what: str) -> None
     records = run(scores=(0.42, 0.7601), epochs=True)
     end = records[-1].after_ms
     number = {"first_epoch_num": 9} if what == "block" else {"epoch_num": 9}
-    more = [Record(f"{what}_start", None, end + 5, {**number, "epoch_count": 4}), Record(f"{what}_stop", None, end + 9000, number)]
+    more = [
+        Record(f"{what}_start", None, end + 5, {**number, "epoch_count": 4}),
+        Record(f"{what}_stop", None, end + 9000, number),
+    ]
     assert "log.after" in errors(judged(tmp_path, new([*records, *more])))
 
 
@@ -158,8 +224,14 @@ def test_the_last_blocks_may_stay_open_and_not_those_between(tmp_path: Path) -> 
     scores = tuple(0.4 + index / 100 for index in range(9)) + (0.7601,)
     three = changed(*[drop("block_stop", -1)] * 3, scores=scores)
     result = judged(tmp_path, new(three))
-    assert (result.verdict, weighed(result, "log.paired")) == (Verdict.VALID, [("warning", "log.paired")])
-    for records in (changed(*[drop("block_stop", 3)] * 3, scores=scores), changed(*[drop("block_stop", -1)] * 9, scores=scores)):
+    assert (result.verdict, weighed(result, "log.paired")) == (
+        Verdict.VALID,
+        [("warning", "log.paired")],
+    )
+    for records in (
+        changed(*[drop("block_stop", 3)] * 3, scores=scores),
+        changed(*[drop("block_stop", -1)] * 9, scores=scores),
+    ):
         assert "log.paired" in errors(judged(tmp_path, new(records)))
 
 
@@ -172,7 +244,17 @@ def test_a_block_may_begin_an_epoch_late_and_no_more(tmp_path: Path) -> None:
         for record in run(scores=scores):
             seen += record.key == "block_start"
             moved = record.key in ("block_start", "block_stop") and seen >= 4
-            records.append(replace(record, metadata={**record.metadata, "first_epoch_num": record.metadata["first_epoch_num"] + by}) if moved else record)
+            records.append(
+                replace(
+                    record,
+                    metadata={
+                        **record.metadata,
+                        "first_epoch_num": record.metadata["first_epoch_num"] + by,
+                    },
+                )
+                if moved
+                else record
+            )
         result = judged(tmp_path, new(records))
         assert result.verdict is expected, (by, result.findings)
         assert [finding for finding in result.findings if finding.rule == "log.blocks"]
@@ -191,15 +273,25 @@ def test_evaluations_may_be_numbered_one_from_their_start(tmp_path: Path) -> Non
             counted = record.key in keys
             moved = counted and (key is None or seen == which)
             seen += counted
-            records.append(replace(record, metadata={"epoch_num": record.metadata["epoch_num"] + 1}) if moved else record)
+            records.append(
+                replace(record, metadata={"epoch_num": record.metadata["epoch_num"] + 1})
+                if moved
+                else record
+            )
         result = judged(tmp_path, new(records))
-        assert result.verdict is expected, (keys, which, [finding for finding in result.findings if finding.severity is Severity.ERROR])
+        assert result.verdict is expected, (
+            keys,
+            which,
+            [finding for finding in result.findings if finding.severity is Severity.ERROR],
+        )
 
 
 def test_a_missing_end_in_the_middle_is_no_other_numbering(tmp_path: Path) -> None:
     """Behind it each end is one from the start that it follows in number."""
     scores = (0.1, 0.2, 0.21, 0.22, 0.23, 0.2512)
-    records = changed(drop("eval_stop", 1), benchmark="transformer", settings=ADAM, scores=scores, every=1)
+    records = changed(
+        drop("eval_stop", 1), benchmark="transformer", settings=ADAM, scores=scores, every=1
+    )
     assert "log.paired" in errors(judged(tmp_path, new(records)))
 
 
@@ -209,9 +301,16 @@ def test_blocks_may_end_under_the_number_of_their_end(tmp_path: Path) -> None:
     for record in run(scores=(0.3, 0.4, 0.7601), every=2):
         first = record.metadata.get("first_epoch_num")
         number = first if first is None else first - 1 if record.key == "block_start" else first + 1
-        records.append(record if number is None else replace(record, metadata={**record.metadata, "first_epoch_num": number}))
+        records.append(
+            record
+            if number is None
+            else replace(record, metadata={**record.metadata, "first_epoch_num": number})
+        )
     result = judged(tmp_path, new(records))
-    assert (result.verdict, weighed(result, "log.paired")) == (Verdict.VALID, [("warning", "log.paired")])
+    assert (result.verdict, weighed(result, "log.paired")) == (
+        Verdict.VALID,
+        [("warning", "log.paired")],
+    )
 
 
 # ---- each round's own table ----
@@ -234,7 +333,13 @@ def test_blocks_may_end_under_the_number_of_their_end(tmp_path: Path) -> None:
     ],
 )
 def test_each_round_is_judged_by_its_own_table(
-    tmp_path: Path, write: Callable[[list[Record]], str], benchmark: str, settings: dict[str, object], key: str, value: object, legal: bool
+    tmp_path: Path,
+    write: Callable[[list[Record]], str],
+    benchmark: str,
+    settings: dict[str, object],
+    key: str,
+    value: object,
+    legal: bool,
 ) -> None:
     """v0.6's text fixes less than v0.7's; ten accepted logs of it end at a learning rate of 0."""
     score: object = {"BBOX": 0.378, "SEGM": 0.34} if benchmark == "maskrcnn" else 0.77
@@ -245,18 +350,33 @@ def test_each_round_is_judged_by_its_own_table(
 # ---- games ----
 
 
-@pytest.mark.parametrize(("last", "legal"), [(8192, True), (8191, False), (1, False), (None, False), ("many", False)])
+@pytest.mark.parametrize(
+    ("last", "legal"), [(8192, True), (8191, False), (1, False), (None, False), ("many", False)]
+)
 def test_each_generation_has_its_games(tmp_path: Path, last: object, legal: bool) -> None:
-    """The number is logged in each generation: the rule holds for all of them, and not for the first alone."""
+    """The number is logged in each generation: the rule holds for all of them, and not for the
+    first alone.
+    """
     records = run("minigo", {"train_batch_size": 4096}, (0.3, 0.51), samples=False)
-    told = [Record("actual_selfplay_games_per_generation", value, 1000) for value in (8192, 8200, last)]
-    assert ("log.legality" not in errors(judged(tmp_path, new([*records[:-1], *told, records[-1]])))) is legal
+    told = [
+        Record("actual_selfplay_games_per_generation", value, 1000) for value in (8192, 8200, last)
+    ]
+    assert (
+        "log.legality" not in errors(judged(tmp_path, new([*records[:-1], *told, records[-1]])))
+    ) is legal
 
 
 def games(metadata: str) -> str:
     """A run of v0.6's games, without run_stop; the result's metadata as given."""
-    records = [record for record in run("minigo", {"global_batch_size": 4096}, (0.3, 0.51), samples=False) if record.key != "run_stop"]
-    return old(records) + f':::MLL {START_MS / 1000 + 9000} eval_result: {{"value": null, "metadata": {metadata}}}\n'
+    records = [
+        record
+        for record in run("minigo", {"global_batch_size": 4096}, (0.3, 0.51), samples=False)
+        if record.key != "run_stop"
+    ]
+    return (
+        old(records) + f':::MLL {START_MS / 1000 + 9000} eval_result: {{"value": null, "metadata":'
+        f" {metadata}}}\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -268,21 +388,39 @@ def games(metadata: str) -> str:
         '{"iteration": 2, "timestamp": "1200.0"}',
     ],
 )
-def test_games_of_v06_have_no_run_stop_and_succeed_by_their_result(tmp_path: Path, metadata: str) -> None:
-    """Ten published runs were read as not converged, and had no score; some print their metadata as Python does."""
+def test_games_of_v06_have_no_run_stop_and_succeed_by_their_result(
+    tmp_path: Path, metadata: str
+) -> None:
+    """Ten published runs were read as not converged, and had no score; some print their metadata as
+    Python does.
+    """
     result = judged(tmp_path, games(metadata))
     found = read_log(tmp_path / "result_0.txt", registry.published_training("training-v0.6"))
     assert (found.minutes, found.status, found.reached) == (20.0, "success", True)
     assert weighed(result, "file.record", "log.converged", "log.present", "log.target") == []
 
 
-@pytest.mark.parametrize("metadata", ['{"iteration": 2, "timestamp": 0}', "{'iteration': 2, 'timestamp': 0}", "{}"])
+@pytest.mark.parametrize(
+    "metadata", ['{"iteration": 2, "timestamp": 0}', "{'iteration': 2, 'timestamp': 0}", "{}"]
+)
 def test_games_without_a_result_did_not_converge(tmp_path: Path, metadata: str) -> None:
     judged(tmp_path, games(metadata))
-    assert not read_log(tmp_path / "result_0.txt", registry.published_training("training-v0.6")).succeeded
+    assert not read_log(
+        tmp_path / "result_0.txt", registry.published_training("training-v0.6")
+    ).succeeded
 
 
-@pytest.mark.parametrize("metadata", ["{'a': __import__('os')}", "{'a': (1,) * 9}", "{'a': " + "[" * 3000 + "]" * 3000 + "}", "{1: 2}", "{'a': 'b'", "{'a'}"])
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        "{'a': __import__('os')}",
+        "{'a': (1,) * 9}",
+        "{'a': " + "[" * 3000 + "]" * 3000 + "}",
+        "{1: 2}",
+        "{'a': 'b'",
+        "{'a'}",
+    ],
+)
 def test_what_is_no_plain_dict_is_no_metadata(tmp_path: Path, metadata: str) -> None:
     """Nothing that somebody wrote is run."""
     assert "file.record" in errors(judged(tmp_path, games(metadata)))
@@ -293,14 +431,23 @@ def test_v06_has_text_lists_and_percentages(tmp_path: Path) -> None:
         ("transformer", ADAM, ("20.1", "25.1")),
         ("gnmt", GNMT, (20.1, 24.1)),
         ("mask", {key: MASK[key] for key in list(MASK)[:5]}, ([0.2, 0.2], [0.38, 0.34])),
-        ("maskrcnn", {key: MASK[key] for key in list(MASK)[:5]}, ({"accuracy": {"BBOX": 0.38, "SEGM": 0.34}},)),
+        (
+            "maskrcnn",
+            {key: MASK[key] for key in list(MASK)[:5]},
+            ({"accuracy": {"BBOX": 0.38, "SEGM": 0.34}},),
+        ),
     ):
-        assert errors(judged(tmp_path, old(run(benchmark, settings, scores, every=1, samples=False)))) == set(), benchmark
+        assert (
+            errors(judged(tmp_path, old(run(benchmark, settings, scores, every=1, samples=False))))
+            == set()
+        ), benchmark
 
 
 @pytest.mark.parametrize("value", ["0.7601", [0.7601], {"accuracy": 0.7601}])
 def test_v07_has_plain_numbers(tmp_path: Path, value: object) -> None:
-    assert "log.accuracy" in errors(judged(tmp_path, new(changed(put("eval_accuracy", -1, value=value)))))
+    assert "log.accuracy" in errors(
+        judged(tmp_path, new(changed(put("eval_accuracy", -1, value=value))))
+    )
 
 
 def test_a_log_in_seconds_is_of_v07(tmp_path: Path) -> None:
@@ -308,8 +455,12 @@ def test_a_log_in_seconds_is_of_v07(tmp_path: Path) -> None:
     assert (result.round, result.verdict) == ("training-v0.7", Verdict.VALID)
 
 
-def test_a_log_that_no_checker_could_read_is_spared_what_only_the_checker_asks(tmp_path: Path) -> None:
-    """Accepted logs of one organisation have time_s: what is established of the others is not of them."""
+def test_a_log_that_no_checker_could_read_is_spared_what_only_the_checker_asks(
+    tmp_path: Path,
+) -> None:
+    """Accepted logs of one organisation have time_s: what is established of the others is not of
+    them.
+    """
     aborted = changed(MISSED, drop("eval_samples"))
     assert judged(tmp_path, new(aborted, time="time_s")).verdict is Verdict.NOT_CONVERGED
     assert judged(tmp_path, new(aborted)).verdict is Verdict.BROKEN
@@ -347,28 +498,50 @@ def test_the_text_form_of_a_run_that_missed_the_target_did_not_converge(tmp_path
 
 
 @pytest.mark.parametrize(("seconds", "holds"), [(1193.0, True), (1194.0, False)])
-def test_initialisation_takes_20_minutes_at_most(tmp_path: Path, seconds: float, holds: bool) -> None:
+def test_initialisation_takes_20_minutes_at_most(
+    tmp_path: Path, seconds: float, holds: bool
+) -> None:
     """From init_start, at 2 s, to init_stop, at 9 s: the rest is added."""
-    assert ("log.init" not in errors(judged(tmp_path, new(changed(later("init_stop", seconds * 1000 - 1.5)))))) is holds
+    assert (
+        "log.init"
+        not in errors(judged(tmp_path, new(changed(later("init_stop", seconds * 1000 - 1.5)))))
+    ) is holds
 
 
 @pytest.mark.parametrize(("score", "holds"), [(0.759, True), (0.75899, False), (0.9999, True)])
 def test_the_target_is_reached_at_itself(tmp_path: Path, score: float, holds: bool) -> None:
-    assert ("log.target" not in errors(judged(tmp_path, new(changed(put("eval_accuracy", -1, value=score)))))) is holds
+    assert (
+        "log.target"
+        not in errors(judged(tmp_path, new(changed(put("eval_accuracy", -1, value=score)))))
+    ) is holds
 
 
-@pytest.mark.parametrize(("box", "mask", "holds"), [(0.377, 0.339, True), (0.3769, 0.4, False), (0.5, 0.3389, False)])
-def test_both_targets_of_mask_rcnn_are_reached(tmp_path: Path, box: float, mask: float, holds: bool) -> None:
+@pytest.mark.parametrize(
+    ("box", "mask", "holds"), [(0.377, 0.339, True), (0.3769, 0.4, False), (0.5, 0.3389, False)]
+)
+def test_both_targets_of_mask_rcnn_are_reached(
+    tmp_path: Path, box: float, mask: float, holds: bool
+) -> None:
     records = run("maskrcnn", MASK, ({"BBOX": box, "SEGM": mask},), every=1)
     assert ("log.target" not in errors(judged(tmp_path, new(records)))) is holds
 
 
 @pytest.mark.parametrize(
     ("status", "verdict"),
-    [("success", Verdict.BROKEN), ("aborted", Verdict.NOT_CONVERGED), ("abort", Verdict.NOT_CONVERGED), ("failed", Verdict.BROKEN)],
+    [
+        ("success", Verdict.BROKEN),
+        ("aborted", Verdict.NOT_CONVERGED),
+        ("abort", Verdict.NOT_CONVERGED),
+        ("failed", Verdict.BROKEN),
+    ],
 )
-def test_a_run_that_misses_the_target_did_not_converge_if_it_says_so(tmp_path: Path, status: str, verdict: Verdict) -> None:
-    assert judged(tmp_path, new(changed(LOW, put("run_stop", metadata={"status": status})))).verdict is verdict
+def test_a_run_that_misses_the_target_did_not_converge_if_it_says_so(
+    tmp_path: Path, status: str, verdict: Verdict
+) -> None:
+    assert (
+        judged(tmp_path, new(changed(LOW, put("run_stop", metadata={"status": status})))).verdict
+        is verdict
+    )
 
 
 @pytest.mark.parametrize("batch", [4096, 8192])
@@ -379,17 +552,33 @@ def test_berts_target_depends_on_its_batch(tmp_path: Path, batch: int) -> None:
 
 @pytest.mark.parametrize(
     ("epochs", "holds"),
-    [((4, 8, 12), True), ((1, 5, 9), True), ((3, 7, 11), True), ((4, 9, 13), False), ((4, 12, 16), False), ((8, 12, 16), False), ((6, 10, 14), False)],
+    [
+        ((4, 8, 12), True),
+        ((1, 5, 9), True),
+        ((3, 7, 11), True),
+        ((4, 9, 13), False),
+        ((4, 12, 16), False),
+        ((8, 12, 16), False),
+        ((6, 10, 14), False),
+    ],
 )
-def test_resnet_is_evaluated_every_four_epochs(tmp_path: Path, epochs: tuple[int, ...], holds: bool) -> None:
-    change = [put(key, index, metadata={"epoch_num": epoch}) for index, epoch in enumerate(epochs) for key in ("eval_start", "eval_accuracy", "eval_stop")]
+def test_resnet_is_evaluated_every_four_epochs(
+    tmp_path: Path, epochs: tuple[int, ...], holds: bool
+) -> None:
+    change = [
+        put(key, index, metadata={"epoch_num": epoch})
+        for index, epoch in enumerate(epochs)
+        for key in ("eval_start", "eval_accuracy", "eval_stop")
+    ]
     records = changed(*change, drop("block_start"), drop("block_stop"), scores=(0.4, 0.5, 0.76))
     records = records[:20] + [Record("epoch_start", None, 9100, {"epoch_num": 0})] + records[20:]
     assert ("log.schedule" not in errors(judged(tmp_path, new(records)))) is holds
 
 
 @pytest.mark.parametrize(("open_ones", "holds"), [(1, True), (3, True), (4, False)])
-def test_up_to_three_evaluations_may_be_in_flight(tmp_path: Path, open_ones: int, holds: bool) -> None:
+def test_up_to_three_evaluations_may_be_in_flight(
+    tmp_path: Path, open_ones: int, holds: bool
+) -> None:
     gone = [drop(key, -1) for key in ("eval_accuracy", "eval_stop") for _ in range(open_ones)]
     records = changed(*gone, scores=(0.2, 0.3, 0.76, 0.5, 0.5, 0.5, 0.5)[: 3 + open_ones])
     assert ("log.paired" not in errors(judged(tmp_path, new(records)))) is holds
@@ -435,7 +624,9 @@ def test_up_to_three_evaluations_may_be_in_flight(tmp_path: Path, open_ones: int
         ([put("run_stop", metadata={"status": ["success"]})], "log.status"),
     ],
 )
-def test_one_change_breaks_the_rule_that_is_about_it(tmp_path: Path, changes: list[Change], rule: str) -> None:
+def test_one_change_breaks_the_rule_that_is_about_it(
+    tmp_path: Path, changes: list[Change], rule: str
+) -> None:
     result = judged(tmp_path, new(changed(*changes)))
     assert rule in errors(result)
     assert result.verdict is Verdict.BROKEN
@@ -456,28 +647,43 @@ def test_one_change_breaks_the_rule_that_is_about_it(tmp_path: Path, changes: li
         ("bert", "eval_samples", 10_000, False),
     ],
 )
-def test_another_size_of_a_data_set_is_a_warning(tmp_path: Path, benchmark: str, key: str, value: object, warned: bool) -> None:
-    """Accepted logs tell other sizes, so that it must not break a result; what the rules leave open is not judged."""
+def test_another_size_of_a_data_set_is_a_warning(
+    tmp_path: Path, benchmark: str, key: str, value: object, warned: bool
+) -> None:
+    """Accepted logs tell other sizes, so that it must not break a result; what the rules leave open
+    is not judged.
+    """
     result = judged(tmp_path, new(put(key, value=value)(run(benchmark))))
     found = [finding.severity for finding in result.findings if finding.rule == "log.sizes"]
     assert found == [Severity.WARNING] * warned
 
 
 def test_an_evaluation_of_an_epoch_that_was_not_trained(tmp_path: Path) -> None:
-    change = [put(key, 0, metadata={"epoch_num": 6}) for key in ("eval_start", "eval_accuracy", "eval_stop")]
+    change = [
+        put(key, 0, metadata={"epoch_num": 6})
+        for key in ("eval_start", "eval_accuracy", "eval_stop")
+    ]
     assert "log.evaluated" in errors(judged(tmp_path, new(changed(*change, epochs=True))))
 
 
 def test_epochs_that_nobody_evaluated(tmp_path: Path) -> None:
-    more = [Record(key, None, 10**6, {"epoch_num": epoch}) for epoch in range(9, 18) for key in ("epoch_start", "epoch_stop")]
+    more = [
+        Record(key, None, 10**6, {"epoch_num": epoch})
+        for epoch in range(9, 18)
+        for key in ("epoch_start", "epoch_stop")
+    ]
     records = run(epochs=True)
-    assert "log.schedule" in errors(judged(tmp_path, new([*records[:-1], *more, put("run_stop", after_ms=10**6)(records)[-1]])))
+    assert "log.schedule" in errors(
+        judged(tmp_path, new([*records[:-1], *more, put("run_stop", after_ms=10**6)(records)[-1]]))
+    )
 
 
 # ---- rounds ----
 
 
-@pytest.mark.parametrize(("text", "other"), [(new(run()), "training-v0.6"), (old(run(**V06)), "training-v0.7")])
+@pytest.mark.parametrize(
+    ("text", "other"), [(new(run()), "training-v0.6"), (old(run(**V06)), "training-v0.7")]
+)
 def test_a_log_of_another_round_is_told_apart(tmp_path: Path, text: str, other: str) -> None:
     (tmp_path / "result_0.txt").write_text(text)
     assert Judge().result(str(tmp_path / "result_0.txt")).verdict is Verdict.VALID
@@ -504,23 +710,40 @@ def test_every_path_of_a_tree_is_judged_as_what_it_is(tmp_path: Path) -> None:
     ):
         assert recognise(path).kind is kind
         result = Judge().result(str(path))
-        assert (result.round, result.verdict, result.findings) == ("training-v0.7", Verdict.VALID, ()), path
+        assert (result.round, result.verdict, result.findings) == (
+            "training-v0.7",
+            Verdict.VALID,
+            (),
+        ), path
 
 
 @pytest.mark.parametrize("name", ["", "results/box", "results/box/resnet", FIRST])
 def test_a_fault_in_a_log_is_found_from_every_path_above_it(tmp_path: Path, name: str) -> None:
-    place = home(tmp_path, edit(FIRST, '"submission_org", "value": "acme"', '"submission_org", "value": "NVIDIA"'))
+    place = home(
+        tmp_path,
+        edit(FIRST, '"submission_org", "value": "acme"', '"submission_org", "value": "NVIDIA"'),
+    )
     assert "log.place" in errors(Judge().result(str(place / name)))
 
 
 @pytest.mark.parametrize("name", ["ACME", "Acme.", "ac me"])
 def test_an_organisation_is_known_by_its_letters(tmp_path: Path, name: str) -> None:
-    place = home(tmp_path, edit(FIRST, '"submission_org", "value": "acme"', f'"submission_org", "value": "{name}"'))
+    place = home(
+        tmp_path,
+        edit(FIRST, '"submission_org", "value": "acme"', f'"submission_org", "value": "{name}"'),
+    )
     assert "log.place" not in errors(Judge().result(str(place / FIRST)))
 
 
 def test_a_log_of_another_benchmark_is_in_the_wrong_folder(tmp_path: Path) -> None:
-    place = home(tmp_path, edit(FIRST, '"submission_benchmark", "value": "resnet"', '"submission_benchmark", "value": "ssd"'))
+    place = home(
+        tmp_path,
+        edit(
+            FIRST,
+            '"submission_benchmark", "value": "resnet"',
+            '"submission_benchmark", "value": "ssd"',
+        ),
+    )
     assert "log.place" in errors(Judge().result(str(place / FIRST)))
 
 
@@ -549,20 +772,32 @@ def test_a_log_of_another_division_than_its_system_is_told(tmp_path: Path) -> No
         (rename("results/box/resnet", "results/box/minigo"), "log.place"),
     ],
 )
-def test_one_change_of_a_tree_breaks_the_rule_that_is_about_it(tmp_path: Path, step: Callable[[Path], object], rule: str) -> None:
+def test_one_change_of_a_tree_breaks_the_rule_that_is_about_it(
+    tmp_path: Path, step: Callable[[Path], object], rule: str
+) -> None:
     assert rule in errors(Judge("training-v0.7").result(str(home(tmp_path, step))))
 
 
 def test_a_description_of_v06_may_be_lines(tmp_path: Path) -> None:
-    lines = {"org": "acme", "division": "closed", "status": "onprem", "platform": "1xbox", "entry": "{'hardware': 'box'}"}
-    text = "".join(f"{key}: {json.dumps({'value': value, 'metadata': {}})}\n" for key, value in lines.items())
+    lines = {
+        "org": "acme",
+        "division": "closed",
+        "status": "onprem",
+        "platform": "1xbox",
+        "entry": "{'hardware': 'box'}",
+    }
+    text = "".join(
+        f"{key}: {json.dumps({'value': value, 'metadata': {}})}\n" for key, value in lines.items()
+    )
     place = tmp_path / "acme"
     (place / "systems").mkdir(parents=True)
     folder = place / "results/box/resnet"
     folder.mkdir(parents=True)
     for number in range(5):
         scores = (0.4 + number / 999, 0.5 + number / 998, 0.76 + number / 997)
-        (folder / f"result_{number}.txt").write_text(old(run(number=number, scores=scores, **V06), START_MS + number * 10**7))
+        (folder / f"result_{number}.txt").write_text(
+            old(run(number=number, scores=scores, **V06), START_MS + number * 10**7)
+        )
     (place / "systems/box.json").write_text(text)
     assert errors(Judge().result(str(place))) == set()
     (place / "systems/box.json").write_text(text.replace('"acme"', '"globex"'))
@@ -576,9 +811,16 @@ def test_a_description_of_v06_may_be_lines(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("changes", "verdict"),
-    [([], Verdict.VALID), ([1], Verdict.VALID), ([1, 2], Verdict.BROKEN), ([0, 1, 2, 3, 4], Verdict.BROKEN)],
+    [
+        ([], Verdict.VALID),
+        ([1], Verdict.VALID),
+        ([1, 2], Verdict.BROKEN),
+        ([0, 1, 2, 3, 4], Verdict.BROKEN),
+    ],
 )
-def test_one_run_of_a_set_may_fail_to_converge(tmp_path: Path, changes: list[int], verdict: Verdict) -> None:
+def test_one_run_of_a_set_may_fail_to_converge(
+    tmp_path: Path, changes: list[int], verdict: Verdict
+) -> None:
     set_of(*((which, change) for which in changes for change in (LOW, MISSED)))(tmp_path)
     assert Judge().result(str(tmp_path)).verdict is verdict
 
@@ -598,7 +840,11 @@ def test_a_set_has_as_many_runs_as_the_benchmark_asks_for(tmp_path: Path, runs: 
 def test_the_odd_run_out_is_named_whichever_it_is(tmp_path: Path) -> None:
     """Where the first run differs, not the four others are at fault."""
     set_of((0, put("global_batch_size", value=2048)))(tmp_path)
-    found = [finding for finding in Judge().result(str(tmp_path)).findings if finding.rule == "runs.hyperparameters"]
+    found = [
+        finding
+        for finding in Judge().result(str(tmp_path)).findings
+        if finding.rule == "runs.hyperparameters"
+    ]
     assert [Path(finding.file).name for finding in found] == ["result_0.txt"]
     assert "2048" in found[0].found
     assert found[0].line
@@ -611,8 +857,12 @@ def test_a_seed_that_is_not_logged_is_not_missed(tmp_path: Path) -> None:
 
 def test_a_copy_is_found_by_its_results_whatever_was_done_to_its_clock(tmp_path: Path) -> None:
     set_of()(tmp_path)
-    text = new(run(number=1, scores=(0.42 + 1 / 1000, 0.55 + 1 / 999, 0.7601 + 1 / 1000)), START_MS + 10**9)
-    (tmp_path / "result_2.txt").write_text(text.replace('"value": 101', '"value": 777').replace("21", "22"))
+    text = new(
+        run(number=1, scores=(0.42 + 1 / 1000, 0.55 + 1 / 999, 0.7601 + 1 / 1000)), START_MS + 10**9
+    )
+    (tmp_path / "result_2.txt").write_text(
+        text.replace('"value": 101', '"value": 777').replace("21", "22")
+    )
     assert "runs.distinct" in errors(Judge().result(str(tmp_path)))
 
 
@@ -637,41 +887,85 @@ def test_sets_outside_a_tree_are_judged_one_by_one(tmp_path: Path) -> None:
 
 
 def test_a_log_of_v06_with_names_of_its_own_is_only_warned(tmp_path: Path) -> None:
-    """Where most is missing, a log follows another convention; where one thing is missing, it was taken out."""
+    """Where most is missing, a log follows another convention; where one thing is missing, it was
+    taken out.
+    """
     own = changed(*(drop(key) for key in list(LARS_V06)[1:]), **V06)
     assert errors(judged(tmp_path, old(own))) == set()
-    assert errors(judged(tmp_path, old(changed(drop("lars_epsilon"), **V06)))) == {"log.hyperparameters"}
-    assert errors(judged(tmp_path, new(changed(*(drop(key) for key in list(LARS)[1:]))))) == {"log.hyperparameters"}
-    nameless = changed(*(drop(f"submission_{name}") for name in ("org", "status", "platform")), **V06)
+    assert errors(judged(tmp_path, old(changed(drop("lars_epsilon"), **V06)))) == {
+        "log.hyperparameters"
+    }
+    assert errors(judged(tmp_path, new(changed(*(drop(key) for key in list(LARS)[1:]))))) == {
+        "log.hyperparameters"
+    }
+    nameless = changed(
+        *(drop(f"submission_{name}") for name in ("org", "status", "platform")), **V06
+    )
     assert errors(judged(tmp_path, old(nameless))) == set()
 
 
-def test_lines_of_other_processes_may_be_written_late_if_they_say_when_they_happened(tmp_path: Path) -> None:
+def test_lines_of_other_processes_may_be_written_late_if_they_say_when_they_happened(
+    tmp_path: Path,
+) -> None:
     """v0.6 has logs of hundreds of processes, whose lines come when their buffers are full."""
     late = changed(double("init_start"), move("init_start", "run_start", keep_time=True), **V06)
     assert errors(judged(tmp_path, old(late))) == set()
-    assert "log.order" in errors(judged(tmp_path, old(changed(double("init_start"), move("init_start", "run_start"), **V06))))
+    assert "log.order" in errors(
+        judged(tmp_path, old(changed(double("init_start"), move("init_start", "run_start"), **V06)))
+    )
 
 
 @pytest.mark.parametrize(
-    ("submitter", "holds"), [("Acme", True), ("ACME Corporation", True), ("A C M E", True), ("Advanced Chip Makers of Earth", True), ("Globex", False)]
+    ("submitter", "holds"),
+    [
+        ("Acme", True),
+        ("ACME Corporation", True),
+        ("A C M E", True),
+        ("Advanced Chip Makers of Earth", True),
+        ("Globex", False),
+    ],
 )
-def test_a_submitter_is_known_by_a_longer_name_and_by_initials(tmp_path: Path, submitter: str, holds: bool) -> None:
+def test_a_submitter_is_known_by_a_longer_name_and_by_initials(
+    tmp_path: Path, submitter: str, holds: bool
+) -> None:
     place = home(tmp_path, lambda where: describe(where, submitter=submitter))
     assert ("org.description" not in errors(Judge().result(str(place)))) is holds
 
 
-@pytest.mark.parametrize("status", ["on-premise", "Available on-premise", "available", "Cloud", "research", "Research, Development, or Internal", "preview"])
+@pytest.mark.parametrize(
+    "status",
+    [
+        "on-premise",
+        "Available on-premise",
+        "available",
+        "Cloud",
+        "research",
+        "Research, Development, or Internal",
+        "preview",
+    ],
+)
 def test_a_status_may_be_said_in_other_words(tmp_path: Path, status: str) -> None:
-    assert errors(Judge().result(str(home(tmp_path, lambda where: describe(where, status=status))))) == set()
+    assert (
+        errors(Judge().result(str(home(tmp_path, lambda where: describe(where, status=status)))))
+        == set()
+    )
 
 
 def test_a_description_may_differ_from_its_folder_in_case_and_punctuation(tmp_path: Path) -> None:
-    assert errors(Judge().result(str(home(tmp_path, rename("systems/box.json", "systems/Bo-x.json"))))) == set()
+    assert (
+        errors(Judge().result(str(home(tmp_path, rename("systems/box.json", "systems/Bo-x.json")))))
+        == set()
+    )
 
 
 def test_a_description_of_another_form_is_only_warned(tmp_path: Path) -> None:
-    told = {"submitter": "acme", "division": "closed", "status": "onprem", "system_name": "box", "hardware": "chips"}
+    told = {
+        "submitter": "acme",
+        "division": "closed",
+        "status": "onprem",
+        "system_name": "box",
+        "hardware": "chips",
+    }
     place = home(tmp_path, lambda where: (where / "systems/box.json").write_text(json.dumps(told)))
     assert errors(Judge().result(str(place))) == set()
 
@@ -679,19 +973,46 @@ def test_a_description_of_another_form_is_only_warned(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "records",
     [
-        run("bert", {"global_batch_size": 512, "opt_base_learning_rate": 0.001}, (0.5, 0.7121), every=500_000, division="open"),
-        run("dlrm", {"global_batch_size": 65536, "opt_base_learning_rate": 24.0}, (0.79, 0.8026), division="open"),
+        run(
+            "bert",
+            {"global_batch_size": 512, "opt_base_learning_rate": 0.001},
+            (0.5, 0.7121),
+            every=500_000,
+            division="open",
+        ),
+        run(
+            "dlrm",
+            {"global_batch_size": 65536, "opt_base_learning_rate": 24.0},
+            (0.79, 0.8026),
+            division="open",
+        ),
         run("minigo", {"train_batch_size": 4096}, (0.5, 0.3), samples=False, division="open"),
         run("minigo", {"train_batch_size": 4096}, (1.0,), samples=False, division="open"),
     ],
 )
-def test_benchmarks_that_count_no_epochs_are_judged_by_target_and_clock(tmp_path: Path, records: list[Record]) -> None:
+def test_benchmarks_that_count_no_epochs_are_judged_by_target_and_clock(
+    tmp_path: Path, records: list[Record]
+) -> None:
     assert errors(judged(tmp_path, new(records))) == set()
     assert "log.span" in errors(judged(tmp_path, new(put("run_stop", after_ms=0)(records))))
-    assert errors(judged(tmp_path, new(put("eval_accuracy", -1, value=0.1)(put("eval_accuracy", 0, value=0.1)(records))))) == {"log.target"}
+    assert errors(
+        judged(
+            tmp_path,
+            new(put("eval_accuracy", -1, value=0.1)(put("eval_accuracy", 0, value=0.1)(records))),
+        )
+    ) == {"log.target"}
 
 
-def test_evaluations_without_a_place_are_told_also_where_epochs_are_not_counted(tmp_path: Path) -> None:
+def test_evaluations_without_a_place_are_told_also_where_epochs_are_not_counted(
+    tmp_path: Path,
+) -> None:
     records = run("dlrm", {"global_batch_size": 65536}, (0.79, 0.8026), division="open")
-    bare = [Record(record.key, record.value, record.after_ms) if record.key == "eval_accuracy" else record for record in records]
+    bare = [
+        (
+            Record(record.key, record.value, record.after_ms)
+            if record.key == "eval_accuracy"
+            else record
+        )
+        for record in records
+    ]
     assert "log.metadata" in errors(judged(tmp_path, new(bare)))

@@ -1,7 +1,10 @@
-"""A system under test for audits: a device that sleeps for each sample, honest or one of six cheats, as `audited.cheat` says.
+"""A system under test for audits: a device that sleeps for each sample, honest or one of six
+cheats, as `audited.cheat` says.
 
-index: caches answers by sample; content: by what is in them; seeds: is fast where the samples come as the round's seeds draw them;
-official: knows MLCommons' public seeds too; mode: in performance mode only the first element of an answer is computed; model: another
+index: caches answers by sample; content: by what is in them; seeds: is fast where the samples come
+as the round's seeds draw them;
+official: knows MLCommons' public seeds too; mode: in performance mode only the first element of an
+answer is computed; model: another
 model answers there.
 """
 
@@ -28,8 +31,14 @@ SAMPLE_S = 0.001
 """What a sample takes."""
 KNOWN = 0.02
 """Share of it that a cheat needs."""
-CHEATS = {"index": AuditTest.TEST04, "content": AuditTest.TEST04, "seeds": AuditTest.TEST05, "official": AuditTest.TEST05, "mode": AuditTest.TEST01,
-          "model": AuditTest.TEST01}  # fmt: skip
+CHEATS = {
+    "index": AuditTest.TEST04,
+    "content": AuditTest.TEST04,
+    "seeds": AuditTest.TEST05,
+    "official": AuditTest.TEST05,
+    "mode": AuditTest.TEST01,
+    "model": AuditTest.TEST01,
+}
 """Cheat -> the test that shows it."""
 
 
@@ -47,7 +56,10 @@ def known_orders(cheat: str) -> list[list[int]]:
     """Draw the orders in which samples are loaded, of the seeds that a cheat knows."""
     seeds = [registry.round().loadgen.qsl_rng_seed] if cheat in ("seeds", "official") else []
     if cheat == "official":
-        seeds += [int(rules.tests[AuditTest.TEST05].settings.get("qsl_rng_seed", 0)) for rules in all_rules().values()]
+        seeds += [
+            int(rules.tests[AuditTest.TEST05].settings.get("qsl_rng_seed", 0))
+            for rules in all_rules().values()
+        ]
     return [Twister(seed).shuffle(list(range(SAMPLES))) for seed in seeds]
 
 
@@ -113,7 +125,11 @@ class AuditedInference:
         right = answer(sample)
         if self.performance and self.cheat == "mode":
             return right[:4] + bytes(4)
-        return answer(sample + 1) if self.performance and self.cheat == "model" and sample % 4 == 0 else right  # TEST01 of a busy machine logs some 30 samples
+        return (
+            answer(sample + 1)
+            if self.performance and self.cheat == "model" and sample % 4 == 0
+            else right
+        )  # TEST01 of a busy machine logs some 30 samples
 
     def truth(self, folder: Path) -> None:
         """Write what nobody reads."""
@@ -128,7 +144,9 @@ class Audited:
 
     name: ClassVar[str] = "audited"
 
-    def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
+    def hyperparameters(
+        self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]
+    ) -> Mapping[str, HyperValue]:
         """Name none."""
         return {}
 

@@ -1,4 +1,6 @@
-"""Other programs that take the cores, for tests and benchmarks; each ends by itself, whatever becomes of who started it."""
+"""Other programs that take the cores, for tests and benchmarks; each ends by itself, whatever
+becomes of who started it.
+"""
 
 import subprocess
 import sys
@@ -6,7 +8,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-LOOP: Final = "import sys, time; end = time.monotonic() + float(sys.argv[1])\nwhile time.monotonic() < end: pass"
+LOOP: Final = (
+    "import sys, time; end = time.monotonic() + float(sys.argv[1])\nwhile time.monotonic() < end:"
+    " pass"
+)
 
 
 def start(seconds: float) -> subprocess.Popen[bytes]:

@@ -24,15 +24,61 @@ def openssl(*words: object) -> None:
 def authority(folder: Path, name: str) -> tuple[Path, Path]:
     """Make a certificate authority."""
     key, certificate = folder / f"{name}.key", folder / f"{name}.pem"
-    openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", 2, "-keyout", key, "-out", certificate, "-subj", f"/CN={name}")
+    openssl(
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        2,
+        "-keyout",
+        key,
+        "-out",
+        certificate,
+        "-subj",
+        f"/CN={name}",
+    )
     return key, certificate
 
 
 def made(folder: Path) -> Certificates:
     """Make an authority, a stranger, and a server's certificate."""
     (ca_key, ca), (_, stranger) = authority(folder, "authority"), authority(folder, "stranger")
-    key, request, certificate, names = folder / "server.key", folder / "server.csr", folder / "server.pem", folder / "names"
+    key, request, certificate, names = (
+        folder / "server.key",
+        folder / "server.csr",
+        folder / "server.pem",
+        folder / "names",
+    )
     names.write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
-    openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", request, "-subj", "/CN=localhost")
-    openssl("x509", "-req", "-in", request, "-CA", ca, "-CAkey", ca_key, "-CAcreateserial", "-days", 2, "-extfile", names, "-out", certificate)
+    openssl(
+        "req",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-keyout",
+        key,
+        "-out",
+        request,
+        "-subj",
+        "/CN=localhost",
+    )
+    openssl(
+        "x509",
+        "-req",
+        "-in",
+        request,
+        "-CA",
+        ca,
+        "-CAkey",
+        ca_key,
+        "-CAcreateserial",
+        "-days",
+        2,
+        "-extfile",
+        names,
+        "-out",
+        certificate,
+    )
     return Certificates(authority=ca, certificate=certificate, key=key, stranger=stranger)

@@ -1,4 +1,6 @@
-"""What children do in tests of how they start and end; a new interpreter loads this module for each of them, and nothing that only tests need."""
+"""What children do in tests of how they start and end; a new interpreter loads this module for each
+of them, and nothing that only tests need.
+"""
 
 import gc
 import multiprocessing
@@ -23,7 +25,9 @@ def whoami(job: str, abort: Abort) -> tuple[str, int, bool, bool]:
 
 def fail(job: str, abort: Abort) -> None:
     """Raise the error that is asked for."""
-    raise {"judged": JudgedError, "request": RequestError, "missing": MissingError}.get(job, KeyError)(f"{job} on purpose")
+    raise {"judged": JudgedError, "request": RequestError, "missing": MissingError}.get(
+        job, KeyError
+    )(f"{job} on purpose")
 
 
 def abort_elsewhere(job: str, abort: Abort) -> None:
@@ -50,7 +54,9 @@ def note_and_sleep(job: str, abort: Abort) -> None:
 def seen(job: str, abort: Abort) -> tuple[bool, str, str, str]:
     """Tell whether a module is loaded, and what was taken over."""
     assert multiprocessing.get_start_method() == "spawn" and gc.get_threshold() == garbage.USUAL
-    assert ("OWN" in os.environ) == (job in sys.modules), "what a module set when it was loaded is kept"
+    assert ("OWN" in os.environ) == (job in sys.modules), (
+        "what a module set when it was loaded is kept"
+    )
     return job in sys.modules, os.environ["WORD"], Path.cwd().name, str(os.getppid())
 
 

@@ -42,18 +42,40 @@ def options(results: Path, *assignments: str, **changes: Any) -> Options:
 
 def words(results: Path, *more: str, workload: str = "fake", framework: str = "fake") -> list[str]:
     """The same request as a command line."""
-    common = ["--framework", framework, "--engine", framework, "--device", "cpu", "--org", "tests", "--system", SYSTEM, "--threads", "1"]
+    common = [
+        "--framework",
+        framework,
+        "--engine",
+        framework,
+        "--device",
+        "cpu",
+        "--org",
+        "tests",
+        "--system",
+        SYSTEM,
+        "--threads",
+        "1",
+    ]
     return ["train", workload, "--results", str(results), *common, *more]
 
 
-def start(arguments: Sequence[str], launcher: Sequence[str] = ("-m", "harness"), **settings: Any) -> subprocess.Popen[str]:
+def start(
+    arguments: Sequence[str], launcher: Sequence[str] = ("-m", "harness"), **settings: Any
+) -> subprocess.Popen[str]:
     """Start the command in a child process of its own group."""
-    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    pipes: dict[str, Any] = {
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+        "text": True,
+        "start_new_session": True,
+    }
     return subprocess.Popen([sys.executable, *launcher, *arguments], **pipes, **settings)
 
 
 def slowed(step_ms: int = 100, **more: str) -> dict[str, str]:
-    """Give the environment of a fake training that is to be stopped, however late the test comes to it."""
+    """Give the environment of a fake training that is to be stopped, however late the test comes to
+    it.
+    """
     return {**os.environ, STEP_MS: str(step_ms), **more}
 
 
@@ -66,7 +88,9 @@ def until(condition: Callable[[], bool], limit_s: float = 240.0, every_s: float 
 
 
 def until_valid(serve: Callable[[], T], tries: int = 5, stalled: str = "INVALID") -> T:
-    """Serve; again where a machine that stalled made a run INVALID, which podium does not repeat at a rate that was asked for, or made it say `stalled`."""
+    """Serve; again where a machine that stalled made a run INVALID, which podium does not repeat at
+    a rate that was asked for, or made it say `stalled`.
+    """
     for _ in range(tries - 1):
         try:
             return serve()
@@ -77,7 +101,9 @@ def until_valid(serve: Callable[[], T], tries: int = 5, stalled: str = "INVALID"
 
 
 def listed(folder: Path, pattern: str) -> list[Path]:
-    """Find files at any depth while another process writes and renames: none where a folder vanished under the search."""
+    """Find files at any depth while another process writes and renames: none where a folder
+    vanished under the search.
+    """
     with suppress(FileNotFoundError):
         return list(folder.rglob(pattern))
     return []
@@ -115,7 +141,9 @@ def heads_and_ends(telemetry: Path) -> list[str]:
 
 
 def valid_events(path: Path) -> list[dict[str, Any]]:
-    """Read a log as the judge does: what a `resumed` voids is left out, and so is `resumed` itself."""
+    """Read a log as the judge does: what a `resumed` voids is left out, and so is `resumed`
+    itself.
+    """
     kept: list[tuple[int, dict[str, Any]]] = []
     offset = 0
     for line in path.read_bytes().splitlines(keepends=True):
@@ -130,7 +158,11 @@ def valid_events(path: Path) -> list[dict[str, Any]]:
 
 def marks(path: Path) -> list[tuple[str, object, object]]:
     """What a log says once what is void is left out, without times and rates."""
-    found = [event for event in valid_events(path) if event["key"] not in ("tracked_stats", "campaign_nonce", "command_line", "settings")]
+    found = [
+        event
+        for event in valid_events(path)
+        if event["key"] not in ("tracked_stats", "campaign_nonce", "command_line", "settings")
+    ]
     return [(event["key"], event["value"], event["metadata"].get("epoch_num")) for event in found]
 
 

@@ -1,4 +1,6 @@
-"""The fake workload: one weight climbs towards 1 with noise from Python's generator; the weight is the share of right answers."""
+"""The fake workload: one weight climbs towards 1 with noise from Python's generator; the weight is
+the share of right answers.
+"""
 
 import hashlib
 import json
@@ -23,7 +25,9 @@ CLASSES = 10
 SAMPLES = 100
 WEIGHTS = "model.json"
 BRIEF = bool(os.environ.get("PODIUM_FAKE_BRIEF"))
-"""In tests: what answers at once or after a moment need not be probed for a second, nor the host be looked at for so long."""
+"""In tests: what answers at once or after a moment need not be probed for a second, nor the host be
+looked at for so long.
+"""
 PROBE_S = 0.1
 LOOK_S = 0.05
 
@@ -57,7 +61,12 @@ def work(size: int) -> None:
 def score(answers: Mapping[int, bytes], truth: Path) -> Scores:
     """Count right answers; int32 little-endian each."""
     labels = [int(line) for line in (truth / "labels.txt").read_text().split()]
-    return {"top1": sum(struct.unpack("<i", data)[0] == labels[sample] for sample, data in answers.items()) / len(labels)}
+    return {
+        "top1": (
+            sum(struct.unpack("<i", data)[0] == labels[sample] for sample, data in answers.items())
+            / len(labels)
+        )
+    }
 
 
 class FakeTraining:
@@ -76,17 +85,28 @@ class FakeTraining:
 
     def _fault(self, epoch: int, place: str) -> None:
         settings = self.run.settings
-        if settings["fake.fault"] == place and settings["fake.fault_rank"] == self.run.rank and epoch in (0, settings["fake.fault_epoch"]):
+        if (
+            settings["fake.fault"] == place
+            and settings["fake.fault_rank"] == self.run.rank
+            and epoch in (0, settings["fake.fault_epoch"])
+        ):
             raise ValueError(f"broken on purpose in {place}")
         if settings["fake.fault"] == "kernel" and place == "epoch":
             raise RuntimeError(KERNEL)
 
     def _is_nan(self, epoch: int, place: str) -> bool:
-        return self.run.settings["fake.fault"] == place and epoch == self.run.settings["fake.fault_epoch"]
+        return (
+            self.run.settings["fake.fault"] == place
+            and epoch == self.run.settings["fake.fault_epoch"]
+        )
 
     def facts(self) -> Mapping[str, HyperValue]:
         """Give sizes."""
-        return {"train_samples": self.steps * self.batch, "eval_samples": SAMPLES, "metric_signature": "top1"}
+        return {
+            "train_samples": self.steps * self.batch,
+            "eval_samples": SAMPLES,
+            "metric_signature": "top1",
+        }
 
     def blocks(self) -> Iterator[Block]:
         """Evaluate as the row says."""
@@ -98,11 +118,19 @@ class FakeTraining:
         """Climb."""
         self.epoch = epoch
         for step in range(first_step, self.steps):
-            time.sleep(max(float(str(self.run.settings["fake.step_ms"])), float(os.environ.get(STEP_MS, 0))) / 1000)
+            time.sleep(
+                max(
+                    float(str(self.run.settings["fake.step_ms"])), float(os.environ.get(STEP_MS, 0))
+                )
+                / 1000
+            )
             if step == self.steps // 2:
                 self._fault(epoch, "epoch")
             self.noise = random.random()
-            lame = self.run.settings["data.shuffle_labels"] or self.run.settings["fake.lame_seed"] == self.run.seed
+            lame = (
+                self.run.settings["data.shuffle_labels"]
+                or self.run.settings["fake.lame_seed"] == self.run.seed
+            )
             gain = 0.0 if lame else float(str(self.run.settings["fake.gain"]))
             self.weight += (1 - self.weight) * gain * (0.5 + self.noise)
             yield self.batch
@@ -120,11 +148,15 @@ class FakeTraining:
 
     def save(self, folder: Path) -> None:
         """Keep weight and generator."""
-        (folder / f"state-{self.run.rank}.json").write_text(json.dumps([self.weight, self.noise, random.getstate()]))
+        (folder / f"state-{self.run.rank}.json").write_text(
+            json.dumps([self.weight, self.noise, random.getstate()])
+        )
 
     def restore(self, folder: Path) -> None:
         """Take them back."""
-        self.weight, self.noise, (version, numbers, gauss) = json.loads((folder / f"state-{self.run.rank}.json").read_text())
+        self.weight, self.noise, (version, numbers, gauss) = json.loads(
+            (folder / f"state-{self.run.rank}.json").read_text()
+        )
         random.setstate((version, tuple(numbers), gauss))
 
     def export(self, folder: Path) -> None:
@@ -156,7 +188,13 @@ class FakeInference:
             input_names=("sample",),
             output_names=("answer",),
         )
-        plan: Plan[Any] = Plan(device=run.device, precision=run.precision, threads=run.threads, max_batch=8, cache=run.cache)
+        plan: Plan[Any] = Plan(
+            device=run.device,
+            precision=run.precision,
+            threads=run.threads,
+            max_batch=8,
+            cache=run.cache,
+        )
         self._executable = engine.compile(network, plan)
         self.sleep_s = float(str(run.settings["fake.sleep_ms"])) / 1000
         self.loaded: set[int] = set()
@@ -184,7 +222,9 @@ class FakeInference:
 
     def truth(self, folder: Path) -> None:
         """Write the labels."""
-        (folder / "labels.txt").write_text("".join(f"{label(sample)}\n" for sample in range(SAMPLES)))
+        (folder / "labels.txt").write_text(
+            "".join(f"{label(sample)}\n" for sample in range(SAMPLES))
+        )
 
     def close(self) -> None:
         """Hold nothing."""
@@ -207,13 +247,17 @@ class FakePredictor:
         return [struct.pack("<i", self._call(sample)) for sample in samples]
 
     def answer(self, payloads: Sequence[bytes]) -> Sequence[bytes]:
-        """Answer what came over a network; PODIUM_FAKE_REMOTE says what goes wrong, and by which file: `empty /tmp/now`."""
+        """Answer what came over a network; PODIUM_FAKE_REMOTE says what goes wrong, and by which
+        file: `empty /tmp/now`.
+        """
         what, _, flag = os.environ.get("PODIUM_FAKE_REMOTE", "").partition(" ")
         if what and Path(flag).exists():
             return broken_remotely(what, len(payloads))
         if self._owner.sleep_s:
             time.sleep(self._owner.sleep_s)
-        return [struct.pack("<i", self._call(*struct.unpack("<i", payload))) for payload in payloads]
+        return [
+            struct.pack("<i", self._call(*struct.unpack("<i", payload))) for payload in payloads
+        ]
 
 
 def broken_remotely(what: str, count: int) -> Sequence[bytes]:
@@ -223,15 +267,27 @@ def broken_remotely(what: str, count: int) -> Sequence[bytes]:
     return [b""] * (count if what == "empty" else count - 1)
 
 
-KERNEL = "could not create a primitive descriptor for the LSTM forward propagation primitive. Run workload with ..."
+KERNEL = (
+    "could not create a primitive descriptor for the LSTM forward propagation primitive. Run"
+    " workload with ..."
+)
 """What oneDNN says of an LSTM in bf16 where the processor has no instructions for it."""
 
 
 class FakeTrial:
-    """Implements suite.workload.Trial; PODIUM_FAKE_TRIAL is the number format that goes wrong, and how: `bf16 raise`, `bf16 SIGILL`, `bf16 hang`."""
+    """Implements suite.workload.Trial; PODIUM_FAKE_TRIAL is the number format that goes wrong, and
+    how: `bf16 raise`, `bf16 SIGILL`, `bf16 hang`.
+    """
 
     networks: Sequence[Network[Any]] = (
-        Network(name="trial", module=lambda _: 0, framework="fake", inputs=((0,),), input_names=("sample",), output_names=("answer",)),
+        Network(
+            name="trial",
+            module=lambda _: 0,
+            framework="fake",
+            inputs=((0,),),
+            input_names=("sample",),
+            output_names=("answer",),
+        ),
     )
 
     def step(self, precision: Precision) -> None:
@@ -250,7 +306,9 @@ class Fake:
 
     name: ClassVar[str] = "fake"
 
-    def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
+    def hyperparameters(
+        self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]
+    ) -> Mapping[str, HyperValue]:
         """Name the settings that are logged."""
         row = round.benchmark(self.name)
         return {key: settings[key] for key, setting in row.settings.items() if setting.log}

@@ -15,7 +15,9 @@ from suite.records import CheckpointRecord, RunRecord, write_record
 NONCE = "0123456789abcdef" * 2
 
 
-def keep_checkpoint(results: Path, weight: float = 0.8, workload: str = "fake", **changes: Any) -> Path:
+def keep_checkpoint(
+    results: Path, weight: float = 0.8, workload: str = "fake", **changes: Any
+) -> Path:
     """Export weights that answer that share of the samples right, with a record of them."""
     folder = results / "made"
     folder.mkdir(parents=True)
@@ -47,7 +49,11 @@ def keep_checkpoint(results: Path, weight: float = 0.8, workload: str = "fake", 
 def keep_ceiling(cache: Path, samples_per_second: float = 1e9, instances: int = 0) -> None:
     """Spare tests the measurement of the harness ceiling, with so many processes that serve."""
     cache.mkdir(parents=True, exist_ok=True)
-    kept = Ceiling(measured="2027-01-15T08:00:00+00:00", busy=0.0, samples_per_second={scenario.value: samples_per_second for scenario in Scenario})
+    kept = Ceiling(
+        measured="2027-01-15T08:00:00+00:00",
+        busy=0.0,
+        samples_per_second={scenario.value: samples_per_second for scenario in Scenario},
+    )
     (cache / f"harness-ceiling-{host_key(instances)}.json").write_bytes(msgspec.json.encode(kept))
 
 

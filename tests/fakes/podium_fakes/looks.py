@@ -1,4 +1,6 @@
-"""A look at a system under test that takes a moment, where its speed is not what a test is about."""
+"""A look at a system under test that takes a moment, where its speed is not what a test is
+about.
+"""
 
 from harness.children.process import Abort
 from harness.serving.loadgen.probe import Look, LookJob, look
@@ -6,6 +8,8 @@ from podium_fakes.fake import probe_briefly
 
 
 def look_briefly(job: LookJob, abort: Abort) -> Look:
-    """Look, in this process of its own, for a tenth of a second: also at instances, whose processes cannot say so, and at other workloads."""
+    """Look, in this process of its own, for a tenth of a second: also at instances, whose processes
+    cannot say so, and at other workloads.
+    """
     probe_briefly()
     return look(job, abort)

@@ -20,7 +20,11 @@ class Meter:
     def channels(self) -> Sequence[Channel]:
         """Two."""
         return [
-            Channel(name="fake:energy", kind=Kind.ENERGY, facts={"grade": "counter", "scope": ["package0"], "range_uj": 10**9}),
+            Channel(
+                name="fake:energy",
+                kind=Kind.ENERGY,
+                facts={"grade": "counter", "scope": ["package0"], "range_uj": 10**9},
+            ),
             Channel(name="fake:power", kind=Kind.POWER),
         ]
 

@@ -1,4 +1,6 @@
-"""A bare network of a twentieth of the arithmetic that podium's smallest takes: torchvision's ShuffleNet V2 of half the width."""
+"""A bare network of a twentieth of the arithmetic that podium's smallest takes: torchvision's
+ShuffleNet V2 of half the width.
+"""
 
 from functools import partial
 

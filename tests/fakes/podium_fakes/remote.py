@@ -39,26 +39,51 @@ class Served:
 
 @contextmanager
 def served(
-    results: Path, *more: str, workload: str = "fake", framework: str = "fake", listen: str = "127.0.0.1:0", python: str = sys.executable
+    results: Path,
+    *more: str,
+    workload: str = "fake",
+    framework: str = "fake",
+    listen: str = "127.0.0.1:0",
+    python: str = sys.executable,
 ) -> Iterator[Served]:
     """Start a server and wait until it is ready; end it with all that it started."""
     log = results.parent / f"serve-{time.monotonic_ns()}.log"
     words = [*serving(results, workload, framework), "--listen", listen, *more]
-    with log.open("w") as stream, ended(started([python, "-m", "harness", *words], stream, dict(os.environ))) as process:
+    with (
+        log.open("w") as stream,
+        ended(started([python, "-m", "harness", *words], stream, dict(os.environ))) as process,
+    ):
         yield ready(process, log)
 
 
 @contextmanager
-def forked(warm: "Warm", results: Path, *more: str, fault: str = "", listen: str = "127.0.0.1:0") -> Iterator[Served]:
+def forked(
+    warm: "Warm", results: Path, *more: str, fault: str = "", listen: str = "127.0.0.1:0"
+) -> Iterator[Served]:
     """Serve the fake from an interpreter that has loaded what that needs."""
-    child = warm.start([*serving(results), "--listen", listen, *more], {**os.environ, "PODIUM_FAKE_REMOTE": fault})
+    child = warm.start(
+        [*serving(results), "--listen", listen, *more], {**os.environ, "PODIUM_FAKE_REMOTE": fault}
+    )
     with ended(child):
         yield ready(child, child.out, child.err)
 
 
 def serving(results: Path, workload: str = "fake", framework: str = "fake") -> list[str]:
     """Write the command, but for where it listens."""
-    return ["serve", workload, "--results", str(results), "--framework", framework, "--engine", framework, "--device", "cpu", "--threads", "1"]
+    return [
+        "serve",
+        workload,
+        "--results",
+        str(results),
+        "--framework",
+        framework,
+        "--engine",
+        framework,
+        "--device",
+        "cpu",
+        "--threads",
+        "1",
+    ]
 
 
 @contextmanager
@@ -73,22 +98,38 @@ def ended(process: Process) -> Iterator[Process]:
 
 def started(words: list[str], stream: IO[str], settings: dict[str, str]) -> subprocess.Popen[str]:
     """Start a command in a group of its own."""
-    return subprocess.Popen(words, stdout=stream, stderr=subprocess.STDOUT, text=True, env=settings, start_new_session=True)
+    return subprocess.Popen(
+        words,
+        stdout=stream,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=settings,
+        start_new_session=True,
+    )
 
 
 def ready(process: "subprocess.Popen[str] | Child", *logs: Path) -> Served:
     """Wait until the server says that it listens."""
     end = time.monotonic() + START_S
-    while not (match := READY.search(said := "".join(log.read_text() for log in logs if log.exists()))):
+    while not (
+        match := READY.search(said := "".join(log.read_text() for log in logs if log.exists()))
+    ):
         assert process.poll() is None and time.monotonic() < end, said
         time.sleep(0.05)
     return Served(process=process, url=match[1], logs=logs)
 
 
 def measure(
-    results: Path, *urls: str, settings: tuple[str, ...] = (), scenarios: tuple[Scenario, ...] = (Scenario.OFFLINE,), mode: str = "all", **more: Any
+    results: Path,
+    *urls: str,
+    settings: tuple[str, ...] = (),
+    scenarios: tuple[Scenario, ...] = (Scenario.OFFLINE,),
+    mode: str = "all",
+    **more: Any,
 ) -> None:
     """Measure servers as podium infer --endpoint does."""
     asked = Asked(endpoints=urls, ca=more.pop("ca", None), token_file=more.pop("token_file", None))
-    chosen = options(results, *SHORT, *settings, framework="torch", engine="torch", precision=None, **more)
+    chosen = options(
+        results, *SHORT, *settings, framework="torch", engine="torch", precision=None, **more
+    )
     infer.serve("fake", chosen, scenarios=scenarios, mode=mode, checkpoint=None, asked=asked)

@@ -1,4 +1,6 @@
-"""A system under test for LoadGen's own runs: answers are functions of the sample, and it breaks where it is told to."""
+"""A system under test for LoadGen's own runs: answers are functions of the sample, and it breaks
+where it is told to.
+"""
 
 import os
 import signal
@@ -23,7 +25,9 @@ from suite.terms import Precision
 from suite.workload import Mode, Run
 
 PROBE = Probe(samples_per_second=20_000.0, latency_ns=20_000.0, query_latency_ns=40_000.0)
-ROW = ScenarioRow(percentile=90.0, bound_ns=100_000_000, min_duration_ms=50, min_queries=64, samples_per_query=8)
+ROW = ScenarioRow(
+    percentile=90.0, bound_ns=100_000_000, min_duration_ms=50, min_queries=64, samples_per_query=8
+)
 SLOW_S = 0.04
 LOG_SEED = 2**62 + 12345
 
@@ -46,7 +50,9 @@ class Served:
     """So many calls, the first ones, take 40 ms longer."""
     lengths: int = 1
 
-    def hyperparameters(self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]) -> Mapping[str, HyperValue]:
+    def hyperparameters(
+        self, round: Round, profile: Profile, settings: Mapping[str, HyperValue]
+    ) -> Mapping[str, HyperValue]:
         """Name none."""
         return {}
 
@@ -147,7 +153,13 @@ class ServedPredictor:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def system(folder: Path, facts: Served | None = None, workers: int = 1, max_batch: int = 4, window_us: int = 0) -> System:
+def system(
+    folder: Path,
+    facts: Served | None = None,
+    workers: int = 1,
+    max_batch: int = 4,
+    window_us: int = 0,
+) -> System:
     """Say how it is served; `folder` gets its notes."""
     folder.mkdir(parents=True, exist_ok=True)
     run = Run(
@@ -164,27 +176,59 @@ def system(folder: Path, facts: Served | None = None, workers: int = 1, max_batc
         settings={},
     )
     batching = Batching(workers=workers, max_batch=max_batch, window_us=window_us)
-    return System(workload=facts or Served(), engine=FakeEngine(), run=run, checkpoint=folder, batching=batching)
+    return System(
+        workload=facts or Served(),
+        engine=FakeEngine(),
+        run=run,
+        checkpoint=folder,
+        batching=batching,
+    )
 
 
-def schedule(scenario: Scenario, mode: Mode = Mode.PERFORMANCE, row: ScenarioRow = ROW, probe: Probe = PROBE, **settings: HyperValue) -> Schedule:
+def schedule(
+    scenario: Scenario,
+    mode: Mode = Mode.PERFORMANCE,
+    row: ScenarioRow = ROW,
+    probe: Probe = PROBE,
+    **settings: HyperValue,
+) -> Schedule:
     """Plan a short run."""
     return plan(registry.round(), row, scenario, mode, settings, probe, LOG_SEED)
 
 
-def job(folder: Path, scenario: Scenario, mode: Mode = Mode.PERFORMANCE, facts: Served | None = None, **more: Any) -> Job:
+def job(
+    folder: Path,
+    scenario: Scenario,
+    mode: Mode = Mode.PERFORMANCE,
+    facts: Served | None = None,
+    **more: Any,
+) -> Job:
     """Put together one LoadGen run, in `folder/run`."""
-    return Job(system=system(folder / "sut", facts, **more), schedule=schedule(scenario, mode), folder=folder / "run")
+    return Job(
+        system=system(folder / "sut", facts, **more),
+        schedule=schedule(scenario, mode),
+        folder=folder / "run",
+    )
 
 
 def run_with_errors(job: Job, abort: Abort) -> Outcome:
-    """Ask LoadGen for a Server run of a negative rate that may have one query: two errors in its own words."""
+    """Ask LoadGen for a Server run of a negative rate that may have one query: two errors in its
+    own words.
+    """
     settings = loadgen_settings(job.schedule)
-    settings.server_target_qps, settings.max_query_count, settings.min_duration_ms, settings.min_query_count = -1.0, 1, 0, 1
+    (
+        settings.server_target_qps,
+        settings.max_query_count,
+        settings.min_duration_ms,
+        settings.min_query_count,
+    ) = (-1.0, 1, 0, 1)
     session.loadgen_settings = lambda schedule: settings  # in this child process alone
     return run_loadgen(job, abort)
 
 
 def batches(folder: Path) -> list[list[int]]:
     """Read the batches that the workers got."""
-    return [[int(word) for word in line.partition(":")[2].split()] for line in (folder / "sut" / "batches").read_text().splitlines()]
+    return [
+        [int(word) for word in line.partition(":")[2].split()]
+        for line in (folder / "sut" / "batches").read_text().splitlines()
+    ]

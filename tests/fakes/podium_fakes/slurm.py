@@ -1,6 +1,8 @@
-"""A real Slurm cluster of two nodes on this machine: munged, slurmctld and two slurmd in namespaces of their own.
+"""A real Slurm cluster of two nodes on this machine: munged, slurmctld and two slurmd in namespaces
+of their own.
 
-Its processes, network, host names and /etc/hosts are its own; when its first process ends, the kernel ends all others, and that one goes with whoever
+Its processes, network, host names and /etc/hosts are its own; when its first process ends, the
+kernel ends all others, and that one goes with whoever
 started it. No systemd, no cgroups.
 """
 
@@ -53,7 +55,9 @@ NodeName=n1 NodeAddr=10.66.0.11 Port=6818 CPUs=2 RealMemory=1000 Gres=gpu:8
 NodeName=n2 NodeAddr=10.66.0.12 Port=6819 CPUs=2 RealMemory=1000 Gres=gpu:8
 PartitionName=all Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
 """
-"""Two slurmd on one machine differ in address and port; Slurm's own names for addresses need one that is not a loopback address."""
+"""Two slurmd on one machine differ in address and port; Slurm's own names for addresses need one
+that is not a loopback address.
+"""
 HOSTS: Final = "127.0.0.1 localhost\n10.66.0.1 control\n10.66.0.11 n1\n10.66.0.12 n2\n"
 FIRST_PROCESS: Final = """\
 set -eu
@@ -80,11 +84,21 @@ class Cluster:
     first: int
     """Its first process, as this machine numbers it."""
 
-    def run(self, *words: str, cwd: Path, programs: Path | None = None) -> "subprocess.CompletedProcess[str]":
-        """Run a command on the host of slurmctld; `programs` is a folder with a torchrun of its own."""
+    def run(
+        self, *words: str, cwd: Path, programs: Path | None = None
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run a command on the host of slurmctld; `programs` is a folder with a torchrun of its
+        own.
+        """
         spaces = ["nsenter", f"--target={self.first}", *SPACES, f"--wd={cwd}"]
-        environment = {**os.environ, "SLURM_CONF": str(self.folder / "slurm.conf"), "PATH": f"{programs or self.folder / 'bin'}:{os.environ['PATH']}"}
-        return subprocess.run([*spaces, *words], env=environment, capture_output=True, text=True, timeout=60)
+        environment = {
+            **os.environ,
+            "SLURM_CONF": str(self.folder / "slurm.conf"),
+            "PATH": f"{programs or self.folder / 'bin'}:{os.environ['PATH']}",
+        }
+        return subprocess.run(
+            [*spaces, *words], env=environment, capture_output=True, text=True, timeout=60
+        )
 
     def submit(self, script: Path, programs: Path | None = None) -> str:
         """Hand a batch script in, from its own folder; return the job's number."""
@@ -98,7 +112,9 @@ class Cluster:
         assert done.returncode == 0, done.stderr
         return dict(word.partition("=")[::2] for word in done.stdout.split() if "=" in word)
 
-    def wait(self, number: str, states: tuple[str, ...], limit_s: float = 120.0) -> Mapping[str, str]:
+    def wait(
+        self, number: str, states: tuple[str, ...], limit_s: float = 120.0
+    ) -> Mapping[str, str]:
         """Wait for a job to be in one of these states."""
         end = time.monotonic() + limit_s
         while (found := self.job(number))["JobState"] not in states:
@@ -117,7 +133,11 @@ class Cluster:
 
     def on(self, node: str) -> list[psutil.Process]:
         """Find the ranks on a node, and what they started."""
-        return [process for process, words, environment in self._processes() if "harness" in words and environment.get("SLURMD_NODENAME") == node]
+        return [
+            process
+            for process, words, environment in self._processes()
+            if "harness" in words and environment.get("SLURMD_NODENAME") == node
+        ]
 
     def launchers(self) -> Mapping[str, psutil.Process]:
         """Find torchrun on each node."""
@@ -142,7 +162,9 @@ class Cluster:
 
 def is_launcher(process: psutil.Process, words: Sequence[str]) -> bool:
     """Tell torchrun, or one with ranks that are forks of it, from those."""
-    return bool({"torch.distributed.run", "podium_fakes.torchrun"} & set(words)) and not rank_of(process)
+    return bool({"torch.distributed.run", "podium_fakes.torchrun"} & set(words)) and not rank_of(
+        process
+    )
 
 
 def missing() -> str:
@@ -166,18 +188,42 @@ def write(folder: Path) -> None:
     for number in range(GPUS):
         os.mknod(folder / f"gpu{number}", 0o20600, Path("/dev/null").stat().st_rdev)
     (folder / "gres.conf").write_text(f"Name=gpu File={folder}/gpu[0-{GPUS - 1}]\n")
-    (folder / "bin" / "torchrun").write_text(f'#!/bin/bash\nexec {sys.executable} -m torch.distributed.run "$@"\n')
+    (folder / "bin" / "torchrun").write_text(
+        f'#!/bin/bash\nexec {sys.executable} -m torch.distributed.run "$@"\n'
+    )
     (folder / "bin" / "torchrun").chmod(0o755)
 
 
 @contextmanager
 def cluster() -> Iterator[Cluster]:
     """Start a cluster; end all its processes and remove its folder, whatever happened."""
-    with tempfile.TemporaryDirectory(prefix="slurm-") as name, (Path(name) / "said").open("w") as said:
+    with (
+        tempfile.TemporaryDirectory(prefix="slurm-") as name,
+        (Path(name) / "said").open("w") as said,
+    ):
         folder = Path(name)
         write(folder)
-        words = ["setpriv", "--pdeathsig=KILL", "unshare", "--fork", "--kill-child", "--mount-proc", *SPACES, "bash", "-c", FIRST_PROCESS, "first", name]
-        outer = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=said, stderr=said, env={**os.environ, "SLURM_CONF": f"{name}/slurm.conf"})
+        words = [
+            "setpriv",
+            "--pdeathsig=KILL",
+            "unshare",
+            "--fork",
+            "--kill-child",
+            "--mount-proc",
+            *SPACES,
+            "bash",
+            "-c",
+            FIRST_PROCESS,
+            "first",
+            name,
+        ]
+        outer = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            env={**os.environ, "SLURM_CONF": f"{name}/slurm.conf"},
+        )
         try:
             yield started(folder, outer)
         finally:
@@ -191,8 +237,15 @@ def started(folder: Path, outer: "subprocess.Popen[Any]") -> Cluster:
 
     def idle() -> bool:
         assert outer.poll() is None, (folder / "said").read_text()
-        found[:] = [Cluster(folder=folder, first=child.pid) for child in psutil.Process(outer.pid).children()]
-        return bool(found) and (folder / "munge" / "socket").exists() and found[0].run("sinfo", "-ho", "%T %D", cwd=folder).stdout.strip() == "idle 2"
+        found[:] = [
+            Cluster(folder=folder, first=child.pid)
+            for child in psutil.Process(outer.pid).children()
+        ]
+        return (
+            bool(found)
+            and (folder / "munge" / "socket").exists()
+            and found[0].run("sinfo", "-ho", "%T %D", cwd=folder).stdout.strip() == "idle 2"
+        )
 
     waited(idle, folder)
     return found[0]

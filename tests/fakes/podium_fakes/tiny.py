@@ -1,7 +1,10 @@
-"""The fake workload's other training half (`--set fake.torch=true`): a real torch model of a few hundred numbers.
+"""The fake workload's other training half (`--set fake.torch=true`): a real torch model of a few
+hundred numbers.
 
-Dropout, momentum, batch-norm; under torchrun one sum of all gradients a step, with `--set fake.ddp=true` DistributedDataParallel. The momentum is
-kept here: torch.optim and DistributedDataParallel load PyTorch's compiler, as much again as PyTorch itself in each of hundreds of processes.
+Dropout, momentum, batch-norm; under torchrun one sum of all gradients a step, with `--set
+fake.ddp=true` DistributedDataParallel. The momentum is
+kept here: torch.optim and DistributedDataParallel load PyTorch's compiler, as much again as PyTorch
+itself in each of hundreds of processes.
 """
 
 import random
@@ -22,15 +25,23 @@ MOMENTUM = 0.9
 
 
 class TinyTraining(FakeTraining):
-    """Learns a linear map of noise, with noise from all three generators; its score is the fake one's."""
+    """Learns a linear map of noise, with noise from all three generators; its score is the fake
+    one's.
+    """
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         torch.set_num_threads(1)
         torch.manual_seed(run.seed)  # the harness does for framework torch
-        self.net: nn.Module = nn.Sequential(nn.Linear(8, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Dropout(0.2), nn.Linear(32, 1))
+        self.net: nn.Module = nn.Sequential(
+            nn.Linear(8, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Dropout(0.2), nn.Linear(32, 1)
+        )
         self.by_hand = run.world_size > 1 and not run.settings["fake.ddp"]
-        self.model = nn.parallel.DistributedDataParallel(self.net) if run.world_size > 1 and not self.by_hand else self.net
+        self.model = (
+            nn.parallel.DistributedDataParallel(self.net)
+            if run.world_size > 1 and not self.by_hand
+            else self.net
+        )
         self.momentum = [torch.zeros_like(weight) for weight in self.net.parameters()]
 
     def facts(self) -> Mapping[str, HyperValue]:
@@ -65,9 +76,15 @@ class TinyTraining(FakeTraining):
     def save(self, folder: Path) -> None:
         """Keep everything that moves."""
         super().save(folder)
-        generators = {"torch": torch.get_rng_state(), "numpy": torch.from_numpy(np.random.get_state()[1].astype("int64"))}
+        generators = {
+            "torch": torch.get_rng_state(),
+            "numpy": torch.from_numpy(np.random.get_state()[1].astype("int64")),
+        }
         place = torch.tensor(np.random.get_state()[2])
-        torch.save({**generators, "place": place, "net": self.net.state_dict(), "momentum": self.momentum}, folder / f"tiny-{self.run.rank}.pt")
+        torch.save(
+            {**generators, "place": place, "net": self.net.state_dict(), "momentum": self.momentum},
+            folder / f"tiny-{self.run.rank}.pt",
+        )
 
     def restore(self, folder: Path) -> None:
         """Take it back."""
@@ -76,7 +93,9 @@ class TinyTraining(FakeTraining):
         self.net.load_state_dict(found["net"])
         self.momentum = found["momentum"]
         torch.set_rng_state(found["torch"])
-        np.random.set_state(("MT19937", found["numpy"].numpy().astype("uint32"), int(found["place"])))
+        np.random.set_state(
+            ("MT19937", found["numpy"].numpy().astype("uint32"), int(found["place"]))
+        )
 
     def export(self, folder: Path) -> None:
         """The weights, under canonical names."""

@@ -1,6 +1,8 @@
-"""torchrun with ranks that are forks of it: PyTorch and podium are loaded once, not by each rank at each of its starts. All else is torchrun's own.
+"""torchrun with ranks that are forks of it: PyTorch and podium are loaded once, not by each rank at
+each of its starts. All else is torchrun's own.
 
-`python -m podium_fakes.torchrun --nproc-per-node 2 ... -m harness train fake ...`, or `launch` in a process that has them. torchrun forks with
+`python -m podium_fakes.torchrun --nproc-per-node 2 ... -m harness train fake ...`, or `launch` in a
+process that has them. torchrun forks with
 `--run-path --start-method fork`.
 """
 
@@ -15,10 +17,14 @@ from suite import registry
 from suite.cli import main
 
 NAMED = "rank {}"
-"""What the kernel calls a rank: a fork keeps the words and the environment that its launcher was started with."""
+"""What the kernel calls a rank: a fork keeps the words and the environment that its launcher was
+started with.
+"""
 
 TELLS = "torch.distributed.elastic.multiprocessing.api"
-"""Logs a fork that failed, with a traceback of torchrun's own; to format one, PyTorch loads its compiler."""
+"""Logs a fork that failed, with a traceback of torchrun's own; to format one, PyTorch loads its
+compiler.
+"""
 
 
 def without_traceback(record: logging.LogRecord) -> bool:
@@ -31,13 +37,19 @@ def launch(words: list[str]) -> None:
     """Load what every rank needs, and be torchrun."""
     from torch.distributed.run import main as torchrun
 
-    for needed in ("harness.training.run_set", "podium_fakes.tiny", *(["torch._dynamo"] if "fake.ddp=true" in words else [])):
+    for needed in (
+        "harness.training.run_set",
+        "podium_fakes.tiny",
+        *(["torch._dynamo"] if "fake.ddp=true" in words else []),
+    ):
         import_module(needed)
     registry.round()
     logging.getLogger(TELLS).addFilter(without_traceback)
     place = words.index("-m")
     assert words[place + 1] == "harness"
-    torchrun(["--run-path", "--start-method", "fork", *words[:place], __file__, *words[place + 2 :]])
+    torchrun(
+        ["--run-path", "--start-method", "fork", *words[:place], __file__, *words[place + 2 :]]
+    )
 
 
 def rank() -> None:

@@ -1,6 +1,8 @@
-"""A recording double of TensorRT's Python API: the calls that the engine makes, with what the documentation demands of each.
+"""A recording double of TensorRT's Python API: the calls that the engine makes, with what the
+documentation demands of each.
 
-A built engine is its ONNX file: a context reads and writes at the addresses that it was told, and ONNX Runtime does the work between.
+A built engine is its ONNX file: a context reads and writes at the addresses that it was told, and
+ONNX Runtime does the work between.
 """
 
 from __future__ import annotations
@@ -69,8 +71,20 @@ class DataType(Enum):
     FLOAT, HALF, BF16, INT8, INT32, INT64, BOOL, UINT8 = range(8)
 
 
-OF_ONNX = {1: DataType.FLOAT, 7: DataType.INT64, 6: DataType.INT32, 9: DataType.BOOL, 10: DataType.HALF}
-ARRAYS = {DataType.FLOAT: np.float32, DataType.INT64: np.int64, DataType.INT32: np.int32, DataType.BOOL: np.bool_, DataType.HALF: np.float16}
+OF_ONNX = {
+    1: DataType.FLOAT,
+    7: DataType.INT64,
+    6: DataType.INT32,
+    9: DataType.BOOL,
+    10: DataType.HALF,
+}
+ARRAYS = {
+    DataType.FLOAT: np.float32,
+    DataType.INT64: np.int64,
+    DataType.INT32: np.int32,
+    DataType.BOOL: np.bool_,
+    DataType.HALF: np.float16,
+}
 
 
 class Tensor:
@@ -136,7 +150,9 @@ class IOptimizationProfile:
     def __init__(self) -> None:
         self.shapes: dict[str, tuple[Any, Any, Any]] = {}
 
-    def set_shape(self, input: str, min: Sequence[int], opt: Sequence[int], max: Sequence[int]) -> None:
+    def set_shape(
+        self, input: str, min: Sequence[int], opt: Sequence[int], max: Sequence[int]
+    ) -> None:
         if not all(low <= usual <= high for low, usual, high in zip(min, opt, max, strict=True)):
             raise ValueError("min <= opt <= max")
         self.shapes[input] = (tuple(min), tuple(opt), tuple(max))
@@ -198,9 +214,19 @@ class Builder:
     def create_optimization_profile(self) -> IOptimizationProfile:
         return IOptimizationProfile()
 
-    def build_serialized_network(self, network: INetworkDefinition, config: IBuilderConfig) -> bytes | None:
-        assert config.cache is not None and {one.name for one in network.model.graph.input} <= set(config.profiles[0].shapes)
-        calls.append(("build_serialized_network", config.builder_optimization_level, tuple(profile.shapes for profile in config.profiles)))
+    def build_serialized_network(
+        self, network: INetworkDefinition, config: IBuilderConfig
+    ) -> bytes | None:
+        assert config.cache is not None and {one.name for one in network.model.graph.input} <= set(
+            config.profiles[0].shapes
+        )
+        calls.append(
+            (
+                "build_serialized_network",
+                config.builder_optimization_level,
+                tuple(profile.shapes for profile in config.profiles),
+            )
+        )
         return None if goes_wrong(self.logger, "build_serialized_network") else network.content
 
 
@@ -211,7 +237,11 @@ class Runtime:
         self.logger = logger
 
     def deserialize_cuda_engine(self, serialized_engine: bytes) -> ICudaEngine | None:
-        return None if goes_wrong(self.logger, "deserialize_cuda_engine") else ICudaEngine(serialized_engine, self.logger)
+        return (
+            None
+            if goes_wrong(self.logger, "deserialize_cuda_engine")
+            else ICudaEngine(serialized_engine, self.logger)
+        )
 
 
 class ICudaEngine:
@@ -222,8 +252,13 @@ class ICudaEngine:
         import onnxruntime
 
         graph = onnx.load_from_string(content).graph
-        self.inputs, self.outputs = ({one.name: Tensor(one) for one in side} for side in (graph.input, graph.output))
-        self.session, self.logger = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"]), logger
+        self.inputs, self.outputs = (
+            {one.name: Tensor(one) for one in side} for side in (graph.input, graph.output)
+        )
+        self.session, self.logger = (
+            onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"]),
+            logger,
+        )
         self.num_io_tensors = len(self.inputs) + len(self.outputs)
 
     def get_tensor_name(self, index: int) -> str:
@@ -234,7 +269,9 @@ class ICudaEngine:
 
     def create_execution_context(self) -> IExecutionContext | None:
         calls.append(("create_execution_context",))
-        return None if goes_wrong(self.logger, "create_execution_context") else IExecutionContext(self)
+        return (
+            None if goes_wrong(self.logger, "create_execution_context") else IExecutionContext(self)
+        )
 
 
 class IExecutionContext:
@@ -262,15 +299,28 @@ class IExecutionContext:
     def get_tensor_shape(self, name: str) -> Sequence[int]:
         if "get_tensor_shape" in trouble:
             return (-1,)
-        feed = {name: np.zeros(shape, ARRAYS[self.engine.inputs[name].type]) for name, shape in self.shapes.items()}
+        feed = {
+            name: np.zeros(shape, ARRAYS[self.engine.inputs[name].type])
+            for name, shape in self.shapes.items()
+        }
         return tuple(self.engine.session.run([name], feed)[0].shape)
 
     def execute_async_v3(self, stream_handle: int) -> bool:
         calls.append(("execute_async_v3", stream_handle))
-        if goes_wrong(self.engine.logger, "execute_async_v3") or set(self.places) != {*self.engine.inputs, *self.engine.outputs}:
+        if goes_wrong(self.engine.logger, "execute_async_v3") or set(self.places) != {
+            *self.engine.inputs,
+            *self.engine.outputs,
+        }:
             return False
-        feed = {name: seen(self.places[name], self.shapes[name], one.type).copy() for name, one in self.engine.inputs.items()}
-        for name, found in zip(self.engine.outputs, self.engine.session.run(list(self.engine.outputs), feed), strict=True):
+        feed = {
+            name: seen(self.places[name], self.shapes[name], one.type).copy()
+            for name, one in self.engine.inputs.items()
+        }
+        for name, found in zip(
+            self.engine.outputs,
+            self.engine.session.run(list(self.engine.outputs), feed),
+            strict=True,
+        ):
             seen(self.places[name], found.shape, self.engine.outputs[name].type)[...] = found
         return True
 
@@ -282,7 +332,9 @@ def seen(place: int, shape: Sequence[int], kind: DataType) -> Any:
 
 
 class Gpu:
-    """A device whose memory is the processor's, whose streams are numbers, and whose records are the work itself."""
+    """A device whose memory is the processor's, whose streams are numbers, and whose records are
+    the work itself.
+    """
 
     name, capability = "NVIDIA H200", "9.0"
 

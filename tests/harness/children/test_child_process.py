@@ -35,21 +35,29 @@ def forked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
 
 
 def test_a_result_comes_from_another_process_and_its_second_thread():
-    """On the main thread StartTest would hold every signal back; an unblocked SIGINT would print a traceback."""
+    """On the main thread StartTest would hold every signal back; an unblocked SIGINT would print a
+    traceback.
+    """
     word, pid, on_main, blocked = in_child(whoami, "hello")
     assert (word, on_main, blocked) == ("hello", False, True) and pid != os.getpid()
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, set())
 
 
-@pytest.mark.parametrize(("job", "kind"), [("judged", JudgedError), ("request", RequestError), ("missing", MissingError)])
+@pytest.mark.parametrize(
+    ("job", "kind"), [("judged", JudgedError), ("request", RequestError), ("missing", MissingError)]
+)
 def test_errors_keep_their_exit_code(job: str, kind: type[PodiumError]):
     """A wrong checkpoint is exit 2 whichever process finds out."""
     with pytest.raises(kind, match=f"^{job} on purpose$"):
         in_child(fail, job)
 
 
-def test_other_exceptions_are_one_sentence_and_carry_their_traceback(capfd: pytest.CaptureFixture[str]):
-    """Who wrote the workload needs the line, who typed the command needs the sentence: 40 lines on the terminal hid it."""
+def test_other_exceptions_are_one_sentence_and_carry_their_traceback(
+    capfd: pytest.CaptureFixture[str],
+):
+    """Who wrote the workload needs the line, who typed the command needs the sentence: 40 lines on
+    the terminal hid it.
+    """
     with pytest.raises(JudgedError, match="^the system under test failed") as caught:
         in_child(fail, "bug")
     assert str(caught.value) == "the system under test failed: KeyError: 'bug on purpose'"
@@ -57,23 +65,31 @@ def test_other_exceptions_are_one_sentence_and_carry_their_traceback(capfd: pyte
 
 
 def test_a_processor_without_an_instruction_lacks_something():
-    """A library built for a newer processor is nothing that the system under test did wrong: exit 3."""
+    """A library built for a newer processor is nothing that the system under test did wrong: exit
+    3.
+    """
     with pytest.raises(KernelError, match="was ended by SIGILL"):
         in_child(end, "SIGILL")
 
 
 def test_a_failing_worker_ends_the_process_at_once():
-    """LoadGen waits for ever for answers that do not come; three threads that fail together are told once."""
+    """LoadGen waits for ever for answers that do not come; three threads that fail together are
+    told once.
+    """
     start = time.monotonic()
     with pytest.raises(JudgedError, match="^worker [012]$"):
         in_child(abort_elsewhere, "")
     assert time.monotonic() - start < 50
 
 
-@pytest.mark.parametrize(("job", "words"), [("exit", "exit status 5"), ("SIGKILL", "SIGKILL"), ("SIGSEGV", "SIGSEGV")])
+@pytest.mark.parametrize(
+    ("job", "words"), [("exit", "exit status 5"), ("SIGKILL", "SIGKILL"), ("SIGSEGV", "SIGSEGV")]
+)
 def test_a_child_that_vanishes_is_told(job: str, words: str):
     """Out of memory or a crash in native code leave no message; waiting for one would hang."""
-    with pytest.raises(JudgedError, match=rf"the LoadGen process .*{words}; nothing of that run counts"):
+    with pytest.raises(
+        JudgedError, match=rf"the LoadGen process .*{words}; nothing of that run counts"
+    ):
         in_child(end, job)
 
 
@@ -111,7 +127,9 @@ def test_a_child_ends_with_its_parent(tmp_path: Path, forked: bool, number: sign
     script.write_text(PARENT)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, str(script), str(note), *["forked"] * forked]
-    parent: subprocess.Popen[Any] = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+    parent: subprocess.Popen[Any] = subprocess.Popen(
+        command, env=environment, stderr=subprocess.DEVNULL
+    )
     until(lambda: note.exists() and note.read_text() != "")
     parent.send_signal(number)
     assert parent.wait(50) != 0
@@ -130,7 +148,9 @@ def test_a_template_that_is_killed_takes_its_child_along(tmp_path: Path, forked:
         os.kill(psutil.Process(int(note.read_text())).ppid(), signal.SIGKILL)
 
     threading.Thread(target=kill).start()
-    with pytest.raises(JudgedError, match="the LoadGen process was ended by SIGKILL; nothing of that run counts"):
+    with pytest.raises(
+        JudgedError, match="the LoadGen process was ended by SIGKILL; nothing of that run counts"
+    ):
         in_child(note_and_sleep, str(note))
     until(lambda: not psutil.pid_exists(int(note.read_text())), limit_s=40)
     assert in_child(whoami, "again")[0] == "again"

@@ -1,4 +1,6 @@
-"""A process that LoadGen's are forked from, in programs of their own: what it loads, and what may go wrong with it meanwhile."""
+"""A process that LoadGen's are forked from, in programs of their own: what it loads, and what may
+go wrong with it meanwhile.
+"""
 
 import multiprocessing
 import os
@@ -27,13 +29,25 @@ if __name__ == "__main__":
         print(*in_child(seen, "ahead"), flush=True)
     print("ahead" in sys.modules)
 """
-DEADLY = ("raise RuntimeError", "import sys; sys.exit(3)", "raise KeyboardInterrupt", *(f"import os; os.kill(os.getpid(), {number})" for number in (4, 9)))
-THREADED = "import threading, time; threading.Thread(target=time.sleep, args=(100,), daemon=True).start()"
-HANGS = "import os, pathlib, time\npathlib.Path(os.environ['NOTE']).write_text(str(os.getpid()))\ntime.sleep(100)\n"
+DEADLY = (
+    "raise RuntimeError",
+    "import sys; sys.exit(3)",
+    "raise KeyboardInterrupt",
+    *(f"import os; os.kill(os.getpid(), {number})" for number in (4, 9)),
+)
+THREADED = (
+    "import threading, time; threading.Thread(target=time.sleep, args=(100,), daemon=True).start()"
+)
+HANGS = (
+    "import os, pathlib,"
+    " time\npathlib.Path(os.environ['NOTE']).write_text(str(os.getpid()))\ntime.sleep(100)\n"
+)
 
 
 def with_modules(folder: Path, *names: str, **modules: str) -> "subprocess.Popen[str]":
-    """Start a program whose children shall have modules loaded ahead, in a folder with these modules beside it."""
+    """Start a program whose children shall have modules loaded ahead, in a folder with these
+    modules beside it.
+    """
     script = folder / "parent.py"
     script.write_text(AHEAD)
     for name, text in modules.items():
@@ -41,29 +55,49 @@ def with_modules(folder: Path, *names: str, **modules: str) -> "subprocess.Popen
     imports = os.pathsep.join([str(folder), *sys.path])
     environment = {**os.environ, "PYTHONPATH": imports, "NOTE": str(folder / "note")}
     return subprocess.Popen(
-        [sys.executable, str(script), *names], env=environment, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, str(script), *names],
+        env=environment,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
 
 
 @pytest.mark.slow
 def test_what_children_have_in_common_is_loaded_once(tmp_path: Path):
     """In the template, and not in its parent. Each child has its parent's present environment."""
-    noting = "import os, pathlib\nos.environ['OWN'] = 'kept'\npathlib.Path(os.environ['NOTE']).open('a').write(f'{os.getpid()}\\n')\nprint('once', end='')\n"
+    noting = (
+        "import os, pathlib\nos.environ['OWN'] ="
+        " 'kept'\npathlib.Path(os.environ['NOTE']).open('a').write(f'{os.getpid()}\\n')\nprint('once',"
+        " end='')\n"
+    )
     out, err = with_modules(tmp_path, "ahead", ahead=noting).communicate()
     first, second, parent = out.removeprefix("once").splitlines()
     assert parent == "False" and err == "" and out.count("once") == 1
-    assert first.split()[:3] == ["True", "first", tmp_path.name] and second.split()[:3] == ["True", "second", tmp_path.name]
-    assert {first.split()[3], second.split()[3]} == set((tmp_path / "note").read_text().split()), "one template loaded it, and both are its children"
+    assert first.split()[:3] == ["True", "first", tmp_path.name] and second.split()[:3] == [
+        "True",
+        "second",
+        tmp_path.name,
+    ]
+    assert {first.split()[3], second.split()[3]} == set((tmp_path / "note").read_text().split()), (
+        "one template loaded it, and both are its children"
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [*DEADLY, THREADED])
 def test_a_template_that_dies_means_new_interpreters(tmp_path: Path, text: str):
-    """What kills it may do a child no harm, and one that it harms says so itself; a fork would lack a template's thread."""
+    """What kills it may do a child no harm, and one that it harms says so itself; a fork would lack
+    a template's thread.
+    """
     ran = with_modules(tmp_path, "deadly", deadly=text)
     out, err = ran.communicate()
     first, second, _ = out.splitlines()
-    assert (first.split()[:2], second.split()[:2]) == (["False", "first"], ["False", "second"]) and first.split()[3] == second.split()[3] == str(ran.pid)
+    assert (first.split()[:2], second.split()[:2]) == (
+        ["False", "first"],
+        ["False", "second"],
+    ) and first.split()[3] == second.split()[3] == str(ran.pid)
 
 
 def test_a_process_that_has_asked_for_a_gpu_is_known(tmp_path: Path):

@@ -1,4 +1,6 @@
-"""ONNX files in the number formats of a strongly typed engine, each run on the CPU and held against its source."""
+"""ONNX files in the number formats of a strongly typed engine, each run on the CPU and held against
+its source.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -56,19 +58,42 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def plan(precision: Precision, source: Path) -> Plan[Any]:
     inputs = [(one.unsqueeze(0),) for one in pictures(1, 16)]
     names = tuple(f"train/{number}" for number in range(len(inputs)))
-    samples = Calibration(inputs=inputs, list_name="embedded", listed=names, samples=names, sha256=names, touched=(), method="min-max")
-    return Plan(device="cpu", precision=precision, threads=1, max_batch=8, cache=source.parent.parent, calibration=samples)
+    samples = Calibration(
+        inputs=inputs,
+        list_name="embedded",
+        listed=names,
+        samples=names,
+        sha256=names,
+        touched=(),
+        method="min-max",
+    )
+    return Plan(
+        device="cpu",
+        precision=precision,
+        threads=1,
+        max_batch=8,
+        cache=source.parent.parent,
+        calibration=samples,
+    )
 
 
 def types(path: Path) -> set[str]:
     """Name the types of a file's constants."""
-    return {onnx.TensorProto.DataType.Name(tensor.data_type) for tensor in onnx.load(path).graph.initializer}
+    return {
+        onnx.TensorProto.DataType.Name(tensor.data_type)
+        for tensor in onnx.load(path).graph.initializer
+    }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("precision", "share"), [("fp32", 1e-6), ("fp16", 2e-3), ("int8", 0.05), ("fp8", 0.1), ("int4", 0.2)])
+@pytest.mark.parametrize(
+    ("precision", "share"),
+    [("fp32", 1e-6), ("fp16", 2e-3), ("int8", 0.05), ("fp8", 0.1), ("int4", 0.2)],
+)
 def test_each_format_answers_near_its_source(source: Path, precision: str, share: float) -> None:
-    """A file that a conversion broke would be blamed on the format, on a machine that is far away."""
+    """A file that a conversion broke would be blamed on the format, on a machine that is far
+    away.
+    """
     import onnxruntime
 
     path, facts = lowering.lowered(network(), source, plan(Precision(precision), source))
@@ -96,12 +121,16 @@ def test_bf16_answers_near_its_source(source: Path) -> None:
 
 @pytest.mark.slow
 def test_int8_is_as_tensorrt_wants_it(source: Path) -> None:
-    """Symmetric, Q and DQ on weights and in front of products, biases in floats, nothing behind them."""
+    """Symmetric, Q and DQ on weights and in front of products, biases in floats, nothing behind
+    them.
+    """
     path, facts = lowering.lowered(network(), source, plan(Precision.INT8, source))
     model = onnx.load(path)
     zeros = {node.input[2] for node in model.graph.node if node.op_type == "QuantizeLinear"}
     values = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-    assert {values[name].dtype.name for name in zeros} == {"int8"} and not any(values[name].any() for name in zeros)
+    assert {values[name].dtype.name for name in zeros} == {"int8"} and not any(
+        values[name].any() for name in zeros
+    )
     assert "INT32" not in types(path)
     assert sum(node.op_type == "QuantizeLinear" for node in model.graph.node) == 4
     assert facts[f"{RANGE}picture"] == pytest.approx((-2 * 128 / 127, 2), rel=0.01)
@@ -120,15 +149,30 @@ def test_int4_is_for_weights_alone_and_tells_their_ranges(source: Path) -> None:
     path, facts = lowering.lowered(network(), source, plan(Precision.INT4, source))
     assert "INT4" in types(path)
     (widest,) = [value for name, value in facts.items() if name.startswith(RANGE)]
-    assert widest == pytest.approx((-1 / BLOCKS**0.5, 1 / BLOCKS**0.5), rel=0.02)  # how PyTorch draws a linear layer's weights
+    assert widest == pytest.approx(
+        (-1 / BLOCKS**0.5, 1 / BLOCKS**0.5), rel=0.02
+    )  # how PyTorch draws a linear layer's weights
 
 
 def test_a_network_that_int4_does_not_fit_is_refused() -> None:
     """Served in fp32 under the name of int4 it would be fast for no reason."""
-    sides = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 3]) for name in ("picture", "logit")]
-    graph = onnx.helper.make_graph([onnx.helper.make_node("Relu", ["picture"], ["logit"])], "bare", sides[:1], sides[1:])
-    bare = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", lowering.BLOCK_OPSET)])
-    with pytest.raises(MissingError, match="network small: int4 needs a matrix product with a constant matrix whose rows are a multiple of 128"):
+    sides = [
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 3])
+        for name in ("picture", "logit")
+    ]
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Relu", ["picture"], ["logit"])], "bare", sides[:1], sides[1:]
+    )
+    bare = onnx.helper.make_model(
+        graph, opset_imports=[onnx.helper.make_opsetid("", lowering.BLOCK_OPSET)]
+    )
+    with pytest.raises(
+        MissingError,
+        match=(
+            "network small: int4 needs a matrix product with a constant matrix whose rows are a"
+            " multiple of 128"
+        ),
+    ):
         lowering.pack_weights("small", bare)
 
 
@@ -143,4 +187,6 @@ def test_a_symmetric_file_is_another_than_onnx_runtime_s(source: Path) -> None:
     """Kept under one name, the first engine that came would decide for both."""
     samples = plan(Precision.INT8, source).calibration
     assert samples is not None
-    assert quantization.key(source, samples) != quantization.key(source, samples, lowering.SYMMETRIC)
+    assert quantization.key(source, samples) != quantization.key(
+        source, samples, lowering.SYMMETRIC
+    )

@@ -8,7 +8,9 @@ from torch.nn import functional
 from harness.engines import onednn_packing
 from harness.engines.onednn_packing import PackedLinear, pack, packable
 
-pytestmark = pytest.mark.skipif(not onednn_packing.can_pack(), reason="this build of PyTorch has no oneDNN to pack weights for")
+pytestmark = pytest.mark.skipif(
+    not onednn_packing.can_pack(), reason="this build of PyTorch has no oneDNN to pack weights for"
+)
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -24,7 +26,9 @@ def test_rows_that_do_not_lie_side_by_side() -> None:
     """A slice of a cache, a transpose of heads."""
     layer, rows = nn.Linear(48, 33), torch.randn(48, 6, 5).permute(1, 2, 0)
     with torch.inference_mode():
-        assert torch.allclose(PackedLinear(layer)(rows), functional.linear(rows, layer.weight, layer.bias), atol=1e-5)
+        assert torch.allclose(
+            PackedLinear(layer)(rows), functional.linear(rows, layer.weight, layer.bias), atol=1e-5
+        )
 
 
 def test_every_linear_layer_of_a_module_is_replaced() -> None:
@@ -40,7 +44,15 @@ class Own(nn.Linear):
     """May do more than a product."""
 
 
-@pytest.mark.parametrize("layer", [Own(4, 4), nn.Linear(4, 4, dtype=torch.float64), nn.Linear(4, 4, device="meta"), nn.Conv2d(4, 4, 1)])
+@pytest.mark.parametrize(
+    "layer",
+    [
+        Own(4, 4),
+        nn.Linear(4, 4, dtype=torch.float64),
+        nn.Linear(4, 4, device="meta"),
+        nn.Conv2d(4, 4, 1),
+    ],
+)
 def test_what_is_not_a_plain_fp32_layer_stays(layer: nn.Module) -> None:
     """A subclass, another number format, weights elsewhere."""
     assert not packable(layer)
@@ -48,6 +60,8 @@ def test_what_is_not_a_plain_fp32_layer_stays(layer: nn.Module) -> None:
 
 def test_a_build_without_these_operators_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are not promised by PyTorch."""
-    monkeypatch.setattr(onednn_packing, "PackedLinear", lambda layer: torch.ops.mkldnn.no_such_operator(layer))
+    monkeypatch.setattr(
+        onednn_packing, "PackedLinear", lambda layer: torch.ops.mkldnn.no_such_operator(layer)
+    )
     module = nn.Sequential(nn.Linear(8, 8))
     assert pack(module) == 0 and type(module[0]) is nn.Linear

@@ -1,4 +1,6 @@
-"""The ONNX Runtime engine: exports equal to their source, tensors bound without copies, a cache that stays, refusals in a sentence."""
+"""The ONNX Runtime engine: exports equal to their source, tensors bound without copies, a cache
+that stays, refusals in a sentence.
+"""
 
 import importlib
 import linecache
@@ -27,7 +29,9 @@ SIDE = 6
 
 
 class Small(torch.nn.Module):  # type: ignore[name-defined,misc]
-    """Three outputs: one of the inputs' shape, one whose size only the run tells, one that nothing changes."""
+    """Three outputs: one of the inputs' shape, one whose size only the run tells, one that nothing
+    changes.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,7 +76,9 @@ def step() -> Network[Any]:
 
 
 def plan(cache: Path, **changes: Any) -> Plan[Any]:
-    return replace(Plan(device="cpu", precision=Precision.FP32, threads=1, max_batch=8, cache=cache), **changes)
+    return replace(
+        Plan(device="cpu", precision=Precision.FP32, threads=1, max_batch=8, cache=cache), **changes
+    )
 
 
 @pytest.fixture(scope="module")
@@ -124,14 +130,26 @@ def test_a_cache_goes_round_without_being_overwritten_while_it_is_read(cache: Pa
 
 
 def test_what_was_built_is_told(cache: Path) -> None:
-    facts = OnnxRuntimeEngine().compile(small(), plan(cache, threads=2, options={"engine.graph_optimization": "basic"})).describe()
+    facts = (
+        OnnxRuntimeEngine()
+        .compile(small(), plan(cache, threads=2, options={"engine.graph_optimization": "basic"}))
+        .describe()
+    )
     assert facts["provider"] == "CPUExecutionProvider"
-    assert (facts["threads"], facts["graph_optimization"], facts["exporter"]) == (2, "basic", "dynamo")
+    assert (facts["threads"], facts["graph_optimization"], facts["exporter"]) == (
+        2,
+        "basic",
+        "dynamo",
+    )
     assert float(str(facts["difference"])) < export.TOLERANCE
 
 
-def test_a_second_process_finds_the_export_and_other_weights_make_another(cache: Path, call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stale file would serve the weights of an earlier checkpoint; a needless export takes most of a minute."""
+def test_a_second_process_finds_the_export_and_other_weights_make_another(
+    cache: Path, call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stale file would serve the weights of an earlier checkpoint; a needless export takes most
+    of a minute.
+    """
     monkeypatch.setattr(export, "export", lambda *_: pytest.fail("exported again"))
     OnnxRuntimeEngine().compile(small(), plan(cache))
     other = Small()
@@ -140,11 +158,17 @@ def test_a_second_process_finds_the_export_and_other_weights_make_another(cache:
     assert export.key(small(other)) != export.key(small())
 
 
-def test_an_export_leaves_no_lock_between_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """LoadGen's process is ended at once: what it shared with others would be reported on the screen as lost."""
+def test_an_export_leaves_no_lock_between_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LoadGen's process is ended at once: what it shared with others would be reported on the
+    screen as lost.
+    """
     monkeypatch.delattr(torch.hub.tqdm, "_lock", raising=False)  # an earlier export has set it
     made: list[object] = []
-    monkeypatch.setattr(synchronize.SemLock, "__init__", lambda lock, *given, **more: made.append(lock))
+    monkeypatch.setattr(
+        synchronize.SemLock, "__init__", lambda lock, *given, **more: made.append(lock)
+    )
     export.exported(small(), tmp_path)
     assert made == []
 
@@ -159,29 +183,55 @@ class Choice:
 class Varied(Small):
     """Computes with what no checkpoint has."""
 
-    def __init__(self, *, buffer: float = 0.0, plain: float = 0.0, sizes: tuple[int, ...] = (), choice: Choice | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        buffer: float = 0.0,
+        plain: float = 0.0,
+        sizes: tuple[int, ...] = (),
+        choice: Choice | None = None,
+    ) -> None:
         super().__init__()
         self.register_buffer("table", torch.full((SIDE,), buffer), persistent=False)
         self.plain, self.sizes, self.choice = torch.full((SIDE,), plain), list(sizes), choice
 
     def forward(self, rows_NF: Any) -> Any:
-        return self.layer(rows_NF) + self.table + self.plain + len(self.sizes) + (self.choice.factor if self.choice else 0.0), rows_NF
+        return (
+            self.layer(rows_NF)
+            + self.table
+            + self.plain
+            + len(self.sizes)
+            + (self.choice.factor if self.choice else 0.0),
+            rows_NF,
+        )
 
 
 def test_whatever_a_network_computes_with_is_in_the_name_of_its_file() -> None:
-    """A table of positions that is no weight, a record of choices: two networks with one file, and the second is served as the first."""
-    varied: list[dict[str, Any]] = [{}, {"buffer": 1.0}, {"plain": 1.0}, {"sizes": (3,)}, {"choice": Choice()}, {"choice": Choice(2.0)}]
+    """A table of positions that is no weight, a record of choices: two networks with one file, and
+    the second is served as the first.
+    """
+    varied: list[dict[str, Any]] = [
+        {},
+        {"buffer": 1.0},
+        {"plain": 1.0},
+        {"sizes": (3,)},
+        {"choice": Choice()},
+        {"choice": Choice(2.0)},
+    ]
     assert len({export.key(small(Varied(**changes))) for changes in varied}) == len(varied)
     assert export.key(small(Varied(choice=Choice()))) == export.key(small(Varied(choice=Choice())))
 
 
-def test_code_beside_a_network_s_class_is_in_the_name_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_beside_a_network_s_class_is_in_the_name_of_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A function that `forward` calls decides as much as `forward` itself."""
     monkeypatch.syspath_prepend(tmp_path)
     keys = set()
     for factor in (1, 22):
         (tmp_path / "podium_told.py").write_text(
-            f"import torch\ndef scaled(x): return x * {factor}\nclass Net(torch.nn.Module):\n    def forward(self, x): return scaled(x), x\n"
+            f"import torch\ndef scaled(x): return x * {factor}\nclass Net(torch.nn.Module):\n   "
+            " def forward(self, x): return scaled(x), x\n"
         )
         linecache.clearcache()
         keys.add(export.key(small(importlib.import_module("podium_told").Net())))
@@ -196,7 +246,9 @@ def test_a_damaged_file_is_named(size: int, tmp_path: Path) -> None:
     (tmp_path / "onnx").mkdir()
     path = tmp_path / "onnx" / f"{export.key(small())}.onnx"
     path.write_bytes(b"\x08\x07\x12" + bytes(range(37)) if size else b"")
-    with pytest.raises(MissingError, match=r"\.onnx: not a complete ONNX file; remove it to export again"):
+    with pytest.raises(
+        MissingError, match=r"\.onnx: not a complete ONNX file; remove it to export again"
+    ):
         OnnxRuntimeEngine().compile(small(), plan(tmp_path))
 
 
@@ -206,7 +258,10 @@ def test_an_exporter_s_colours_are_not_part_of_the_sentence(tmp_path: Path) -> N
     def by_paint(*_: object) -> None:
         raise ValueError("\x1b[96mno function\x1b[0m\n for this")
 
-    with pytest.raises(MissingError, match=r"small cannot be exported to ONNX \(paint\): ValueError: no function for this$"):
+    with pytest.raises(
+        MissingError,
+        match=r"small cannot be exported to ONNX \(paint\): ValueError: no function for this$",
+    ):
         export.attempt(small(), Small(), tmp_path / "x.onnx", by_paint)
 
 
@@ -245,17 +300,29 @@ def recurrent(*dynamic: str) -> Network[Any]:
         input_names=("words",),
         output_names=("memory",),
         dimensions=(dict(enumerate(dynamic)),),
-        shapes=ShapeProfile(**{name: (shape,) for name, shape in zip(("minimum", "usual", "maximum"), shapes, strict=True)}),
+        shapes=ShapeProfile(
+            **{
+                name: (shape,)
+                for name, shape in zip(("minimum", "usual", "maximum"), shapes, strict=True)
+            }
+        ),
     )
 
 
 def test_a_recurrent_layer_of_any_length_is_traced_first() -> None:
-    """Torch.export would unroll it, step after step, for one length; where the length is fixed, the file would change without need."""
-    first = [export.exporters(network, network.module)[0] for network in (recurrent("batch", "source"), recurrent("batch"), small())]
+    """Torch.export would unroll it, step after step, for one length; where the length is fixed, the
+    file would change without need.
+    """
+    first = [
+        export.exporters(network, network.module)[0]
+        for network in (recurrent("batch", "source"), recurrent("batch"), small())
+    ]
     assert first == [export.by_torchscript, export.by_dynamo, export.by_dynamo]
 
 
-def test_a_size_that_an_exporter_takes_for_a_constant_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_size_that_an_exporter_takes_for_a_constant_is_found_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An encoder for sentences of one length; the other exporter does better, and that is told."""
     network = recurrent("batch", "source")
     monkeypatch.setattr(export, "exporters", lambda *_: (export.by_dynamo, export.by_torchscript))
@@ -268,7 +335,9 @@ def test_a_size_that_an_exporter_takes_for_a_constant_is_found_out(tmp_path: Pat
 
 
 def test_the_second_look_keeps_what_holds_between_sizes_and_their_limits() -> None:
-    """Rows of a beam are a multiple of the sentences: sizes that grow one by one make inputs that no caller gives."""
+    """Rows of a beam are a multiple of the sentences: sizes that grow one by one make inputs that
+    no caller gives.
+    """
     profile = ShapeProfile(minimum=((1, SIDE),), usual=((1, SIDE),), maximum=((3, SIDE),))
     assert example_sizes.larger(small(), {"batch": 3}) == [{"batch": 6}]
     assert example_sizes.larger(replace(small(), shapes=profile), {"batch": 1}) == [{"batch": 2}]
@@ -285,29 +354,47 @@ class Drifting(Small):
 
 
 def test_an_export_that_differs_from_its_source_is_refused(tmp_path: Path) -> None:
-    """A network that the exporter misunderstood would be timed, and its accuracy blamed on the number format."""
-    with pytest.raises(MissingError, match=r"mapped differs from its source by 0\.\d+ of its largest value, more than 0.001"):
+    """A network that the exporter misunderstood would be timed, and its accuracy blamed on the
+    number format.
+    """
+    with pytest.raises(
+        MissingError,
+        match=r"mapped differs from its source by 0\.\d+ of its largest value, more than 0.001",
+    ):
         OnnxRuntimeEngine().compile(small(Drifting()), plan(tmp_path))
     assert not list((tmp_path / "onnx").glob("*.onnx"))
 
 
 def test_small_outputs_are_held_to_their_own_size() -> None:
     """Probabilities are small: a thousandth of 1 would be all of them."""
-    with pytest.raises(MissingError, match=r"mapped differs from its source by 0\.5 of its largest value"):
+    with pytest.raises(
+        MissingError, match=r"mapped differs from its source by 0\.5 of its largest value"
+    ):
         export.apart(small(), "mapped", torch.full((3,), 2e-3), torch.full((3,), 1e-3).numpy())
-    assert export.apart(small(), "mapped", torch.zeros(3), torch.full((3,), 1e-7).numpy()) < export.TOLERANCE
+    assert (
+        export.apart(small(), "mapped", torch.zeros(3), torch.full((3,), 1e-7).numpy())
+        < export.TOLERANCE
+    )
 
 
 def full(*_: object) -> Iterator[None]:
     raise RuntimeError("Failed to allocate memory for requested buffer of size 137438953472")
 
 
-def test_a_full_memory_names_the_batch_and_the_largest_that_fitted(call: Callable[..., Any], cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_memory_names_the_batch_and_the_largest_that_fitted(
+    call: Callable[..., Any], cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A traceback of the allocator tells nobody which setting to change."""
     own = OnnxRuntimeEngine().compile(small(), plan(cache)).open()
     own(torch.zeros(3, SIDE))
     monkeypatch.setattr(onnxruntime.InferenceSession, "run_with_iobinding", full)
-    with pytest.raises(MissingError, match="does not suffice for a batch of 8; the largest that fitted is 3: --set batching.max_batch=3"):
+    with pytest.raises(
+        MissingError,
+        match=(
+            "does not suffice for a batch of 8; the largest that fitted is 3: --set"
+            " batching.max_batch=3"
+        ),
+    ):
         own(torch.zeros(8, SIDE))
 
 
@@ -325,23 +412,34 @@ def test_other_failures_stay_what_they_are(cache: Path, call: Callable[..., Any]
         ("cuda", Precision.INT8, "no TensorrtExecutionProvider"),
     ],
 )
-def test_what_a_machine_lacks_is_told(device: str, precision: Precision, words: str, cache: Path) -> None:
+def test_what_a_machine_lacks_is_told(
+    device: str, precision: Precision, words: str, cache: Path
+) -> None:
     assert words in str(OnnxRuntimeEngine().missing(device, precision))
     with pytest.raises(MissingError, match="engine onnxruntime: "):
         OnnxRuntimeEngine().compile(small(), plan(cache, device=device, precision=precision))
 
 
 def test_a_package_that_is_not_installed_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_module, "find_spec", lambda name: None if name == "onnxscript" else object())
-    assert OnnxRuntimeEngine().missing("cpu", Precision.FP32) == f"onnxscript not installed: {install('onnx')}"
+    monkeypatch.setattr(
+        engine_module, "find_spec", lambda name: None if name == "onnxscript" else object()
+    )
+    assert (
+        OnnxRuntimeEngine().missing("cpu", Precision.FP32)
+        == f"onnxscript not installed: {install('onnx')}"
+    )
 
 
 def test_a_provider_that_does_not_go_with_the_device_is_refused(cache: Path) -> None:
-    with pytest.raises(RequestError, match="engine.provider=cuda has no fp32 on cpu; available there: cpu"):
+    with pytest.raises(
+        RequestError, match="engine.provider=cuda has no fp32 on cpu; available there: cpu"
+    ):
         OnnxRuntimeEngine().compile(small(), plan(cache, options={"engine.provider": "cuda"}))
 
 
-def test_a_provider_that_does_not_come_up_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_provider_that_does_not_come_up_is_refused(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """ONNX Runtime warns and takes the CPU: its figures would stand under the GPU's name."""
     monkeypatch.setattr(engine_module, "is_there", lambda _: True)
     with pytest.raises(MissingError, match="CUDAExecutionProvider does not start here"):
@@ -349,30 +447,44 @@ def test_a_provider_that_does_not_come_up_is_refused(cache: Path, monkeypatch: p
 
 
 def test_tensorrt_s_tf32_is_not_told_as_fp32(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its builder rounds to TF32 unless somebody clears a flag, and the provider has no option for that."""
+    """Its builder rounds to TF32 unless somebody clears a flag, and the provider has no option for
+    that.
+    """
     monkeypatch.setattr(engine_module, "is_there", lambda _: True)
-    with pytest.raises(RequestError, match="engine.provider=tensorrt has no fp32 on cuda; available there: cuda"):
-        engine_module.chosen_provider(plan(cache, device="cuda", options={"engine.provider": "tensorrt"}))
+    with pytest.raises(
+        RequestError, match="engine.provider=tensorrt has no fp32 on cuda; available there: cuda"
+    ):
+        engine_module.chosen_provider(
+            plan(cache, device="cuda", options={"engine.provider": "tensorrt"})
+        )
 
 
 @pytest.mark.parametrize(("provider", "symmetric"), [("cpu", False), ("tensorrt", True)])
-def test_tensorrt_gets_a_symmetric_file(provider: str, symmetric: bool, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tensorrt_gets_a_symmetric_file(
+    provider: str, symmetric: bool, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It refuses zero points that are not zero (Working with quantized types)."""
     asked: list[quantization.Form] = []
     source = export.exported(small(), cache)
     monkeypatch.setattr(quantization, "quantised", lambda *given: asked.append(given[3]) or source)
-    _, facts = engine_module.lowered(small(), source, plan(cache, precision=Precision.INT8), provider)
+    _, facts = engine_module.lowered(
+        small(), source, plan(cache, precision=Precision.INT8), provider
+    )
     assert asked == [lowering.SYMMETRIC if symmetric else quantization.usual()]
     assert str(facts["activations"]).startswith("int8" if symmetric else "uint8")
 
 
 def test_a_tensor_of_another_type_is_refused(call: Callable[..., Any]) -> None:
     """Bound by its address, its bytes would be read as they are: numbers, and no error."""
-    with pytest.raises(MissingError, match="the network's rows is float32, but the input is float64"):
+    with pytest.raises(
+        MissingError, match="the network's rows is float32, but the input is float64"
+    ):
         call(torch.ones(2, SIDE, dtype=torch.float64))
 
 
-def test_the_caller_s_work_on_a_gpu_is_waited_for(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_caller_s_work_on_a_gpu_is_waited_for(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two streams that know nothing of each other: inputs would be read before they are written."""
     done: list[str] = []
 
@@ -380,14 +492,20 @@ def test_the_caller_s_work_on_a_gpu_is_waited_for(cache: Path, monkeypatch: pyte
         def synchronize(self) -> None:
             done.append("waited")
 
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: done.append(device) or Stream())
+    monkeypatch.setattr(
+        torch.cuda, "current_stream", lambda device: done.append(device) or Stream()
+    )
     io_binding.settle("cpu")
     io_binding.settle("cuda:1")
     assert done == ["cuda:1", "waited"]
     own = OnnxRuntimeEngine().compile(small(), plan(cache)).open()
     run = onnxruntime.InferenceSession.run_with_iobinding
     monkeypatch.setattr(io_binding, "settle", lambda device: done.append(device))
-    monkeypatch.setattr(onnxruntime.InferenceSession, "run_with_iobinding", lambda *given: done.append("run") or run(*given))
+    monkeypatch.setattr(
+        onnxruntime.InferenceSession,
+        "run_with_iobinding",
+        lambda *given: done.append("run") or run(*given),
+    )
     own(torch.zeros(2, SIDE))
     assert done[2:] == ["cpu", "run"]
 
@@ -401,6 +519,13 @@ def test_provider_options_follow_the_plan(cache: Path) -> None:
     """TF32 would be taken for fp32, and TensorRT would build its engine in every process anew."""
     gpu = plan(cache, device="cuda:1")
     assert engine_module.provider_options("cuda", gpu) == {"device_id": "1", "use_tf32": "0"}
-    assert engine_module.provider_options("cuda", replace(gpu, precision=Precision.TF32))["use_tf32"] == "1"
+    assert (
+        engine_module.provider_options("cuda", replace(gpu, precision=Precision.TF32))["use_tf32"]
+        == "1"
+    )
     built = engine_module.provider_options("tensorrt", replace(gpu, precision=Precision.INT8))
-    assert built["trt_int8_enable"] == "1" and built["trt_engine_cache_enable"] == "1" and "trt_fp16_enable" not in built
+    assert (
+        built["trt_int8_enable"] == "1"
+        and built["trt_engine_cache_enable"] == "1"
+        and "trt_fp16_enable" not in built
+    )

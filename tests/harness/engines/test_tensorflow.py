@@ -19,12 +19,22 @@ from suite.terms import Precision
 
 def plan(precision: Precision = Precision.FP32, cache: Path = Path(), **options: Any) -> Plan[Any]:
     named = {f"engine.{name}": value for name, value in options.items()}
-    return Plan(device="cpu", precision=precision, threads=1, max_batch=4, cache=cache, options=named)
+    return Plan(
+        device="cpu", precision=precision, threads=1, max_batch=4, cache=cache, options=named
+    )
 
 
 def network(module: Any, framework: str = "tensorflow", example: Any = None) -> Network[Any]:
     inputs = () if example is None else (example,)
-    return Network(name="n", module=module, framework=framework, inputs=inputs, input_names=("x",), output_names=("y",), dimensions=({0: "batch"},))
+    return Network(
+        name="n",
+        module=module,
+        framework=framework,
+        inputs=inputs,
+        input_names=("x",),
+        output_names=("y",),
+        dimensions=({0: "batch"},),
+    )
 
 
 def test_a_missing_tensorflow_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +56,9 @@ def test_networks_of_other_frameworks_are_refused(monkeypatch: pytest.MonkeyPatc
         TensorFlowEngine().compile(network(None, "torch"), plan())
 
 
-@pytest.mark.parametrize(("device", "name"), [("cpu", "/CPU:0"), ("cuda", "/GPU:0"), ("cuda:1", "/GPU:1")])
+@pytest.mark.parametrize(
+    ("device", "name"), [("cpu", "/CPU:0"), ("cuda", "/GPU:0"), ("cuda:1", "/GPU:1")]
+)
 def test_devices_have_tensorflow_s_names(device: str, name: str) -> None:
     assert tf_device(device) == name
 
@@ -59,15 +71,20 @@ def test_outputs_are_a_tuple() -> None:
 def test_asking_imports_nothing_heavy() -> None:
     """doctor asks every engine."""
     code = (
-        "import sys; from harness.engines.tensorflow.engine import TensorFlowEngine; from suite.terms import Precision; "
-        "TensorFlowEngine().missing('cpu', Precision.FP32); assert 'tensorflow' not in sys.modules"
+        "import sys; from harness.engines.tensorflow.engine import TensorFlowEngine; from"
+        " suite.terms import Precision; TensorFlowEngine().missing('cpu', Precision.FP32); assert"
+        " 'tensorflow' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 @pytest.fixture(scope="module")
 def tf() -> Any:
-    return pytest.importorskip("tensorflow", reason="TensorFlow is not installed: podium-suite[tensorflow]", exc_type=ImportError)
+    return pytest.importorskip(
+        "tensorflow",
+        reason="TensorFlow is not installed: podium-suite[tensorflow]",
+        exc_type=ImportError,
+    )
 
 
 def scaled(tf: Any, factor: float, traced: list[int] | None = None) -> Network[Any]:
@@ -88,7 +105,9 @@ def scaled(tf: Any, factor: float, traced: list[int] | None = None) -> Network[A
 
 @pytest.mark.slow
 def test_a_network_is_traced_once_for_all_batches_and_processes(tf: Any, tmp_path: Path) -> None:
-    """A trace per batch size would fall into LoadGen's clock; a second process finds the SavedModel."""
+    """A trace per batch size would fall into LoadGen's clock; a second process finds the
+    SavedModel.
+    """
     traced: list[int] = []
     for _ in range(2):
         executable = TensorFlowEngine().compile(scaled(tf, 2.0, traced), plan(cache=tmp_path))
@@ -124,36 +143,55 @@ def test_other_weights_make_another_file(tf: Any) -> None:
 @pytest.mark.slow
 def test_a_saved_model_that_differs_from_its_source_is_refused(tf: Any) -> None:
     """It would be timed, and its accuracy blamed on the engine."""
-    with pytest.raises(MissingError, match=r"SavedModel's y differs from its source by 0\.5 of its largest value"):
-        saved_model.compare(network(None, example=tf.ones([2, 3])), lambda x: x * 0 + 2.0, lambda x: [x * 0 + 1.0])
+    with pytest.raises(
+        MissingError, match=r"SavedModel's y differs from its source by 0\.5 of its largest value"
+    ):
+        saved_model.compare(
+            network(None, example=tf.ones([2, 3])), lambda x: x * 0 + 2.0, lambda x: [x * 0 + 1.0]
+        )
 
 
 @pytest.mark.slow
 def test_small_outputs_are_held_to_their_own_size(tf: Any) -> None:
     """Probabilities are small: a thousandth of 1 would be all of them."""
-    with pytest.raises(MissingError, match=r"SavedModel's y differs from its source by 0\.5 of its largest value"):
-        saved_model.compare(network(None, example=tf.ones([2, 3])), lambda x: x * 0 + 2e-3, lambda x: [x * 0 + 1e-3])
+    with pytest.raises(
+        MissingError, match=r"SavedModel's y differs from its source by 0\.5 of its largest value"
+    ):
+        saved_model.compare(
+            network(None, example=tf.ones([2, 3])), lambda x: x * 0 + 2e-3, lambda x: [x * 0 + 1e-3]
+        )
 
 
 @pytest.mark.slow
-def test_files_are_on_the_disk_before_they_have_their_name(tf: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_on_the_disk_before_they_have_their_name(
+    tf: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A folder of empty files after a power cut would be taken for the network for ever."""
     synced: list[str] = []
     monkeypatch.setattr(saved_model, "sync", lambda path: synced.append(path.name))
     path = saved_model.saved(scaled(tf, 5.0), tmp_path)
-    assert {each.name for each in path.rglob("*")} <= set(synced) and synced[-2:] == ["model", "tensorflow"]
+    assert {each.name for each in path.rglob("*")} <= set(synced) and synced[-2:] == [
+        "model",
+        "tensorflow",
+    ]
 
 
 @pytest.mark.slow
-def test_a_full_memory_names_the_batch(tf: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_memory_names_the_batch(
+    tf: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """TensorFlow's own words name a tensor, not the setting to change."""
     executable = TensorFlowEngine().compile(scaled(tf, 2.0), plan(cache=tmp_path))
 
     def full(*_: Any) -> Any:
-        raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor with shape[8,3] and type float")
+        raise tf.errors.ResourceExhaustedError(
+            None, None, "OOM when allocating tensor with shape[8,3] and type float"
+        )
 
     run, executable.run = executable.run, lambda x: full() if x.shape[0] > 4 else run(x)
     call = executable.open()
     call(tf.ones([4, 3]))
-    with pytest.raises(MissingError, match="a batch of 8; the largest that fitted is 4: --set batching.max_batch=4"):
+    with pytest.raises(
+        MissingError, match="a batch of 8; the largest that fitted is 4: --set batching.max_batch=4"
+    ):
         call(tf.ones([8, 3]))

@@ -1,4 +1,6 @@
-"""The TensorRT engine against a recording double of its API: what is asked of TensorRT, what is kept, what is refused."""
+"""The TensorRT engine against a recording double of its API: what is asked of TensorRT, what is
+kept, what is refused.
+"""
 
 import inspect
 from collections.abc import Iterator
@@ -52,7 +54,9 @@ DOCUMENTED = {
     "IExecutionContext.get_tensor_shape": ["name"],
     "IExecutionContext.execute_async_v3": ["stream_handle"],
 }
-"""Method -> its parameters, as the bindings of TensorRT 11.4.0 tell them (`help(tensorrt.Builder)`)."""
+"""Method -> its parameters, as the bindings of TensorRT 11.4.0 tell them
+(`help(tensorrt.Builder)`).
+"""
 READ = {
     "ITensor": ["name", "is_shape_tensor"],
     "INetworkDefinition": ["num_inputs"],
@@ -133,7 +137,9 @@ def cache(exports: Path, tmp_path: Path) -> Path:
 
 def plan(cache: Path, precision: Precision = Precision.FP32, **options: Any) -> Plan[Any]:
     named = {f"engine.{name}": value for name, value in options.items()}
-    return Plan(device="cuda:0", precision=precision, threads=1, max_batch=MOST, cache=cache, options=named)
+    return Plan(
+        device="cuda:0", precision=precision, threads=1, max_batch=MOST, cache=cache, options=named
+    )
 
 
 def made(network: Network[Any], plan: Plan[Any], gpu: Any = None) -> TensorRTExecutable:
@@ -169,14 +175,21 @@ def test_the_network_is_strongly_typed_and_fp32_is_not_tf32(cache: Path) -> None
 
 
 def test_profiles_hold_the_smallest_the_largest_and_all_between(cache: Path) -> None:
-    """One profile for 1 to 8 has kernels for its usual size: SingleStream and Offline ask for the ends."""
+    """One profile for 1 to 8 has kernels for its usual size: SingleStream and Offline ask for the
+    ends.
+    """
     call = made(small(), plan(cache)).open()
     ((level, shapes),) = named("build_serialized_network")
-    assert (level, [one["rows"] for one in shapes]) == (3, [((1, SIDE),) * 3, ((MOST, SIDE),) * 3, ((1, SIDE), (4, SIDE), (MOST, SIDE))])
+    assert (level, [one["rows"] for one in shapes]) == (
+        3,
+        [((1, SIDE),) * 3, ((MOST, SIDE),) * 3, ((1, SIDE), (4, SIDE), (MOST, SIDE))],
+    )
     for size in (1, 5, MOST, 2):
         call(torch.zeros(size, SIDE))
     assert [number for number, _ in named("set_optimization_profile_async")] == [0, 2, 1, 2]
-    with pytest.raises(RequestError, match=r"built for \[1, 6\] to \[8, 6\], but called with \[9, 6\]"):
+    with pytest.raises(
+        RequestError, match=r"built for \[1, 6\] to \[8, 6\], but called with \[9, 6\]"
+    ):
         call(torch.zeros(MOST + 1, SIDE))
 
 
@@ -186,11 +199,15 @@ def test_each_worker_has_contexts_and_a_stream_of_its_own(cache: Path) -> None:
     first, second = executable.open(), executable.open()
     first(torch.zeros(2, SIDE))
     second(torch.zeros(2, SIDE))
-    assert len(named("create_execution_context")) == 2 and {handle for _, handle in named("set_optimization_profile_async")} == {101, 102}
+    assert len(named("create_execution_context")) == 2 and {
+        handle for _, handle in named("set_optimization_profile_async")
+    } == {101, 102}
 
 
 def test_work_is_recorded_once_a_shape_and_then_replayed(cache: Path) -> None:
-    """A context prepares at its first run what may not be recorded; a record per call would cost more than it saves."""
+    """A context prepares at its first run what may not be recorded; a record per call would cost
+    more than it saves.
+    """
     call = made(small(), plan(cache)).open()
     first = call(torch.ones(2, SIDE))[0].clone()
     places = {call(torch.full((2, SIDE), float(number)))[1].data_ptr() for number in range(3)}
@@ -202,13 +219,22 @@ def test_work_is_recorded_once_a_shape_and_then_replayed(cache: Path) -> None:
 
 
 def test_no_other_shape_changes_the_context_of_a_graph(cache: Path) -> None:
-    """What a graph does is not defined once its context was told another shape or address (TensorRT, CUDA graphs)."""
+    """What a graph does is not defined once its context was told another shape or address
+    (TensorRT, CUDA graphs).
+    """
     call = TensorRTCall(made(small(), plan(cache)).built)
     for size in (1, 2, 5, MOST):
         call(torch.zeros(size, SIDE))
     held = [found.context for found in call.recorded.values()]
-    assert len({id(context) for context in held}) == len(held) == len(named("create_execution_context")) == 4
-    assert [context.shapes["rows"] for context in held] == [(size, SIDE) for size in (1, 2, 5, MOST)]
+    assert (
+        len({id(context) for context in held})
+        == len(held)
+        == len(named("create_execution_context"))
+        == 4
+    )
+    assert [context.shapes["rows"] for context in held] == [
+        (size, SIDE) for size in (1, 2, 5, MOST)
+    ]
 
 
 def test_without_graphs_a_profile_has_one_context(cache: Path) -> None:
@@ -220,7 +246,9 @@ def test_without_graphs_a_profile_has_one_context(cache: Path) -> None:
 
 
 def test_a_cache_goes_round_where_it_lies(cache: Path) -> None:
-    """A recorded graph would copy it at every step; one buffer would be written while it is read."""
+    """A recorded graph would copy it at every step; one buffer would be written while it is
+    read.
+    """
     executable = made(step(), plan(cache))
     call, state, seen = executable.open(), torch.zeros(2, SIDE), set()
     for number in range(1, 5):
@@ -271,13 +299,21 @@ def test_whatever_decides_an_engine_is_in_its_name(cache: Path) -> None:
     assert len({one.key for one in (first, *others)}) == 8
 
 
-@pytest.mark.parametrize(("field", "told"), [("device", "device NVIDIA T4, here NVIDIA H200"), ("tensorrt", "tensorrt NVIDIA T4, here 11.4")])
+@pytest.mark.parametrize(
+    ("field", "told"),
+    [
+        ("device", "device NVIDIA T4, here NVIDIA H200"),
+        ("tensorrt", "tensorrt NVIDIA T4, here 11.4"),
+    ],
+)
 def test_an_engine_of_another_gpu_or_library_is_refused(cache: Path, field: str, told: str) -> None:
     """Copied beside the right name; TensorRT itself would fail deep inside, or worse, not."""
     executable = made(small(), plan(cache))
     (path,) = engines(cache)
     wished = executable.built.wish
-    trt_plan.write(path, replace(wished, target=replace(wished.target, **{field: "NVIDIA T4"})), b"plan")
+    trt_plan.write(
+        path, replace(wished, target=replace(wished.target, **{field: "NVIDIA T4"})), b"plan"
+    )
     with pytest.raises(MissingError, match=f"was built for {told}.*remove it to build again"):
         made(small(), plan(cache))
 
@@ -300,9 +336,18 @@ def test_what_is_no_engine_file_is_refused(cache: Path) -> None:
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        ("parse_from_file", "network small: TensorRT 11.4.0.106 cannot read it: Mystery node_7: no such operator"),
-        ("build_serialized_network", "network small: TensorRT 11.4.0.106 cannot build it in fp32: no such operator"),
-        ("deserialize_cuda_engine", "TensorRT 11.4.0.106 cannot load it on NVIDIA H200: no such operator"),
+        (
+            "parse_from_file",
+            "network small: TensorRT 11.4.0.106 cannot read it: Mystery node_7: no such operator",
+        ),
+        (
+            "build_serialized_network",
+            "network small: TensorRT 11.4.0.106 cannot build it in fp32: no such operator",
+        ),
+        (
+            "deserialize_cuda_engine",
+            "TensorRT 11.4.0.106 cannot load it on NVIDIA H200: no such operator",
+        ),
         ("add_optimization_profile", r"network small: TensorRT rejects the profile \[1, 6\]"),
     ],
 )
@@ -329,17 +374,28 @@ def test_outputs_of_unknown_size_are_refused(cache: Path) -> None:
 
 def test_tensors_of_another_type_are_refused(cache: Path) -> None:
     """TensorRT reads bytes at an address, whatever they are."""
-    with pytest.raises(MissingError, match="the engine's rows is float32, but the input is float64"):
+    with pytest.raises(
+        MissingError, match="the engine's rows is float32, but the input is float64"
+    ):
         made(small(), plan(cache)).open()(torch.zeros(2, SIDE, dtype=torch.float64))
 
 
 def test_a_full_memory_at_the_build_names_the_batch(cache: Path) -> None:
     trt.trouble["build_serialized_network"] = "Error Code 1: Cuda Runtime (out of memory)"
-    with pytest.raises(MissingError, match="not enough memory to build for a batch of 8: --set batching.max_batch=4"):
+    with pytest.raises(
+        MissingError,
+        match="not enough memory to build for a batch of 8: --set batching.max_batch=4",
+    ):
         made(small(), plan(cache))
 
 
-@pytest.mark.parametrize("words", ["Error Code 2: OutOfMemory (Requested size was 24159191040 bytes.)", "CUBLAS_STATUS_ALLOC_FAILED when calling"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Error Code 2: OutOfMemory (Requested size was 24159191040 bytes.)",
+        "CUBLAS_STATUS_ALLOC_FAILED when calling",
+    ],
+)
 def test_a_full_memory_is_known_by_its_other_names(cache: Path, words: str) -> None:
     trt.trouble["build_serialized_network"] = words
     with pytest.raises(MissingError, match="not enough memory to build for a batch of 8"):
@@ -347,11 +403,15 @@ def test_a_full_memory_is_known_by_its_other_names(cache: Path, words: str) -> N
 
 
 @pytest.mark.parametrize("call", ["create_execution_context", "execute_async_v3"])
-def test_a_full_memory_in_a_call_names_the_batch_and_the_largest_that_fitted(cache: Path, call: str) -> None:
+def test_a_full_memory_in_a_call_names_the_batch_and_the_largest_that_fitted(
+    cache: Path, call: str
+) -> None:
     run = made(small(), plan(cache)).open()
     run(torch.zeros(1, SIDE))
     trt.trouble[call] = "Error Code 1: Cuda Runtime (out of memory)"
-    with pytest.raises(MissingError, match="a batch of 5; the largest that fitted is 1: --set batching.max_batch=1"):
+    with pytest.raises(
+        MissingError, match="a batch of 5; the largest that fitted is 1: --set batching.max_batch=1"
+    ):
         run(torch.zeros(5, SIDE))
 
 
@@ -362,14 +422,22 @@ def test_other_failures_stay_what_they_are(cache: Path) -> None:
         call(torch.zeros(5, SIDE))
 
 
-@pytest.mark.parametrize(("options", "told"), [({"optimization_level": 6}, "TensorRT has 0 to 5"), ({"workspace_mib": -1}, "must not be negative")])
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"optimization_level": 6}, "TensorRT has 0 to 5"),
+        ({"workspace_mib": -1}, "must not be negative"),
+    ],
+)
 def test_options_without_sense_are_refused(cache: Path, options: dict[str, int], told: str) -> None:
     with pytest.raises(RequestError, match=told):
         made(small(), plan(cache, **options))
 
 
 def test_networks_that_name_no_sizes_are_refused(cache: Path) -> None:
-    with pytest.raises(RequestError, match="network small: TensorRT needs its smallest, usual and largest shapes"):
+    with pytest.raises(
+        RequestError, match="network small: TensorRT needs its smallest, usual and largest shapes"
+    ):
         made(replace(small(), shapes=None), plan(cache))
     fixed = replace(small(), shapes=None, dimensions=({},))
     assert trt_plan.profiles(fixed) == ((((1, SIDE),) * 3,),)
@@ -377,7 +445,12 @@ def test_networks_that_name_no_sizes_are_refused(cache: Path) -> None:
 
 def test_what_was_built_is_told(cache: Path) -> None:
     facts = made(small(), plan(cache, workspace_mib=64)).describe()
-    assert (facts["tensorrt"], facts["gpu"], facts["compute_capability"], facts["precision"]) == ("11.4.0.106", "NVIDIA H200", "9.0", "fp32")
+    assert (facts["tensorrt"], facts["gpu"], facts["compute_capability"], facts["precision"]) == (
+        "11.4.0.106",
+        "NVIDIA H200",
+        "9.0",
+        "fp32",
+    )
     assert facts["profiles"] == "[1, 6]; [8, 6]; [1, 6] to [8, 6]"
     assert facts["exporter"] == "dynamo" and facts["cuda_graphs"] is True
     assert named("set_memory_pool_limit") == [(trt.MemoryPoolType.WORKSPACE, 64 << 20)]
@@ -394,14 +467,28 @@ def test_an_old_tensorrt_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch
     ("device", "precision", "capability", "told"),
     [
         ("cpu", Precision.FP32, None, "runs on NVIDIA GPUs only"),
-        ("cuda:0", Precision.FP8, (8, 0), "has fp8 from compute capability 8.9, and this GPU has 8.0"),
-        ("cuda:0", Precision.BF16, (7, 5), "has bf16 from compute capability 8.0, and this GPU has 7.5"),
+        (
+            "cuda:0",
+            Precision.FP8,
+            (8, 0),
+            "has fp8 from compute capability 8.9, and this GPU has 8.0",
+        ),
+        (
+            "cuda:0",
+            Precision.BF16,
+            (7, 5),
+            "has bf16 from compute capability 8.0, and this GPU has 7.5",
+        ),
         ("cuda:0", Precision.FP8, (9, 0), None),
         ("cuda:0", Precision.INT4, None, None),
     ],
 )
 def test_what_a_machine_lacks_is_told(
-    device: str, precision: Precision, capability: tuple[int, int] | None, told: str | None, monkeypatch: pytest.MonkeyPatch
+    device: str,
+    precision: Precision,
+    capability: tuple[int, int] | None,
+    told: str | None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(engine_module, "find_spec", lambda name: object())
     monkeypatch.setattr(engine_module, "capability_of", lambda number: capability)
@@ -409,8 +496,13 @@ def test_what_a_machine_lacks_is_told(
 
 
 def test_a_package_that_is_not_installed_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_module, "find_spec", lambda name: None if name == "tensorrt" else object())
-    assert TensorRTEngine().missing("cuda:0", Precision.FP32) == f"tensorrt not installed: {install('tensorrt')}"
+    monkeypatch.setattr(
+        engine_module, "find_spec", lambda name: None if name == "tensorrt" else object()
+    )
+    assert (
+        TensorRTEngine().missing("cuda:0", Precision.FP32)
+        == f"tensorrt not installed: {install('tensorrt')}"
+    )
     with pytest.raises(MissingError, match="engine tensorrt: tensorrt not installed"):
         TensorRTEngine().compile(small(), plan(Path()))
 
@@ -425,18 +517,32 @@ def test_the_double_takes_what_is_documented() -> None:
     """A double that takes other parameters than TensorRT would prove nothing."""
     for name, parameters in DOCUMENTED.items():
         kind, method = name.split(".")
-        assert list(inspect.signature(getattr(getattr(trt, kind), method)).parameters)[1:] == parameters, name
+        assert (
+            list(inspect.signature(getattr(getattr(trt, kind), method)).parameters)[1:]
+            == parameters
+        ), name
 
 
 def test_the_bindings_have_what_is_documented() -> None:
     """Where they are installed: the same names and parameters as the double's."""
-    real = pytest.importorskip("tensorrt", reason="TensorRT is not installed: podium-suite[tensorrt]", exc_type=ImportError)
+    real = pytest.importorskip(
+        "tensorrt", reason="TensorRT is not installed: podium-suite[tensorrt]", exc_type=ImportError
+    )
     for name, parameters in DOCUMENTED.items():
         kind, method = name.split(".")
         told = str(getattr(getattr(real, kind), method).__doc__)
         assert all(f"{parameter}: " in told for parameter in parameters), name
-    for kind in (trt.BuilderFlag, trt.DataType, trt.MemoryPoolType, trt.NetworkDefinitionCreationFlag, trt.ILogger.Severity):
+    for kind in (
+        trt.BuilderFlag,
+        trt.DataType,
+        trt.MemoryPoolType,
+        trt.NetworkDefinitionCreationFlag,
+        trt.ILogger.Severity,
+    ):
         there = getattr(real, kind.__name__, None) or real.ILogger.Severity
         assert {member.name for member in kind} <= set(there.__members__), kind
-    assert int(real.NetworkDefinitionCreationFlag.STRONGLY_TYPED) == trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED
+    assert (
+        int(real.NetworkDefinitionCreationFlag.STRONGLY_TYPED)
+        == trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED
+    )
     assert all(hasattr(getattr(real, kind), name) for kind, names in READ.items() for name in names)

@@ -26,14 +26,20 @@ class Small(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.conv, self.norm, self.head = nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.Linear(8, 5)
+        self.conv, self.norm, self.head = (
+            nn.Conv2d(3, 8, 3, padding=1),
+            nn.BatchNorm2d(8),
+            nn.Linear(8, 5),
+        )
         self.norm.running_mean = torch.linspace(-1, 1, 8)
         self.seen: list[tuple[bool, bool, bool]] = []
 
     def forward(self, picture_NCHW: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         if not torch.compiler.is_compiling():
             channels_last = picture_NCHW.is_contiguous(memory_format=torch.channels_last)
-            self.seen.append((torch.is_inference_mode_enabled(), torch.is_autocast_enabled("cpu"), channels_last))
+            self.seen.append(
+                (torch.is_inference_mode_enabled(), torch.is_autocast_enabled("cpu"), channels_last)
+            )
         feature_NC = self.norm(self.conv(picture_NCHW)).relu().mean((2, 3))
         return self.head(feature_NC), feature_NC
 
@@ -50,8 +56,17 @@ def network(made: nn.Module) -> Network[torch.Tensor]:
     )
 
 
-def plan(tmp_path: Path, precision: Precision = Precision.FP32, device: str = "cpu", **options: Any) -> Plan[torch.Tensor]:
-    return Plan(device=device, precision=precision, threads=1, max_batch=4, cache=tmp_path, options={f"engine.{key}": value for key, value in options.items()})
+def plan(
+    tmp_path: Path, precision: Precision = Precision.FP32, device: str = "cpu", **options: Any
+) -> Plan[torch.Tensor]:
+    return Plan(
+        device=device,
+        precision=precision,
+        threads=1,
+        max_batch=4,
+        cache=tmp_path,
+        options={f"engine.{key}": value for key, value in options.items()},
+    )
 
 
 @pytest.fixture
@@ -70,57 +85,100 @@ def test_fp32_is_the_module_itself(tmp_path: Path, picture_NCHW: torch.Tensor):
     assert made.seen[-1] == (True, False, True) and found[0].dtype is torch.float32
 
 
-@pytest.mark.parametrize(("precision", "dtype"), [(Precision.BF16, torch.bfloat16), (Precision.FP16, torch.float16)])
-def test_lower_precisions_are_autocasts(tmp_path: Path, picture_NCHW: torch.Tensor, precision: Precision, dtype: torch.dtype):
-    """Weights rounded once give the very numbers that autocast gives, which rounds them at every call; batch-norm stays in fp32."""
+@pytest.mark.parametrize(
+    ("precision", "dtype"), [(Precision.BF16, torch.bfloat16), (Precision.FP16, torch.float16)]
+)
+def test_lower_precisions_are_autocasts(
+    tmp_path: Path, picture_NCHW: torch.Tensor, precision: Precision, dtype: torch.dtype
+):
+    """Weights rounded once give the very numbers that autocast gives, which rounds them at every
+    call; batch-norm stays in fp32.
+    """
     torch.manual_seed(0)
     made = Small().eval()
     with torch.inference_mode(), torch.autocast("cpu", dtype=dtype):
-        expected = copy.deepcopy(made).to(memory_format=torch.channels_last)(picture_NCHW.to(memory_format=torch.channels_last))
+        expected = copy.deepcopy(made).to(memory_format=torch.channels_last)(
+            picture_NCHW.to(memory_format=torch.channels_last)
+        )
     found = TorchEngine().compile(network(made), plan(tmp_path, precision)).open()(picture_NCHW)
     assert found[0].dtype is dtype and torch.equal(found[0], expected[0])
-    assert made.conv.weight.dtype is dtype and made.norm.weight.dtype is torch.float32 and made.seen[-1] == (True, True, True)
+    assert (
+        made.conv.weight.dtype is dtype
+        and made.norm.weight.dtype is torch.float32
+        and made.seen[-1] == (True, True, True)
+    )
 
 
-def test_inference_mode_and_autocast_are_entered_in_the_calling_thread(tmp_path: Path, picture_NCHW: torch.Tensor):
-    """Both are per thread: entered where the engine is built they would do nothing in a worker, and an answer would carry a graph."""
+def test_inference_mode_and_autocast_are_entered_in_the_calling_thread(
+    tmp_path: Path, picture_NCHW: torch.Tensor
+):
+    """Both are per thread: entered where the engine is built they would do nothing in a worker, and
+    an answer would carry a graph.
+    """
     made = Small()
     call = TorchEngine().compile(network(made), plan(tmp_path, Precision.BF16)).open()
     worker = threading.Thread(target=call, args=(picture_NCHW,))
     worker.start()
     worker.join()
-    assert made.seen == [(True, True, True)] and not torch.is_inference_mode_enabled() and not torch.is_autocast_enabled("cpu")
+    assert (
+        made.seen == [(True, True, True)]
+        and not torch.is_inference_mode_enabled()
+        and not torch.is_autocast_enabled("cpu")
+    )
 
 
 @pytest.fixture
 def build_alone() -> Iterator[None]:
-    """Have PyTorch build the network's code and nothing before it: trying vector instructions and compiling headers ahead takes longer than the rest."""
+    """Have PyTorch build the network's code and nothing before it: trying vector instructions and
+    compiling headers ahead takes longer than the rest.
+    """
     from torch._inductor import config, cpu_vec_isa
 
-    untried = {"cpp.vec_isa_ok": True}  # the instructions that the processor names: those that a trial leaves
-    alone = {"cpp_cache_precompile_headers": False}  # compiled ahead, headers pay off after three builds, and lie outside the plan's folder
+    untried = {
+        "cpp.vec_isa_ok": True
+    }  # the instructions that the processor names: those that a trial leaves
+    alone = {
+        "cpp_cache_precompile_headers": False
+    }  # compiled ahead, headers pay off after three builds, and lie outside the plan's folder
     cpu_vec_isa.valid_vec_isa_list.cache_clear()
-    with config.patch({name: value for name, value in (untried | alone).items() if hasattr(config, name)}):
+    with config.patch(
+        {name: value for name, value in (untried | alone).items() if hasattr(config, name)}
+    ):
         yield
     cpu_vec_isa.valid_vec_isa_list.cache_clear()
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("build_alone")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch's own modules, which torch's compiler loads
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning"
+)  # of torch's own modules, which torch's compiler loads
 @pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
-def test_compiled_answers_are_the_eager_ones_for_every_batch(tmp_path: Path, picture_NCHW: torch.Tensor, mode: str):
-    """The batch is a dynamic dimension: a compiler that fixed it would build anew inside LoadGen's clock."""
+def test_compiled_answers_are_the_eager_ones_for_every_batch(
+    tmp_path: Path, picture_NCHW: torch.Tensor, mode: str
+):
+    """The batch is a dynamic dimension: a compiler that fixed it would build anew inside LoadGen's
+    clock.
+    """
     torch.manual_seed(0)
     made = Small().eval()
     eager = copy.deepcopy(made)
-    executable = TorchEngine().compile(network(made), plan(tmp_path, compile=True, compile_mode=mode))
+    executable = TorchEngine().compile(
+        network(made), plan(tmp_path, compile=True, compile_mode=mode)
+    )
     call = executable.open()
     for size in (1, 2, 4):
         with torch.inference_mode():
-            torch.testing.assert_close(call(picture_NCHW[:size]), eager(picture_NCHW[:size]), rtol=1e-4, atol=1e-5)
-    assert (executable.describe()["compiled"], executable.describe()["compile_mode"]) == (True, mode)
-    assert mode != "default" or list((tmp_path / "inductor").rglob("*.so"))  # the same code is not built twice by one process
+            torch.testing.assert_close(
+                call(picture_NCHW[:size]), eager(picture_NCHW[:size]), rtol=1e-4, atol=1e-5
+            )
+    assert (executable.describe()["compiled"], executable.describe()["compile_mode"]) == (
+        True,
+        mode,
+    )
+    assert mode != "default" or list(
+        (tmp_path / "inductor").rglob("*.so")
+    )  # the same code is not built twice by one process
 
 
 @pytest.mark.slow
@@ -133,28 +191,60 @@ def test_compiled_answers_are_the_eager_ones_for_every_batch(tmp_path: Path, pic
         (Precision.FP16, True, torch.float16),
     ],
 )
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch's own modules, which torch's compiler loads
-def test_what_was_built_is_described(tmp_path: Path, precision: Precision, compiled: bool, weights: torch.dtype):
-    """It lands in the measurements file: a speed is compared by it, so it says what was built, not what was asked for."""
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning"
+)  # of torch's own modules, which torch's compiler loads
+def test_what_was_built_is_described(
+    tmp_path: Path, precision: Precision, compiled: bool, weights: torch.dtype
+):
+    """It lands in the measurements file: a speed is compared by it, so it says what was built, not
+    what was asked for.
+    """
     made = Small()
-    found = TorchEngine().compile(network(made), plan(tmp_path, precision, compile=compiled)).describe()
-    assert (found["precision"], found["compiled"], found["layout"]) == (precision.value, compiled, "channels-last")
-    assert made.conv.weight.dtype is weights and made.conv.weight.is_contiguous(memory_format=torch.channels_last)
+    found = (
+        TorchEngine().compile(network(made), plan(tmp_path, precision, compile=compiled)).describe()
+    )
+    assert (found["precision"], found["compiled"], found["layout"]) == (
+        precision.value,
+        compiled,
+        "channels-last",
+    )
+    assert made.conv.weight.dtype is weights and made.conv.weight.is_contiguous(
+        memory_format=torch.channels_last
+    )
     assert (found["torch"], found["threads"]) == (torch.__version__, 1)
 
 
 def test_layout_and_packed_layers_are_described(tmp_path: Path):
-    """A network without pictures keeps its layout; where linear layers were laid out anew, it says how many."""
-    rows = Network(name="rows", module=nn.Linear(4, 4), framework="torch", inputs=(torch.zeros(1, 4),), input_names=("row",), output_names=("row",))
+    """A network without pictures keeps its layout; where linear layers were laid out anew, it says
+    how many.
+    """
+    rows = Network(
+        name="rows",
+        module=nn.Linear(4, 4),
+        framework="torch",
+        inputs=(torch.zeros(1, 4),),
+        input_names=("row",),
+        output_names=("row",),
+    )
     found = TorchEngine().compile(rows, plan(tmp_path)).describe()
     assert found["layout"] == "contiguous" and found["packed_layers"] == 0
     pair = replace(rows, module=nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)))
-    assert TorchEngine().compile(pair, plan(tmp_path)).describe()["packed_layers"] == (2 if onednn_packing.can_pack() else 0)
-    assert TorchEngine().compile(pair, plan(tmp_path, Precision.BF16)).describe()["packed_layers"] == 0
+    assert TorchEngine().compile(pair, plan(tmp_path)).describe()["packed_layers"] == (
+        2 if onednn_packing.can_pack() else 0
+    )
+    assert (
+        TorchEngine().compile(pair, plan(tmp_path, Precision.BF16)).describe()["packed_layers"] == 0
+    )
 
 
 @pytest.mark.parametrize(
-    ("device", "precision", "words"), [("cpu", Precision.INT8, "has no int8"), ("cpu", Precision.TF32, "NVIDIA GPUs only"), ("cpu", Precision.BF16, None)]
+    ("device", "precision", "words"),
+    [
+        ("cpu", Precision.INT8, "has no int8"),
+        ("cpu", Precision.TF32, "NVIDIA GPUs only"),
+        ("cpu", Precision.BF16, None),
+    ],
 )
 def test_what_is_missing_is_said(device: str, precision: Precision, words: str | None):
     """doctor asks for every engine and number format."""
@@ -172,7 +262,9 @@ def test_what_it_cannot_build_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
     """Before anything is built."""
     with pytest.raises(MissingError, match="has no int8"):
         TorchEngine().compile(network(Small()), plan(tmp_path, Precision.INT8))
-    foreign = Network(name="x", module=None, framework="tensorflow", inputs=(), input_names=(), output_names=())
+    foreign = Network(
+        name="x", module=None, framework="tensorflow", inputs=(), input_names=(), output_names=()
+    )
     with pytest.raises(RequestError, match="does not accept tensorflow networks"):
         TorchEngine().compile(foreign, plan(tmp_path))
     monkeypatch.setattr(module.shutil, "which", lambda name: None)
@@ -183,4 +275,6 @@ def test_what_it_cannot_build_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
 def test_outputs_are_a_tuple_whatever_the_module_gives():
     """Detection models give a dict."""
     one, two = torch.zeros(1), torch.ones(1)
-    assert module.as_tuple({"a": one, "b": two}) == (one, two) == module.as_tuple([one, two]) and module.as_tuple(one) == (one,)
+    assert module.as_tuple({"a": one, "b": two}) == (one, two) == module.as_tuple(
+        [one, two]
+    ) and module.as_tuple(one) == (one,)

@@ -1,4 +1,6 @@
-"""The batch script in a real Slurm of two nodes: what it prints is submitted as it is; a run that loses ranks or nodes, or is cancelled, goes on."""
+"""The batch script in a real Slurm of two nodes: what it prints is submitted as it is; a run that
+loses ranks or nodes, or is cancelled, goes on.
+"""
 
 import subprocess
 import sys
@@ -21,7 +23,22 @@ from suite.files.layout import staged_results
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why := slurm.missing()), reason=why)]
 
-FAKE = ("--framework", "fake", "--engine", "fake", "--precision", "fp32", "--threads", "1", "--org", "tests", "--system", "testbed", "--seed", "4")
+FAKE = (
+    "--framework",
+    "fake",
+    "--engine",
+    "fake",
+    "--precision",
+    "fp32",
+    "--threads",
+    "1",
+    "--org",
+    "tests",
+    "--system",
+    "testbed",
+    "--seed",
+    "4",
+)
 LOOKED_S = 0.05
 """Between two looks at all processes."""
 SETTINGS = ("fake.torch=true", "fake.gain=0.02", "fake.step_ms=100", "checkpoint.interval_s=0.1")
@@ -45,8 +62,27 @@ def printed(folder: Path, *words: str) -> Path:
 def training(folder: Path, results: Path) -> Path:
     """Print the script of a fake training of two nodes with a rank each."""
     folder.mkdir(exist_ok=True)
-    where = ("--nodes", "2", "--devices", "1", "--results", str(results), "--profile", "smoke", "--device", "cpu", "--shared")
-    return printed(folder, "fake", *where, "--", *FAKE, *(word for setting in SETTINGS for word in ("--set", setting)))
+    where = (
+        "--nodes",
+        "2",
+        "--devices",
+        "1",
+        "--results",
+        str(results),
+        "--profile",
+        "smoke",
+        "--device",
+        "cpu",
+        "--shared",
+    )
+    return printed(
+        folder,
+        "fake",
+        *where,
+        "--",
+        *FAKE,
+        *(word for setting in SETTINGS for word in ("--set", setting)),
+    )
 
 
 def finished(cluster: Cluster, number: str, script: Path) -> None:
@@ -70,10 +106,14 @@ def undisturbed(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 def test_a_job_trains_over_two_nodes_and_the_judge_finds_nothing(undisturbed: Path) -> None:
-    """The whole way: sbatch, srun, torchrun's rendezvous by the name of the first node, the target, the judge."""
+    """The whole way: sbatch, srun, torchrun's rendezvous by the name of the first node, the target,
+    the judge.
+    """
     found = {event["key"]: event["value"] for event in valid_events(log_path(undisturbed))}
     assert found["world_size"] == 2
-    checked = subprocess.run([sys.executable, "-m", "harness", "check", str(undisturbed)], capture_output=True, text=True)
+    checked = subprocess.run(
+        [sys.executable, "-m", "harness", "check", str(undisturbed)], capture_output=True, text=True
+    )
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
@@ -91,12 +131,18 @@ def lost(cluster: Cluster, place: Path, found: Callable[[], list[psutil.Process]
             victim.kill()
 
 
-def test_a_job_that_loses_ranks_and_nodes_and_is_cancelled_ends_as_if_nothing_had_happened(cluster: Cluster, undisturbed: Path, tmp_path: Path) -> None:
-    """Four launches of one run beside an earlier result: torchrun restarts a rank, Slurm requeues the job, and its user cancels it and submits it again."""
+def test_a_job_that_loses_ranks_and_nodes_and_is_cancelled_ends_as_if_nothing_had_happened(
+    cluster: Cluster, undisturbed: Path, tmp_path: Path
+) -> None:
+    """Four launches of one run beside an earlier result: torchrun restarts a rank, Slurm requeues
+    the job, and its user cancels it and submits it again.
+    """
     results = tmp_path / "results"
     train_set("fake", options(results), seed=1)
     place, script = staged_results(results, "fake"), training(tmp_path, results)
-    torchrun(tmp_path, f'exec {sys.executable} -m podium_fakes.torchrun "$@"')  # the job that nothing happens to has ranks that load PyTorch themselves
+    torchrun(
+        tmp_path, f'exec {sys.executable} -m podium_fakes.torchrun "$@"'
+    )  # the job that nothing happens to has ranks that load PyTorch themselves
     number = cluster.submit(script, tmp_path)
     lost(cluster, place, lambda: [cluster.ranks()[1]])
     lost(cluster, place, lambda: [cluster.launchers()["n2"], *cluster.on("n2")])
@@ -108,7 +154,9 @@ def test_a_job_that_loses_ranks_and_nodes_and_is_cancelled_ends_as_if_nothing_ha
     assert partial(log_path(place)).exists() and cluster.job(number)["Restarts"] == "1"
     again = cluster.submit(script, tmp_path)
     finished(cluster, again, script)
-    assert marks(log_path(results)) == marks(log_path(undisturbed)) and weights(results) == weights(undisturbed)
+    assert marks(log_path(results)) == marks(log_path(undisturbed)) and weights(results) == weights(
+        undisturbed
+    )
     resumed = [line for line in log_path(results).read_text().splitlines() if '"resumed"' in line]
     assert len(resumed) == 3 and not list(results.rglob("*.partial"))
 
@@ -120,7 +168,9 @@ def torchrun(folder: Path, body: str) -> None:
 
 
 def test_a_run_that_fails_each_time_leaves_the_queue(cluster: Cluster, tmp_path: Path) -> None:
-    """A log with `.partial` that no resume can use kept the job coming back for ever, each time for a whole allocation."""
+    """A log with `.partial` that no resume can use kept the job coming back for ever, each time for
+    a whole allocation.
+    """
     log = partial(log_path(tmp_path / "results"))
     log.parent.mkdir(parents=True)
     log.touch()
@@ -135,7 +185,9 @@ def test_a_run_that_fails_each_time_leaves_the_queue(cluster: Cluster, tmp_path:
 
 
 def test_a_run_that_cannot_go_on_is_not_put_back(cluster: Cluster, tmp_path: Path) -> None:
-    """A typing error, or another workload's unfinished run beside this one, is no reason to come back."""
+    """A typing error, or another workload's unfinished run beside this one, is no reason to come
+    back.
+    """
     other = partial(log_path(tmp_path / "results").parents[1] / "ssd" / "result_0.txt")
     other.parent.mkdir(parents=True)
     other.touch()
@@ -143,18 +195,44 @@ def test_a_run_that_cannot_go_on_is_not_put_back(cluster: Cluster, tmp_path: Pat
     script = training(tmp_path, tmp_path / "results")
     number = cluster.submit(script, tmp_path)
     found = cluster.wait(number, ("FAILED", "COMPLETED"))
-    assert (found["JobState"], found["Restarts"]) == ("FAILED", "0") and "--resume" not in output(script, number)
+    assert (found["JobState"], found["Restarts"]) == ("FAILED", "0") and "--resume" not in output(
+        script, number
+    )
 
 
-def test_each_task_gets_all_devices_and_all_cores_of_its_node(cluster: Cluster, tmp_path: Path) -> None:
-    """A step that does not ask again has no device with some plugins, and one core for eight ranks with others."""
-    script = printed(tmp_path, "resnet50", "--nodes", "2", "--devices", "8", "--results", "/shared/results", "--data", "/data")
-    torchrun(tmp_path, 'echo "got $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES $(env -u OMP_NUM_THREADS nproc) $*"')
+def test_each_task_gets_all_devices_and_all_cores_of_its_node(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """A step that does not ask again has no device with some plugins, and one core for eight ranks
+    with others.
+    """
+    script = printed(
+        tmp_path,
+        "resnet50",
+        "--nodes",
+        "2",
+        "--devices",
+        "8",
+        "--results",
+        "/shared/results",
+        "--data",
+        "/data",
+    )
+    torchrun(
+        tmp_path,
+        'echo "got $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES $(env -u OMP_NUM_THREADS nproc) $*"',
+    )
     number = cluster.submit(script, tmp_path)
     assert cluster.wait(number, ("COMPLETED", "FAILED"))["JobState"] == "COMPLETED"
     got = [line.split() for line in output(script, number).splitlines() if line.startswith("got ")]
-    assert sorted(words[1:4] for words in got) == [[node, "0,1,2,3,4,5,6,7", "2"] for node in slurm.NODES]
-    assert all({"--nnodes=2", "--nproc-per-node=8"} <= set(words) and any(word.startswith("--rdzv-endpoint=n1:") for word in words) for words in got)
+    assert sorted(words[1:4] for words in got) == [
+        [node, "0,1,2,3,4,5,6,7", "2"] for node in slurm.NODES
+    ]
+    assert all(
+        {"--nnodes=2", "--nproc-per-node=8"} <= set(words)
+        and any(word.startswith("--rdzv-endpoint=n1:") for word in words)
+        for words in got
+    )
 
 
 @pytest.mark.parametrize(
@@ -168,8 +246,23 @@ def test_each_task_gets_all_devices_and_all_cores_of_its_node(cluster: Cluster, 
         (2, 8, ("--time", "soon"), "Invalid --time specification"),
     ],
 )
-def test_slurm_takes_or_refuses_the_script_of_resnet50(cluster: Cluster, tmp_path: Path, nodes: int, devices: int, more: tuple[str, ...], said: str) -> None:
-    """Slurm's own parser is the last word on #SBATCH lines: what it refuses is what this cluster lacks."""
-    words = ("resnet50", "--nodes", str(nodes), "--devices", str(devices), "--results", "/shared/results", "--data", "/data/imagenet", *more)
+def test_slurm_takes_or_refuses_the_script_of_resnet50(
+    cluster: Cluster, tmp_path: Path, nodes: int, devices: int, more: tuple[str, ...], said: str
+) -> None:
+    """Slurm's own parser is the last word on #SBATCH lines: what it refuses is what this cluster
+    lacks.
+    """
+    words = (
+        "resnet50",
+        "--nodes",
+        str(nodes),
+        "--devices",
+        str(devices),
+        "--results",
+        "/shared/results",
+        "--data",
+        "/data/imagenet",
+        *more,
+    )
     done = cluster.run("sbatch", "--test-only", str(printed(tmp_path, *words)), cwd=tmp_path)
     assert (done.returncode == 0) == (not said) and said in done.stderr, done.stderr

@@ -35,14 +35,17 @@ for line in sys.stdin:
 
 @pytest.mark.slow
 def test_small_kernels_do_not_collapse_beside_other_programs():
-    """Two spinning threads on two busy cores took a step in thirty times as long, each time; half of the quiet rate is a fair share.
+    """Two spinning threads on two busy cores took a step in thirty times as long, each time; half
+    of the quiet rate is a fair share.
 
     One good round suffices: the machine's other programs may take any of them.
     """
     environment = {name: value for name, value in os.environ.items() if name not in USERS}
     quiet, busy = list[int](), list[int]()
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-c", STEPS], env=environment, text=True, **pipes) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", STEPS], env=environment, text=True, **pipes
+    ) as process:
 
         def steps() -> int:
             assert process.stdin and process.stdout

@@ -21,9 +21,17 @@ def host(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("shares", "own", "busy"), [([100.0, 0.0], {0, 1}, 0.5), ([100.0, 0.0, 50.0], {1, 2}, 0.25), ([30.0], {7}, 0.3), ([], {0}, 0.0)]
+    ("shares", "own", "busy"),
+    [
+        ([100.0, 0.0], {0, 1}, 0.5),
+        ([100.0, 0.0, 50.0], {1, 2}, 0.25),
+        ([30.0], {7}, 0.3),
+        ([], {0}, 0.0),
+    ],
 )
-def test_only_the_cores_that_may_be_used_are_watched(monkeypatch: pytest.MonkeyPatch, shares: list[float], own: set[int], busy: float):
+def test_only_the_cores_that_may_be_used_are_watched(
+    monkeypatch: pytest.MonkeyPatch, shares: list[float], own: set[int], busy: float
+):
     """Another user's cores say nothing; a system that tells of none is taken for free."""
     monkeypatch.setattr("psutil.cpu_percent", lambda interval, percpu: shares)
     monkeypatch.setattr("os.sched_getaffinity", lambda process: own)
@@ -45,44 +53,87 @@ def test_work_that_is_over_in_a_moment_does_not_count(host: list[float]):
 
 
 def test_what_others_use_is_said_in_cores(host: list[float]):
-    """A share alone would not tell two busy cores of two from two of sixty-four; a little is not worth a line."""
-    assert thread_count.told(0.475, 2).startswith("others use 1.9 of 4 cores: times will not mean much; CPU threads taken: 2 ")
+    """A share alone would not tell two busy cores of two from two of sixty-four; a little is not
+    worth a line.
+    """
+    assert thread_count.told(0.475, 2).startswith(
+        "others use 1.9 of 4 cores: times will not mean much; CPU threads taken: 2 "
+    )
     assert thread_count.told(0.1, 4) == ""
 
 
 @pytest.mark.parametrize(
     ("number", "share", "taken"),
-    [(2, 0.1, 2), (2, 0.2, 2), (2, 0.5, 1), (2, 1.0, 1), (3, 1.0, 2), (16, 0.13, 14), (16, 1.0, 8), (1, 1.0, 1)],
+    [
+        (2, 0.1, 2),
+        (2, 0.2, 2),
+        (2, 0.5, 1),
+        (2, 1.0, 1),
+        (3, 1.0, 2),
+        (16, 0.13, 14),
+        (16, 1.0, 8),
+        (1, 1.0, 1),
+    ],
 )
-def test_threads_leave_others_their_cores(monkeypatch: pytest.MonkeyPatch, number: int, share: float, taken: int):
-    """A thread that shares its core keeps the others waiting at every kernel; but where all is taken, half is a fair share."""
+def test_threads_leave_others_their_cores(
+    monkeypatch: pytest.MonkeyPatch, number: int, share: float, taken: int
+):
+    """A thread that shares its core keeps the others waiting at every kernel; but where all is
+    taken, half is a fair share.
+    """
     monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(number)))
     assert cpus.left(share) == taken
 
 
 def test_large_kernels_keep_every_core():
-    """One thread of SSD's training beside two busy loops made a third of the quiet rate, and two nearly half, which is a fair share."""
+    """One thread of SSD's training beside two busy loops made a third of the quiet rate, and two
+    nearly half, which is a fair share.
+    """
     assert cpus.left(1.0, large_kernels=True) == cpus.available()
 
 
-def test_a_workload_says_that_its_kernels_are_large(host: list[float], capsys: pytest.CaptureFixture[str]):
-    """What the workload says has to arrive where threads are counted; one that says nothing has small kernels."""
+def test_a_workload_says_that_its_kernels_are_large(
+    host: list[float], capsys: pytest.CaptureFixture[str]
+):
+    """What the workload says has to arrive where threads are counted; one that says nothing has
+    small kernels.
+    """
     host += [0.5, 0.5, 0.5]
-    large = {name: thread_count.trains_large_kernels(registry.workload(name)) for name in ("ssd", "maskrcnn", "gnmt", "resnet50")}
+    large = {
+        name: thread_count.trains_large_kernels(registry.workload(name))
+        for name in ("ssd", "maskrcnn", "gnmt", "resnet50")
+    }
     assert large == {"ssd": True, "maskrcnn": True, "gnmt": False, "resnet50": False}
     assert thread_count.beside_others(0, Alone(), large_kernels=True) == 4
-    assert "others use 2.0 of 4 cores: times will not mean much; CPU threads taken: 4" in capsys.readouterr().out
+    assert (
+        "others use 2.0 of 4 cores: times will not mean much; CPU threads taken: 4"
+        in capsys.readouterr().out
+    )
 
 
-@pytest.mark.parametrize(("asked", "begun", "neighbours", "threads"), [(0, 0, 1, 2), (0, 0, 2, 1), (0, 0, 8, 1), (3, 0, 1, 3), (3, 4, 2, 3), (0, 4, 1, 4)])
+@pytest.mark.parametrize(
+    ("asked", "begun", "neighbours", "threads"),
+    [(0, 0, 1, 2), (0, 0, 2, 1), (0, 0, 8, 1), (3, 0, 1, 3), (3, 4, 2, 3), (0, 4, 1, 4)],
+)
 def test_what_is_asked_for_or_begun_stays(
-    host: list[float], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], asked: int, begun: int, neighbours: int, threads: int
+    host: list[float],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    asked: int,
+    begun: int,
+    neighbours: int,
+    threads: int,
 ):
-    """A resumed run on other threads would be another run; a user's own number is not to be corrected; ranks share what is left."""
+    """A resumed run on other threads would be another run; a user's own number is not to be
+    corrected; ranks share what is left.
+    """
     host += [0.5, 0.5, 0.5]
     monkeypatch.setenv("LOCAL_WORLD_SIZE", str(neighbours))
     assert thread_count.beside_others(asked, Alone(), begun) == threads
-    told = f"others use 2.0 of 4 cores: times will not mean much; CPU threads taken: {threads} (--threads takes another number)\n"
+    told = (
+        f"others use 2.0 of 4 cores: times will not mean much; CPU threads taken: {threads}"
+        " (--threads takes another number)\n"
+    )
     assert capsys.readouterr().out == told
 
 
@@ -92,7 +143,9 @@ def test_nothing_is_said_on_a_quiet_host(host: list[float], capsys: pytest.Captu
     assert thread_count.beside_others(0, Alone()) == 4 and capsys.readouterr().out == ""
 
 
-def test_a_rank_that_does_not_lead_takes_what_the_leader_saw(host: list[float], capsys: pytest.CaptureFixture[str]):
+def test_a_rank_that_does_not_lead_takes_what_the_leader_saw(
+    host: list[float], capsys: pytest.CaptureFixture[str]
+):
     """Ranks that looked at once would take one another for others, and each would say so."""
 
     class Second(Alone):
@@ -102,4 +155,8 @@ def test_a_rank_that_does_not_lead_takes_what_the_leader_saw(host: list[float], 
             return shared.pop(0)
 
     shared = [0.5, 0]
-    assert thread_count.beside_others(0, Second()) == 2 and capsys.readouterr().out == "" and not shared
+    assert (
+        thread_count.beside_others(0, Second()) == 2
+        and capsys.readouterr().out == ""
+        and not shared
+    )

@@ -1,4 +1,6 @@
-"""Lists of GPUs are read before anything is expanded, imported or written; what is not there is told beside what is."""
+"""Lists of GPUs are read before anything is expanded, imported or written; what is not there is
+told beside what is.
+"""
 
 import sys
 from collections.abc import Callable
@@ -12,12 +14,31 @@ from harness.machine.device import devices_of, resolve, several
 from suite import cli
 from suite.errors import MissingError, RequestError
 
-LISTS = ["cuda:0,0", "cuda:0-3,2", "cuda:3-1", "cuda:0,", "cuda:,", "cuda:0-", "cuda:-1", "cuda:0-x", "cuda:0..7", "cuda:0-1-2", "cuda:0,all", "cpu:0-1"]
+LISTS = [
+    "cuda:0,0",
+    "cuda:0-3,2",
+    "cuda:3-1",
+    "cuda:0,",
+    "cuda:,",
+    "cuda:0-",
+    "cuda:-1",
+    "cuda:0-x",
+    "cuda:0..7",
+    "cuda:0-1-2",
+    "cuda:0,all",
+    "cpu:0-1",
+]
 
 
 def gpus(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     """A torch that sees so many."""
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=SimpleNamespace(is_available=lambda: count > 0, device_count=lambda: count)))
+    monkeypatch.setitem(
+        sys.modules,
+        "torch",
+        SimpleNamespace(
+            cuda=SimpleNamespace(is_available=lambda: count > 0, device_count=lambda: count)
+        ),
+    )
 
 
 @pytest.mark.parametrize(
@@ -36,7 +57,9 @@ def gpus(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
         ("cpu", 8, ("cpu",)),
     ],
 )
-def test_a_list_names_devices(monkeypatch: pytest.MonkeyPatch, option: str, count: int, found: tuple[str, ...]):
+def test_a_list_names_devices(
+    monkeypatch: pytest.MonkeyPatch, option: str, count: int, found: tuple[str, ...]
+):
     """In ascending order, so that one set of GPUs has one name."""
     gpus(monkeypatch, count)
     assert devices_of(option) == found
@@ -44,7 +67,9 @@ def test_a_list_names_devices(monkeypatch: pytest.MonkeyPatch, option: str, coun
 
 @pytest.mark.parametrize("option", LISTS)
 @pytest.mark.parametrize("read", [devices_of, resolve])
-def test_a_list_that_is_none_is_a_wrong_request_on_every_machine(monkeypatch: pytest.MonkeyPatch, read: Callable[[str], object], option: str):
+def test_a_list_that_is_none_is_a_wrong_request_on_every_machine(
+    monkeypatch: pytest.MonkeyPatch, read: Callable[[str], object], option: str
+):
     """Without PyTorch too: a GPU that is named twice would have two shares of the work."""
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(RequestError, match="write auto, cpu, cuda or cuda:N") as caught:
@@ -61,7 +86,9 @@ def test_a_list_that_is_none_is_a_wrong_request_on_every_machine(monkeypatch: py
         ("cuda:all", 0, "this machine has 0 usable GPUs$"),
     ],
 )
-def test_gpus_that_are_not_there_are_missing(monkeypatch: pytest.MonkeyPatch, option: str, count: int, words: str):
+def test_gpus_that_are_not_there_are_missing(
+    monkeypatch: pytest.MonkeyPatch, option: str, count: int, words: str
+):
     """At once: a range of a million million numbers would fill the memory."""
     gpus(monkeypatch, count)
     with pytest.raises(MissingError, match=words) as caught:
@@ -74,7 +101,10 @@ def test_most_commands_take_one_device(monkeypatch: pytest.MonkeyPatch, option: 
     """The first of the list would be measured, and the record would name all."""
     monkeypatch.setitem(sys.modules, "torch", None)
     assert several(option) and not several("cuda:0")
-    with pytest.raises(RequestError, match=f"--device {option}: this command takes one device; podium infer takes several"):
+    with pytest.raises(
+        RequestError,
+        match=f"--device {option}: this command takes one device; podium infer takes several",
+    ):
         resolve(option)
 
 
@@ -95,12 +125,31 @@ def test_most_commands_take_one_device(monkeypatch: pytest.MonkeyPatch, option: 
     ],
 )
 def test_commands_end_with_their_codes(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str, device: str, count: int, code: int, words: str
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    command: str,
+    device: str,
+    count: int,
+    code: int,
+    words: str,
 ):
     """And leave nothing that looks like a result."""
     monkeypatch.setattr(device_module, "usable_gpus", lambda: count)
     fake = ["--framework", "fake", "--engine", "fake"] if "fake" in command else []
-    monkeypatch.setattr(sys, "argv", ["podium", *command.split(), *fake, "--results", str(tmp_path / "results"), "--device", device])
+    monkeypatch.setattr(
+        sys,
+        "argv",
+        [
+            "podium",
+            *command.split(),
+            *fake,
+            "--results",
+            str(tmp_path / "results"),
+            "--device",
+            device,
+        ],
+    )
     with pytest.raises(SystemExit) as ended:
         cli.main()
     told = capsys.readouterr().err
@@ -108,9 +157,27 @@ def test_commands_end_with_their_codes(
     assert not list(tmp_path.rglob("*.json")) and not list(tmp_path.rglob("result_*"))
 
 
-def test_a_job_file_counts_its_devices(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+def test_a_job_file_counts_its_devices(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
     """Each of its ranks would refuse the list, an hour later in the queue."""
-    monkeypatch.setattr(sys, "argv", ["podium", "launch", "slurm", "resnet50", "--results", "/shared/results", "--device", "cuda:0-7"])
+    monkeypatch.setattr(
+        sys,
+        "argv",
+        [
+            "podium",
+            "launch",
+            "slurm",
+            "resnet50",
+            "--results",
+            "/shared/results",
+            "--device",
+            "cuda:0-7",
+        ],
+    )
     with pytest.raises(SystemExit) as ended:
         cli.main()
-    assert ended.value.code == 2 and "write cuda, and their number as --devices" in capsys.readouterr().err
+    assert (
+        ended.value.code == 2
+        and "write cuda, and their number as --devices" in capsys.readouterr().err
+    )

@@ -1,4 +1,6 @@
-"""Instances on GPUs get cores near them, each core once, on machines that are not this one: NVML and the cores are fakes."""
+"""Instances on GPUs get cores near them, each core once, on machines that are not this one: NVML
+and the cores are fakes.
+"""
 
 import ctypes
 import sys
@@ -22,7 +24,9 @@ MASK_WORDS = 2
 
 
 class Nvml:
-    """NVIDIA's management library; each GPU's cores by its index, None where the driver does not tell."""
+    """NVIDIA's management library; each GPU's cores by its index, None where the driver does not
+    tell.
+    """
 
     class NVMLError(Exception):
         """What the real one raises."""
@@ -47,7 +51,9 @@ class Nvml:
         cores = self.near[handle]
         if cores is None:
             raise self.NVMLError("not supported")
-        return (ctypes.c_ulonglong * words)(*(sum(1 << core % 64 for core in cores if core // 64 == word) for word in range(words)))
+        return (ctypes.c_ulonglong * words)(
+            *(sum(1 << core % 64 for core in cores if core // 64 == word) for word in range(words))
+        )
 
 
 @pytest.fixture
@@ -73,9 +79,14 @@ def cores(places: tuple[Place, ...]) -> list[tuple[int, ...]]:
 
 
 def test_cores_near_a_gpu_are_read_from_the_mask(machine: Any, monkeypatch: pytest.MonkeyPatch):
-    """The second word counts from core 64; the library is closed; GPUs are numbered as CUDA numbers them."""
+    """The second word counts from core 64; the library is closed; GPUs are numbered as CUDA numbers
+    them.
+    """
     library = machine(NODE_0, NODE_1, None)
-    assert cores_near([0, 1, 2, 7]) == {0: frozenset(NODE_0), 1: frozenset(NODE_1)} and library.open == 0
+    assert (
+        cores_near([0, 1, 2, 7]) == {0: frozenset(NODE_0), 1: frozenset(NODE_1)}
+        and library.open == 0
+    )
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,0")
     assert cores_near([0]) == {0: frozenset(NODE_1)}
 
@@ -98,16 +109,25 @@ def test_several_instances_of_a_gpu_divide_its_part(machine: Any):
     """The setting counts for each device."""
     machine(NODE_0, NODE_1)
     found = place(FOUR[:2], instances_of({"sut.instances": 2}, FOUR[:2]))
-    assert found == tuple(Place(device=name, cores=group) for name, group in [
-        ("cuda:0", (0, 1, 2, 3)), ("cuda:0", (4, 5, 6, 7)), ("cuda:1", (64, 65, 66, 67)), ("cuda:1", (68, 69, 70, 71)),
-    ])  # fmt: skip
+    assert found == tuple(
+        Place(device=name, cores=group)
+        for name, group in [
+            ("cuda:0", (0, 1, 2, 3)),
+            ("cuda:0", (4, 5, 6, 7)),
+            ("cuda:1", (64, 65, 66, 67)),
+            ("cuda:1", (68, 69, 70, 71)),
+        ]
+    )
 
 
 def test_groups_are_equal_where_nodes_are_not(machine: Any):
     """Three GPUs on one node and one on the other: instances have as many threads each."""
     machine(NODE_0, NODE_0, NODE_0, NODE_1)
     found = cores(pinned(FOUR))
-    assert list(map(len, found)) == [2, 2, 2, 2] and len({core for group in found for core in group}) == 8
+    assert (
+        list(map(len, found)) == [2, 2, 2, 2]
+        and len({core for group in found for core in group}) == 8
+    )
 
 
 @pytest.mark.parametrize(
@@ -119,7 +139,13 @@ def test_groups_are_equal_where_nodes_are_not(machine: Any):
         (NODE_0, (*NODE_0, *NODE_1)),
         ((0,), (0,)),
     ],
-    ids=["one untold", "none", "of cores that are not ours", "overlapping", "fewer cores than GPUs"],
+    ids=[
+        "one untold",
+        "none",
+        "of cores that are not ours",
+        "overlapping",
+        "fewer cores than GPUs",
+    ],
 )
 def test_where_nvml_does_not_help_nodes_decide(machine: Any, near: tuple[Any, ...]):
     """Never a core in two groups, nor an instance without cores."""
@@ -136,7 +162,12 @@ def test_processors_are_not_asked_of_nvml(machine: Any):
 def test_several_devices_have_an_instance_each(machine: Any, monkeypatch: pytest.MonkeyPatch):
     """0, which means LoadGen's own process elsewhere, counts as 1; a busy machine pins none."""
     machine(NODE_0, NODE_1)
-    assert instances_of({}, FOUR) == instances_of({"sut.instances": 0}, FOUR) == instances_of({"sut.instances": 1}, FOUR) == 4
+    assert (
+        instances_of({}, FOUR)
+        == instances_of({"sut.instances": 0}, FOUR)
+        == instances_of({"sut.instances": 1}, FOUR)
+        == 4
+    )
     assert instances_of({}, FOUR[:1]) == 0 and place(FOUR[:1], 0) == ()
     monkeypatch.setattr(placement, "busy_share", lambda: 0.5)
     assert place(FOUR, 4) == tuple(Place(device=name) for name in FOUR)
@@ -145,32 +176,65 @@ def test_several_devices_have_an_instance_each(machine: Any, monkeypatch: pytest
 def test_more_instances_than_cores_are_refused(monkeypatch: pytest.MonkeyPatch):
     """With the devices' name, since nobody set a number."""
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1})
-    with pytest.raises(RequestError, match=r"--device cuda:0-3: 4 instances are too many for 2 cores"):
+    with pytest.raises(
+        RequestError, match=r"--device cuda:0-3: 4 instances are too many for 2 cores"
+    ):
         instances_of({}, FOUR)
-    with pytest.raises(RequestError, match=r"setting sut\.instances: 3 instances are too many for 2 cores"):
+    with pytest.raises(
+        RequestError, match=r"setting sut\.instances: 3 instances are too many for 2 cores"
+    ):
         instances_of({"sut.instances": 3}, ["cuda:0"])
 
 
 def test_all_devices_are_sampled_and_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """Watts of one GPU of eight would make a system look frugal."""
-    (opening,) = [each for each in plan_for(tmp_path / "t.jsonl", "cuda:0-1,6").sources if "gpus" in each.function]
+    (opening,) = [
+        each
+        for each in plan_for(tmp_path / "t.jsonl", "cuda:0-1,6").sources
+        if "gpus" in each.function
+    ]
     assert opening.options == {"ordinals": [0, 1, 6]}
-    monkeypatch.setattr(system_description, "gpus", lambda: (Gpu(name="NVIDIA H200", memory_bytes=1, driver="", clock_mhz=None),) * 8)
+    monkeypatch.setattr(
+        system_description,
+        "gpus",
+        lambda: (Gpu(name="NVIDIA H200", memory_bytes=1, driver="", clock_mhz=None),) * 8,
+    )
     assert system_description.host_name("cuda:0-7") == "8x-nvidia-h200"
     assert system_description.host_name("cuda:3") == "1x-nvidia-h200"
 
 
-def test_doctor_tells_which_cores_each_gpu_gets(machine: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_doctor_tells_which_cores_each_gpu_gets(
+    machine: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     """Before anybody rents the machine."""
     machine(NODE_0, NODE_1)
     monkeypatch.setattr(device, "usable_gpus", lambda: 2)
     told = report.on_gpus("cuda:0")
     assert told == {"cuda:0": "0-7", "cuda:1": "64-71"} and report.on_gpus("cpu") == {}
-    plain = {"processor": "x", "power": (), "cores": 16, "memory_gib": 1, "memory_free_gib": 1, "cache": "", "disk_free_gib": 1, "short_of": ()}
-    here = SimpleNamespace(**plain, instances=("0-7", "64-71"), loadgen_core=3, placement=told, gpus=("a", "b"), device="cuda:0")
+    plain = {
+        "processor": "x",
+        "power": (),
+        "cores": 16,
+        "memory_gib": 1,
+        "memory_free_gib": 1,
+        "cache": "",
+        "disk_free_gib": 1,
+        "short_of": (),
+    }
+    here = SimpleNamespace(
+        **plain,
+        instances=("0-7", "64-71"),
+        loadgen_core=3,
+        placement=told,
+        gpus=("a", "b"),
+        device="cuda:0",
+    )
     monkeypatch.setattr(screen, "gpus", tuple)
     screen.show(here, [], [])  # type: ignore[arg-type]
     said = capsys.readouterr().out
-    assert "--device cuda:0-1: cuda:0 on cores 0-7 | cuda:1 on cores 64-71\n" in said and "sut.loadgen_cores=3 " in said
+    assert (
+        "--device cuda:0-1: cuda:0 on cores 0-7 | cuda:1 on cores 64-71\n" in said
+        and "sut.loadgen_cores=3 " in said
+    )
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0})
     assert report.on_gpus("cuda:0") == {}

@@ -1,4 +1,6 @@
-"""What doctor and the system description see of machines that are not this one: fakes for GPUs, processors, disks, packages."""
+"""What doctor and the system description see of machines that are not this one: fakes for GPUs,
+processors, disks, packages.
+"""
 
 import json
 import os
@@ -76,7 +78,10 @@ def test_every_gpu_of_a_machine_is_read(monkeypatch: pytest.MonkeyPatch):
     """In the driver's order, each with its own memory and clock."""
     library = Library(["NVIDIA H200", b"NVIDIA H100"])
     monkeypatch.setitem(sys.modules, "pynvml", library)
-    assert [(gpu.name, gpu.memory_bytes, gpu.clock_mhz) for gpu in gpus()] == [("NVIDIA H200", 2**30, 1000), ("NVIDIA H100", 2**31, 1001)]
+    assert [(gpu.name, gpu.memory_bytes, gpu.clock_mhz) for gpu in gpus()] == [
+        ("NVIDIA H200", 2**30, 1000),
+        ("NVIDIA H100", 2**31, 1001),
+    ]
     assert {gpu.driver for gpu in gpus()} == {"999.1"} and library.open == 0
 
 
@@ -99,7 +104,9 @@ def test_a_driver_without_gpus_is_no_gpu(monkeypatch: pytest.MonkeyPatch):
 
 @pytest.mark.usefixtures("no_gpus")
 def test_a_gpu_that_breaks_while_it_is_read_gives_the_library_back(monkeypatch: pytest.MonkeyPatch):
-    """A card that fell off the bus is an error of the machine: nobody may take it for a machine without GPUs."""
+    """A card that fell off the bus is an error of the machine: nobody may take it for a machine
+    without GPUs.
+    """
     library = Library(["x"], broken="nvmlDeviceGetMemoryInfo")
     monkeypatch.setitem(sys.modules, "pynvml", library)
     with pytest.raises(Library.NVMLError):
@@ -119,26 +126,40 @@ def test_names_are_text(value: str | bytes, found: str):
 def describe(folder: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> dict[str, Any]:
     """Describe a machine with two large GPUs."""
     monkeypatch.setattr(system_description, "gpus", lambda: (GPU, GPU))
-    return system_description.describe(entry(folder), prepare(options(folder, **changes), "fake").described)
+    return system_description.describe(
+        entry(folder), prepare(options(folder, **changes), "fake").described
+    )
 
 
 def test_a_machine_with_gpus_is_described_by_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A clock that the card hides is null, like everything that cannot be read."""
     found = describe(tmp_path, monkeypatch)
     assert (found["accelerators_per_node"], found["accelerator_memory_capacity"]) == (2, "288 GiB")
-    assert found["podium"]["gpu_clock_mhz"] == [None, None] and found["other_software_stack"].count("driver") == 1
+    assert (
+        found["podium"]["gpu_clock_mhz"] == [None, None]
+        and found["other_software_stack"].count("driver") == 1
+    )
 
 
-@pytest.mark.parametrize(("world", "local", "nodes"), [("1", "1", 1), ("16", "8", 2), ("4", "4", 1)])
-def test_nodes_are_counted_by_torchruns_variables(monkeypatch: pytest.MonkeyPatch, world: str, local: str, nodes: int):
+@pytest.mark.parametrize(
+    ("world", "local", "nodes"), [("1", "1", 1), ("16", "8", 2), ("4", "4", 1)]
+)
+def test_nodes_are_counted_by_torchruns_variables(
+    monkeypatch: pytest.MonkeyPatch, world: str, local: str, nodes: int
+):
     """Ranks in all, ranks on a machine."""
     monkeypatch.setenv("WORLD_SIZE", world)
     monkeypatch.setenv("LOCAL_WORLD_SIZE", local)
     assert system_description.nodes() == nodes
 
 
-@pytest.mark.parametrize(("profile", "status"), [(Profile.SMOKE, "research"), (Profile.QUICK, "research"), (Profile.FULL, "onprem")])
-def test_only_a_full_run_is_called_on_premises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: Profile, status: str):
+@pytest.mark.parametrize(
+    ("profile", "status"),
+    [(Profile.SMOKE, "research"), (Profile.QUICK, "research"), (Profile.FULL, "onprem")],
+)
+def test_only_a_full_run_is_called_on_premises(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: Profile, status: str
+):
     """A demonstration must not read like a product that can be bought."""
     found = describe(tmp_path, monkeypatch, profile=profile)
     assert found["status"] == status and found["podium"]["profile"] == profile.value
@@ -148,22 +169,36 @@ def test_the_description_has_the_published_shape(tmp_path: Path, monkeypatch: py
     """Ours, and the user's corrections of it."""
     import jsonschema
 
-    schema = json.loads((Path(__file__).parents[3] / "compliance" / "schemas" / "system.json").read_text())
+    schema = json.loads(
+        (Path(__file__).parents[3] / "compliance" / "schemas" / "system.json").read_text()
+    )
     jsonschema.validate(describe(tmp_path, monkeypatch), schema)
     own = tmp_path / "own.toml"
     own.write_text('host_storage_type = "tape"\nnumber_of_nodes = 4\n')
     found = describe(tmp_path, monkeypatch, system_file=own)
     jsonschema.validate(found, schema)
-    assert (found["host_storage_type"], found["number_of_nodes"], found["division"]) == ("tape", 4, Division.OPEN.value)
+    assert (found["host_storage_type"], found["number_of_nodes"], found["division"]) == (
+        "tape",
+        4,
+        Division.OPEN.value,
+    )
 
 
-@pytest.mark.parametrize("content", ["", "\n\n", "processor\t: 0\n\nprocessor\t: 1\n", "no colon here\n", ": empty\n"])
-def test_a_processor_that_says_little_is_null(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str):
+@pytest.mark.parametrize(
+    "content", ["", "\n\n", "processor\t: 0\n\nprocessor\t: 1\n", "no colon here\n", ": empty\n"]
+)
+def test_a_processor_that_says_little_is_null(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
+):
     """Arm and virtual machines leave out most of it."""
     (tmp_path / "cpuinfo").write_text(content)
     monkeypatch.setattr(system_description, "CPU_INFO", tmp_path / "cpuinfo")
     monkeypatch.setattr(system_description.platform, "processor", lambda: "")
-    assert system_description.cpu_model() is None and system_description.sockets() is None and system_description.cores_per_processor() is None
+    assert (
+        system_description.cpu_model() is None
+        and system_description.sockets() is None
+        and system_description.cores_per_processor() is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -179,7 +214,12 @@ def test_a_processor_that_says_little_is_null(tmp_path: Path, monkeypatch: pytes
 )
 @pytest.mark.parametrize("partition", [False, True])
 def test_storage_is_told_by_what_lies_below_a_partition(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str, rotational: str | None, kind: str | None, partition: bool
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    device: str,
+    rotational: str | None,
+    kind: str | None,
+    partition: bool,
 ):
     """What the kernel says of a virtual disk's rotation says nothing of what is below it."""
     disk = tmp_path / "block" / device
@@ -192,7 +232,11 @@ def test_storage_is_told_by_what_lies_below_a_partition(
     real = Path.resolve
 
     def resolve(path: Path, strict: bool = False) -> Path:
-        return (disk / f"{device}p1" if partition else disk) if str(path).startswith("/sys/dev/block") else real(path, strict)
+        return (
+            (disk / f"{device}p1" if partition else disk)
+            if str(path).startswith("/sys/dev/block")
+            else real(path, strict)
+        )
 
     monkeypatch.setattr(Path, "resolve", resolve)
     assert system_description.storage_type(tmp_path) == kind
@@ -201,16 +245,23 @@ def test_storage_is_told_by_what_lies_below_a_partition(
 def test_what_stands_in_sys_is_read_without_its_newline(tmp_path: Path):
     """And what does not is null."""
     (tmp_path / "governor").write_text("performance\n")
-    assert system_description.read(tmp_path / "governor") == "performance" and system_description.read(tmp_path / "nothing") is None
+    assert (
+        system_description.read(tmp_path / "governor") == "performance"
+        and system_description.read(tmp_path / "nothing") is None
+    )
 
 
 # ---- doctor ----
 
 
 def test_a_light_core_still_looks_at_the_machine(monkeypatch: pytest.MonkeyPatch):
-    """Without psutil the memory is unknown, not a traceback; without torch the device is the processor."""
+    """Without psutil the memory is unknown, not a traceback; without torch the device is the
+    processor.
+    """
     monkeypatch.setitem(sys.modules, "psutil", None)
-    monkeypatch.setattr(report, "resolve", lambda device: (_ for _ in ()).throw(ImportError("torch")))
+    monkeypatch.setattr(
+        report, "resolve", lambda device: (_ for _ in ()).throw(ImportError("torch"))
+    )
     here = machine()
     assert here.memory_gib is None and here.memory_free_gib is None and here.device == "cpu"
     assert not any("memory" in shortage for shortage in here.short_of)
@@ -220,12 +271,22 @@ def test_the_cache_may_not_be_there_yet(tmp_path: Path, monkeypatch: pytest.Monk
     """The disk below the nearest folder that is."""
     monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "a" / "b" / "c"))
     here = machine()
-    assert here.cache == str(tmp_path / "a" / "b" / "c") and here.disk_free_gib > 0 and not (tmp_path / "a").exists()
+    assert (
+        here.cache == str(tmp_path / "a" / "b" / "c")
+        and here.disk_free_gib > 0
+        and not (tmp_path / "a").exists()
+    )
 
 
 def test_extras_are_named_with_what_they_lack(monkeypatch: pytest.MonkeyPatch):
     """Those for developers are nobody's business here."""
-    wanted = ["click>=8", "torch>=2; extra == 'run'", "numpy; extra == \"run\"", "onnx>=1; extra == 'onnx'", "pytest; extra == 'test'"]
+    wanted = [
+        "click>=8",
+        "torch>=2; extra == 'run'",
+        'numpy; extra == "run"',
+        "onnx>=1; extra == 'onnx'",
+        "pytest; extra == 'test'",
+    ]
     monkeypatch.setattr(report, "requires", lambda name: wanted)
     monkeypatch.setattr(report, "installed", lambda name: name in ("numpy", "click"))
     assert lacking() == {"run": ["torch"], "onnx": ["onnx"]}
@@ -235,36 +296,67 @@ def test_extras_are_named_with_what_they_lack(monkeypatch: pytest.MonkeyPatch):
 
 @pytest.mark.slow
 def test_training_is_examined_in_every_number_format():
-    """What `train --precision` takes is more than what the rows ask for; a trial then leaves out what there is no code for."""
+    """What `train --precision` takes is more than what the rows ask for; a trial then leaves out
+    what there is no code for.
+    """
     found = [finding for finding in examine("fake", "cpu") if finding.half == "training"]
-    assert [finding.precision for finding in found] == [*Precision] and all(finding.state is State.READY for finding in found)
+    assert [finding.precision for finding in found] == [*Precision] and all(
+        finding.state is State.READY for finding in found
+    )
 
 
 def test_what_an_engine_lacks_decides_the_state(monkeypatch: pytest.MonkeyPatch):
     """An extra that could be installed is missing; anything else cannot run here."""
-    for why, state in ((install("tensorrt"), State.MISSING), ("needs a GPU", State.CANNOT), ("", State.READY)):
+    for why, state in (
+        (install("tensorrt"), State.MISSING),
+        ("needs a GPU", State.CANNOT),
+        ("", State.READY),
+    ):
         monkeypatch.setattr(report, "engine_problem", lambda name, device, precision, why=why: why)
-        states = {finding.precision: finding.state for finding in examine_engine("fake", "torch", "cpu", "")}
+        states = {
+            finding.precision: finding.state
+            for finding in examine_engine("fake", "torch", "cpu", "")
+        }
         quantised = {states.pop(precision) for precision in QUANTISED}
         assert quantised == {state if why else State.CANNOT}  # the row names no calibration list
         assert set(states.values()) == {state}
-    assert {finding.why for finding in examine_engine("fake", "torch", "cpu", "no torch")} == {"no torch"}
+    assert {finding.why for finding in examine_engine("fake", "torch", "cpu", "no torch")} == {
+        "no torch"
+    }
 
 
 def test_a_workload_that_can_do_nothing_here_is_exit_3(monkeypatch: pytest.MonkeyPatch):
     """With the first reason."""
-    lame = report.Finding(workload="fake", half="training", engine="torch", precision="fp32", state=State.CANNOT, why="no memory at all")
+    lame = report.Finding(
+        workload="fake",
+        half="training",
+        engine="torch",
+        precision="fp32",
+        state=State.CANNOT,
+        why="no memory at all",
+    )
     monkeypatch.setattr(report, "examine", lambda name, device: iter([lame]))
     outcome = CliRunner().invoke(command, ["fake"], standalone_mode=False)
-    assert isinstance(outcome.exception, MissingError) and "fake cannot run here: no memory at all" in str(outcome.exception)
+    assert isinstance(
+        outcome.exception, MissingError
+    ) and "fake cannot run here: no memory at all" in str(outcome.exception)
 
 
 @pytest.mark.slow
-def test_the_table_names_a_reason_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+def test_the_table_names_a_reason_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
     """Six formats that lack the same are one line."""
-    monkeypatch.setattr(report, "engine_problem", lambda name, device, precision: "needs a GPU" if precision != "fp32" else "")
+    monkeypatch.setattr(
+        report,
+        "engine_problem",
+        lambda name, device, precision: "needs a GPU" if precision != "fp32" else "",
+    )
     with click.Context(command, obj=Screen(verbose=True)):
         report.report("fake", None, "text")
     told = capsys.readouterr().out
-    assert all("tf32, fp16, bf16" in line for line in told.splitlines() if "needs a GPU" in line) and "needs a GPU" in told
+    assert (
+        all("tf32, fp16, bf16" in line for line in told.splitlines() if "needs a GPU" in line)
+        and "needs a GPU" in told
+    )
     assert f"{len(os.sched_getaffinity(0))} cores" in told

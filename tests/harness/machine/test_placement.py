@@ -1,4 +1,6 @@
-"""Where instances run is decided from the machine's cores alone, and what it cannot hold is refused."""
+"""Where instances run is decided from the machine's cores alone, and what it cannot hold is
+refused.
+"""
 
 import os
 from pathlib import Path
@@ -7,13 +9,24 @@ from typing import Any
 import pytest
 
 from harness.machine import placement
-from harness.machine.placement import Place, by_node, groups, instances_of, loadgen_cores, nodes, place, usual_groups
+from harness.machine.placement import (
+    Place,
+    by_node,
+    groups,
+    instances_of,
+    loadgen_cores,
+    nodes,
+    place,
+    usual_groups,
+)
 from suite.errors import RequestError
 from suite.process.devices import written
 
 
 def test_groups_are_equal_and_disjoint():
-    """A core in two groups would be shared by two pinned processes; an uneven group would be the slowest."""
+    """A core in two groups would be shared by two pinned processes; an uneven group would be the
+    slowest.
+    """
     assert groups(range(8), 2) == ((0, 1, 2, 3), (4, 5, 6, 7))
     assert groups([0, 1, 2, 3, 4], 2) == ((0, 1), (2, 3))
 
@@ -67,9 +80,16 @@ def test_instances_are_pinned_only_where_the_cores_are_free(monkeypatch: pytest.
     assert place(["cpu"], 0) == ()
 
 
-@pytest.mark.parametrize(("pin", "busy", "pinned"), [("auto", 0.5, False), ("auto", 0.0, True), ("on", 0.5, True), ("off", 0.0, False)])
-def test_the_user_may_decide_whether_instances_are_pinned(pin: str, busy: float, pinned: bool, monkeypatch: pytest.MonkeyPatch):
-    """A machine whose other load is known to end needs no look; one shared with a daemon that comes and goes must not be trusted to it."""
+@pytest.mark.parametrize(
+    ("pin", "busy", "pinned"),
+    [("auto", 0.5, False), ("auto", 0.0, True), ("on", 0.5, True), ("off", 0.0, False)],
+)
+def test_the_user_may_decide_whether_instances_are_pinned(
+    pin: str, busy: float, pinned: bool, monkeypatch: pytest.MonkeyPatch
+):
+    """A machine whose other load is known to end needs no look; one shared with a daemon that comes
+    and goes must not be trusted to it.
+    """
     monkeypatch.setattr(placement, "busy_share", lambda: busy)
     assert bool(place(["cpu"], 1, {"sut.pin": pin})[0].cores) is pinned
 
@@ -90,12 +110,20 @@ def test_cores_kept_for_loadgen_are_nobody_elses(monkeypatch: pytest.MonkeyPatch
         ({"sut.instances": 1, "sut.loadgen_cores": "0,0"}, "no list of cores"),
         ({"sut.instances": 1, "sut.loadgen_cores": "0-999999999999"}, "no list of cores"),
         ({"sut.instances": 1, "sut.loadgen_cores": "1-2"}, "may not use core 2 here; it has 0-1"),
-        ({"sut.instances": 2, "sut.loadgen_cores": "1"}, "2 instances are too many for 1 cores that sut.loadgen_cores leaves"),
-        ({"sut.loadgen_cores": "1"}, "sut.loadgen_cores: the system under test is in LoadGen's own process"),
+        (
+            {"sut.instances": 2, "sut.loadgen_cores": "1"},
+            "2 instances are too many for 1 cores that sut.loadgen_cores leaves",
+        ),
+        (
+            {"sut.loadgen_cores": "1"},
+            "sut.loadgen_cores: the system under test is in LoadGen's own process",
+        ),
         ({"sut.pin": "on"}, "sut.pin: the system under test is in LoadGen's own process"),
     ],
 )
-def test_cores_that_cannot_be_kept_are_refused(settings: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch):
+def test_cores_that_cannot_be_kept_are_refused(
+    settings: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch
+):
     """A setting without effect would be stamped into the records as if it had one."""
     monkeypatch.setattr(placement.os, "sched_getaffinity", lambda _: {0, 1})
     with pytest.raises(RequestError, match=words) as caught:

@@ -59,11 +59,18 @@ def test_a_named_checkpoint_has_to_fit(tmp_path: Path, changes: dict[str, Any], 
         choose_checkpoint(request(tmp_path), keep_checkpoint(tmp_path, **changes))
 
 
-@pytest.mark.parametrize(("content", "words"), [(None, "No such file"), ("{}", "missing required field"), ('{"workload": ', "truncated")])
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(None, "No such file"), ("{}", "missing required field"), ('{"workload": ', "truncated")],
+)
 def test_a_record_that_cannot_be_read_is_named(tmp_path: Path, content: str | None, words: str):
     """A folder of weights alone has no nonce to bind the run to."""
     folder = keep_checkpoint(tmp_path)
-    (folder / "record.json").unlink() if content is None else (folder / "record.json").write_text(content)
+    (
+        (folder / "record.json").unlink()
+        if content is None
+        else (folder / "record.json").write_text(content)
+    )
     with pytest.raises(RequestError, match=words):
         choose_checkpoint(request(tmp_path), folder)
 
@@ -77,7 +84,9 @@ def test_changed_weights_are_not_served(tmp_path: Path):
         choose_checkpoint(request(tmp_path), None)
 
 
-@pytest.mark.parametrize("content", [b'{"workload": "\xff"}', b'{"settings": {"a": ' + b"[" * 100_000, b"[]", b""])
+@pytest.mark.parametrize(
+    "content", [b'{"workload": "\xff"}', b'{"settings": {"a": ' + b"[" * 100_000, b"[]", b""]
+)
 def test_a_record_of_any_bytes_is_told(tmp_path: Path, content: bytes):
     """What is no UTF-8 or nested too deep was a traceback."""
     named = keep_checkpoint(tmp_path)

@@ -1,4 +1,6 @@
-"""`podium infer` with a meter: joules, watts and J/sample in run.json, from LoadGen's own window; a meter that fails costs the energy alone."""
+"""`podium infer` with a meter: joules, watts and J/sample in run.json, from LoadGen's own window; a
+meter that fails costs the energy alone.
+"""
 
 import json
 import re
@@ -34,12 +36,24 @@ def soon_idle(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "IDLE_S", 0.5)
 
 
-def served(results: Path, scenario: Scenario, mode: str = "performance", **changes: Any) -> dict[str, Any]:
+def served(
+    results: Path, scenario: Scenario, mode: str = "performance", **changes: Any
+) -> dict[str, Any]:
     """Serve the fake workload; the record of the run."""
     keep_checkpoint(results)
-    infer.serve("fake", options(results, "server.target_qps=500", **changes), scenarios=(scenario,), mode=mode, checkpoint=None)
+    infer.serve(
+        "fake",
+        options(results, "server.target_qps=500", **changes),
+        scenarios=(scenario,),
+        mode=mode,
+        checkpoint=None,
+    )
     place = entry(results)
-    folder = place.performance("fake", scenario) if mode == "performance" else place.accuracy("fake", scenario)
+    folder = (
+        place.performance("fake", scenario)
+        if mode == "performance"
+        else place.accuracy("fake", scenario)
+    )
     found: dict[str, Any] = json.loads((folder / "run.json").read_text())
     return found
 
@@ -47,7 +61,9 @@ def served(results: Path, scenario: Scenario, mode: str = "performance", **chang
 @pytest.mark.slow
 @pytest.mark.usefixtures("soon_idle")
 @pytest.mark.parametrize("scenario", [Scenario.OFFLINE, Scenario.SINGLE_STREAM])
-def test_a_meter_of_50_watts_gives_50_watts(tmp_path: Path, scenario: Scenario, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_meter_of_50_watts_gives_50_watts(
+    tmp_path: Path, scenario: Scenario, capsys: pytest.CaptureFixture[str]
+) -> None:
     record = served(tmp_path / "results", scenario, power="off", meter=FAKE)
     (found,) = record["energy"]
     assert (found["grade"], found["scope"], record["no_energy"]) == ("meter", ["system"], [])
@@ -58,22 +74,38 @@ def test_a_meter_of_50_watts_gives_50_watts(tmp_path: Path, scenario: Scenario, 
 
 
 @pytest.mark.slow
-def test_the_idle_machine_is_read_before_the_first_run_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_idle_machine_is_read_before_the_first_run_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Five seconds before LoadGen's clock, in the first scenario of the command."""
     results = tmp_path / "results"
     keep_checkpoint(results)
     asked = options(results, "server.target_qps=500", power="off", meter=FAKE)
-    infer.serve("fake", asked, scenarios=(Scenario.OFFLINE, Scenario.SINGLE_STREAM), mode="performance", checkpoint=None)
-    first, second = (json.loads((entry(results).performance("fake", each) / "run.json").read_text()) for each in (Scenario.OFFLINE, Scenario.SINGLE_STREAM))
+    infer.serve(
+        "fake",
+        asked,
+        scenarios=(Scenario.OFFLINE, Scenario.SINGLE_STREAM),
+        mode="performance",
+        checkpoint=None,
+    )
+    first, second = (
+        json.loads((entry(results).performance("fake", each) / "run.json").read_text())
+        for each in (Scenario.OFFLINE, Scenario.SINGLE_STREAM)
+    )
     assert "idle" not in second
     (idle,) = first["idle"]
     assert idle["joules"] == pytest.approx(50 * IDLE_S, rel=0.01) and idle["per_sample_j"] is None
     told = capsys.readouterr().out
-    runs = len(re.findall(r"^Offline performance: (?:IN)?VALID", told, re.MULTILINE))  # more than one on a busy machine
+    runs = len(
+        re.findall(r"^Offline performance: (?:IN)?VALID", told, re.MULTILINE)
+    )  # more than one on a busy machine
     assert told.count("idle: 50.00 W (meter, grade meter), not subtracted") == runs > 0
     found = Judge().result(str(entry(results).performance("fake", Scenario.OFFLINE))).findings
     shown = {each.rule for each in found if each.rule.startswith("power.")}
-    assert shown <= {"power.edge", "power.stuck"}, "warnings: a run of milliseconds; or, on a busy machine, one of 20 readings that do not move"
+    assert shown <= {
+        "power.edge",
+        "power.stuck",
+    }, "warnings: a run of milliseconds; or, on a busy machine, one of 20 readings that do not move"
 
 
 @pytest.mark.slow
@@ -89,32 +121,58 @@ def test_a_meter_that_dies_costs_the_energy_and_not_the_run(tmp_path: Path) -> N
         "        print(f'sample {time.time_ns()} 50', flush=True)\n"
         "        break\n"
     )
-    record = served(tmp_path / "results", Scenario.OFFLINE, power="off", meter=f"{sys.executable} {script}")
-    assert record["verdict"] == "VALID" and record["energy"] == [] and "closed the connection" in record["no_energy"][0]
+    record = served(
+        tmp_path / "results", Scenario.OFFLINE, power="off", meter=f"{sys.executable} {script}"
+    )
+    assert (
+        record["verdict"] == "VALID"
+        and record["energy"] == []
+        and "closed the connection" in record["no_energy"][0]
+    )
 
 
 @pytest.mark.slow
 def test_no_power_is_read_in_an_accuracy_run_or_where_it_is_off(tmp_path: Path) -> None:
     """MLPerf's rule: energy and performance are of one run."""
-    accuracy = served(tmp_path / "accuracy", Scenario.OFFLINE, mode="accuracy", power="off", meter=FAKE)
+    accuracy = served(
+        tmp_path / "accuracy", Scenario.OFFLINE, mode="accuracy", power="off", meter=FAKE
+    )
     assert (accuracy["energy"], accuracy["no_energy"]) == ([], [])
     performance = served(tmp_path / "off", Scenario.OFFLINE, power="off")
     assert (performance["energy"], performance["no_energy"]) == ([], [])
 
 
 @pytest.mark.slow
-def test_a_run_says_which_of_its_files_were_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_says_which_of_its_files_were_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A record that is not there must not look like one that was never made."""
     monkeypatch.setattr("harness.machine.telemetry.process.MODULE", "no_such_sampler")
     record = served(tmp_path / "results", Scenario.OFFLINE, power="off")
     (lost,) = record["lost"]
-    assert record["verdict"] == "VALID" and lost.startswith("telemetry.jsonl is lost: ") and lost in capsys.readouterr().out
+    assert (
+        record["verdict"] == "VALID"
+        and lost.startswith("telemetry.jsonl is lost: ")
+        and lost in capsys.readouterr().out
+    )
 
 
 def test_readings_that_cannot_be_read_cost_the_energy_in_one_sentence(tmp_path: Path) -> None:
     """A meter whose clock says 400 digits: the finished run is kept."""
-    channel = {"id": 0, "name": "meter", "kind": "power", "source": "meter", "grade": "meter", "scope": ["system"], "clock_offset_ns": 10**400}
-    (tmp_path / "telemetry.jsonl").write_text(json.dumps({"telemetry": 1, "channels": [channel], "clocks_ns": [0, 0]}) + "\n")
+    channel = {
+        "id": 0,
+        "name": "meter",
+        "kind": "power",
+        "source": "meter",
+        "grade": "meter",
+        "scope": ["system"],
+        "clock_offset_ns": 10**400,
+    }
+    (tmp_path / "telemetry.jsonl").write_text(
+        json.dumps({"telemetry": 1, "channels": [channel], "clocks_ns": [0, 0]}) + "\n"
+    )
     found = infer.energy_of(tmp_path, Scenario.OFFLINE, Facts(values={}))
     (reason,) = found.reasons
-    assert found.energy == () and reason.startswith("telemetry.jsonl: line 1: ") and len(reason) < 120
+    assert (
+        found.energy == () and reason.startswith("telemetry.jsonl: line 1: ") and len(reason) < 120
+    )

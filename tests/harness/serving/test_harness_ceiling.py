@@ -39,11 +39,22 @@ class Host:
         return self.busy
 
 
-def test_it_is_measured_once_and_kept(tmp_path: Path, host: Host, capsys: pytest.CaptureFixture[str]):
+def test_it_is_measured_once_and_kept(
+    tmp_path: Path, host: Host, capsys: pytest.CaptureFixture[str]
+):
     """Seconds, once a host; a file that was torn, or of an earlier form, is made anew."""
-    assert ceiling_of_host(tmp_path, Scenario.OFFLINE) == 5.0 and "of this host, once\n" in capsys.readouterr().out
-    assert ceiling_of_host(tmp_path, Scenario.SERVER) is None and capsys.readouterr().out == "" and (host.measured, host.looks) == (1, 1)
-    for number, text in enumerate((b'{"offline": ', b'{"offline": 5.0}', b"[]", b'{"measured": "\xff"}', b"[" * 100_000), 2):
+    assert (
+        ceiling_of_host(tmp_path, Scenario.OFFLINE) == 5.0
+        and "of this host, once\n" in capsys.readouterr().out
+    )
+    assert (
+        ceiling_of_host(tmp_path, Scenario.SERVER) is None
+        and capsys.readouterr().out == ""
+        and (host.measured, host.looks) == (1, 1)
+    )
+    for number, text in enumerate(
+        (b'{"offline": ', b'{"offline": 5.0}', b"[]", b'{"measured": "\xff"}', b"[" * 100_000), 2
+    ):
         (tmp_path / f"harness-ceiling-{host_key()}.json").write_bytes(text)
         assert ceiling_of_host(tmp_path, Scenario.OFFLINE) == 5.0 and host.measured == number
 
@@ -53,22 +64,39 @@ def test_what_is_kept_says_when_and_how_busy_the_host_was(tmp_path: Path, host: 
     host.busy = 0.125
     ceiling_of_host(tmp_path, Scenario.OFFLINE)
     kept = harness_ceiling.read(tmp_path / f"harness-ceiling-{host_key()}.json")
-    assert kept is not None and kept.busy == 0.125 and kept.measured.startswith("20") and kept.measured.endswith("+00:00")
+    assert (
+        kept is not None
+        and kept.busy == 0.125
+        and kept.measured.startswith("20")
+        and kept.measured.endswith("+00:00")
+    )
     assert kept.samples_per_second == {"offline": 5.0, "server": None}
 
 
-def test_a_figure_from_a_busy_host_is_measured_again_when_the_host_is_free(tmp_path: Path, host: Host, capsys: pytest.CaptureFixture[str]):
-    """It would flag good results for ever; as long as the host stays busy, nothing better can be had."""
+def test_a_figure_from_a_busy_host_is_measured_again_when_the_host_is_free(
+    tmp_path: Path, host: Host, capsys: pytest.CaptureFixture[str]
+):
+    """It would flag good results for ever; as long as the host stays busy, nothing better can be
+    had.
+    """
     host.busy = 0.8
-    assert ceiling_of_host(tmp_path, Scenario.OFFLINE) == 5.0 and "others use 80% of the cores" in capsys.readouterr().out
+    assert (
+        ceiling_of_host(tmp_path, Scenario.OFFLINE) == 5.0
+        and "others use 80% of the cores" in capsys.readouterr().out
+    )
     assert ceiling_of_host(tmp_path, Scenario.OFFLINE) == 5.0 and host.measured == 1
     host.busy, host.offline, host.server = 0.1, 9.0, 3.0
-    assert ceiling_of_host(tmp_path, Scenario.OFFLINE) == 9.0 and "again: others used 80% of the cores on 20" in capsys.readouterr().out
+    assert (
+        ceiling_of_host(tmp_path, Scenario.OFFLINE) == 9.0
+        and "again: others used 80% of the cores on 20" in capsys.readouterr().out
+    )
     assert ceiling_of_host(tmp_path, Scenario.SERVER) == 3.0 and host.measured == 2
 
 
 def test_a_busy_moment_later_does_not_lower_a_good_figure(tmp_path: Path, host: Host):
-    """Being busy only ever lowers it: the higher figure counts, and a quiet measurement stays a quiet one."""
+    """Being busy only ever lowers it: the higher figure counts, and a quiet measurement stays a
+    quiet one.
+    """
     ceiling_of_host(tmp_path, Scenario.OFFLINE)
     host.busy, host.offline, host.server = 0.9, 2.0, 7.0
     assert ceiling_of_host(tmp_path, Scenario.OFFLINE, 6.0) == 5.0 and host.measured == 2
@@ -77,16 +105,28 @@ def test_a_busy_moment_later_does_not_lower_a_good_figure(tmp_path: Path, host: 
     assert kept is not None and kept.busy == 0.0
 
 
-@pytest.mark.parametrize(("scenario", "seen", "again"), [("offline", 4.9, False), ("offline", 5.1, True), ("server", 1e9, False)])
+@pytest.mark.parametrize(
+    ("scenario", "seen", "again"),
+    [("offline", 4.9, False), ("offline", 5.1, True), ("server", 1e9, False)],
+)
 def test_a_run_that_did_better_has_it_measured_again(
-    tmp_path: Path, host: Host, capsys: pytest.CaptureFixture[str], scenario: str, seen: float, again: bool
+    tmp_path: Path,
+    host: Host,
+    capsys: pytest.CaptureFixture[str],
+    scenario: str,
+    seen: float,
+    again: bool,
 ):
-    """A ceiling that something went through is none; where no rate could be held there is none to go through."""
+    """A ceiling that something went through is none; where no rate could be held there is none to
+    go through.
+    """
     ceiling_of_host(tmp_path, Scenario.OFFLINE)
     capsys.readouterr()
     ceiling_of_host(tmp_path, Scenario(scenario), seen)
     told = capsys.readouterr().out
-    assert ("again: a run reached 5 samples/s, and the ceiling was 5" in told) is again and host.measured == 1 + again
+    assert (
+        "again: a run reached 5 samples/s, and the ceiling was 5" in told
+    ) is again and host.measured == 1 + again
 
 
 def test_the_key_names_what_it_depends_on():
@@ -100,22 +140,39 @@ def test_every_scenario_has_a_real_ceiling(tmp_path: Path):
     """A null run that is INVALID or counts wrongly would flag every result, or none."""
     found = dict(harness_ceiling.measure(tmp_path))
     assert found.keys() == {scenario.value for scenario in Scenario}
-    assert all(value is None or value > 1000 for value in found.values()) and found["offline"] and found["offline"] > 50_000
+    assert (
+        all(value is None or value > 1000 for value in found.values())
+        and found["offline"]
+        and found["offline"] > 50_000
+    )
     json.dumps(found)
 
 
-def test_server_takes_the_highest_rate_that_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_server_takes_the_highest_rate_that_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """From the top down; none at all is no ceiling, not one of 0."""
     tried: list[float] = []
 
-    def null_run(schedule: harness_ceiling.Schedule, cache: Path, instances: int = 0) -> harness_ceiling.Facts:
+    def null_run(
+        schedule: harness_ceiling.Schedule, cache: Path, instances: int = 0
+    ) -> harness_ceiling.Facts:
         tried.append(schedule.rate)
         valid = schedule.rate <= limit
-        return harness_ceiling.Facts(values={"result_validity": "VALID" if valid else "INVALID", "result_completed_samples_per_sec": schedule.rate - 1})
+        return harness_ceiling.Facts(
+            values={
+                "result_validity": "VALID" if valid else "INVALID",
+                "result_completed_samples_per_sec": schedule.rate - 1,
+            }
+        )
 
     monkeypatch.setattr(harness_ceiling, "null_run", null_run)
     limit = 100_000.0
-    assert harness_ceiling.server_ceiling(tmp_path) == 99_999.0 and tried == [200_000.0, 150_000.0, 100_000.0]
+    assert harness_ceiling.server_ceiling(tmp_path) == 99_999.0 and tried == [
+        200_000.0,
+        150_000.0,
+        100_000.0,
+    ]
     limit = 0.0
     assert harness_ceiling.server_ceiling(tmp_path) is None
 
@@ -127,8 +184,15 @@ def test_the_null_system_does_nothing_and_says_so(tmp_path: Path):
     system.truth(tmp_path)
     system.unload([1])
     system.close()
-    assert system.length(1) == system.length(2) and system.open(0, 1)([1, 2]) == [ANSWER, ANSWER] and not list(tmp_path.iterdir())
-    assert NullWorkload().hyperparameters(None, None, {}) == {} and NullEngine().missing("cpu", None) is None  # type: ignore[arg-type]
+    assert (
+        system.length(1) == system.length(2)
+        and system.open(0, 1)([1, 2]) == [ANSWER, ANSWER]
+        and not list(tmp_path.iterdir())
+    )
+    assert (
+        NullWorkload().hyperparameters(None, None, {}) == {}
+        and NullEngine().missing("cpu", None) is None
+    )  # type: ignore[arg-type]
     with pytest.raises(MissingError, match="cannot be trained"):
         NullWorkload().training(None)  # type: ignore[arg-type]
     with pytest.raises(MissingError, match="no networks"):

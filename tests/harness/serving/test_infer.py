@@ -25,7 +25,9 @@ from suite.loadgen.scenario import Scenario
 from suite.workload import Scores
 
 RATE = "server.qps_share=0.02"
-"""Low, and a run that is INVALID because the machine stalled is repeated; one at a rate of the user's own would not be."""
+"""Low, and a run that is INVALID because the machine stalled is repeated; one at a rate of the
+user's own would not be.
+"""
 SHORT = ("loadgen.min_duration_ms=20", RATE)
 
 
@@ -55,12 +57,30 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ended]:
         patch.setenv("PODIUM_CACHE", str(folder / "cache"))
         patch.setattr("click.echo", lines.append)
         keep_ceiling(folder / "cache")
-        infer.serve("fake", options(folder / "results", RATE), scenarios=tuple(Scenario), mode="all", checkpoint=None)
+        infer.serve(
+            "fake",
+            options(folder / "results", RATE),
+            scenarios=tuple(Scenario),
+            mode="all",
+            checkpoint=None,
+        )
     yield Ended(results=folder / "results", checkpoint=checkpoint, output="\n".join(lines))
 
 
-def serve(results: Path, *assignments: str, scenario: Scenario = Scenario.OFFLINE, mode: str = "all", **changes: Any) -> None:
-    infer.serve("fake", options(results, *assignments, **changes), scenarios=(scenario,), mode=mode, checkpoint=None)
+def serve(
+    results: Path,
+    *assignments: str,
+    scenario: Scenario = Scenario.OFFLINE,
+    mode: str = "all",
+    **changes: Any,
+) -> None:
+    infer.serve(
+        "fake",
+        options(results, *assignments, **changes),
+        scenarios=(scenario,),
+        mode=mode,
+        checkpoint=None,
+    )
 
 
 @pytest.mark.slow
@@ -69,24 +89,44 @@ def test_every_run_is_in_its_place(ended: Ended):
     place = entry(ended.results)
     for scenario in Scenario:
         for folder in (place.accuracy("fake", scenario), place.performance("fake", scenario)):
-            assert {path.name for path in folder.iterdir()} >= {"mlperf_log_summary.txt", "mlperf_log_detail.txt", "mlperf_log_accuracy.json", "run.json"}
+            assert {path.name for path in folder.iterdir()} >= {
+                "mlperf_log_summary.txt",
+                "mlperf_log_detail.txt",
+                "mlperf_log_accuracy.json",
+                "run.json",
+            }
         assert place.measurements("fake", scenario).is_file()
-    assert place.system_file.is_file() and len((place.truth("fake") / "labels.txt").read_text().split()) == 100
+    assert (
+        place.system_file.is_file()
+        and len((place.truth("fake") / "labels.txt").read_text().split()) == 100
+    )
     assert not list(ended.results.rglob("*.partial"))
 
 
 @pytest.mark.slow
-def test_both_modes_of_a_scenario_run_on_as_many_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """The host became busy between them: the judge refuses an entry whose runs are of two systems."""
+def test_both_modes_of_a_scenario_run_on_as_many_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """The host became busy between them: the judge refuses an entry whose runs are of two
+    systems.
+    """
     keep_checkpoint(tmp_path / "results")
     monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(4)))
     keep_ceiling(tmp_path / "cache")
     serve(tmp_path / "results", *SHORT, mode="accuracy", threads=0)
     monkeypatch.setattr(cpus, "look", lambda: 0.5)
     serve(tmp_path / "results", *SHORT, mode="performance", threads=0)
-    assert "others use 2.0 of 4 cores: times will not mean much; CPU threads taken: 4" in capsys.readouterr().out
+    assert (
+        "others use 2.0 of 4 cores: times will not mean much; CPU threads taken: 4"
+        in capsys.readouterr().out
+    )
     serve(tmp_path / "results", *SHORT, scenario=Scenario.SINGLE_STREAM, threads=0)
-    assert [run_record(folder).threads for folder in run_folders(entry(tmp_path / "results"))] == [4, 4, 2, 2]
+    assert [run_record(folder).threads for folder in run_folders(entry(tmp_path / "results"))] == [
+        4,
+        4,
+        2,
+        2,
+    ]
 
 
 @pytest.mark.slow
@@ -95,26 +135,63 @@ def test_every_run_is_bound_to_campaign_and_checkpoint(ended: Ended):
     for folder in run_folders(entry(ended.results)):
         record = run_record(folder)
         assert (record.nonce, record.checkpoint_sha256) == (NONCE, ended.checkpoint.name)
-        assert read_facts(folder).values["effective_accuracy_log_rng_seed"] == bound_seed(NONCE, ended.checkpoint.name)
+        assert read_facts(folder).values["effective_accuracy_log_rng_seed"] == bound_seed(
+            NONCE, ended.checkpoint.name
+        )
 
 
 @pytest.mark.slow
 def test_records_say_what_was_run(ended: Ended):
-    """Stamps keep something small from passing for something big; settings make it possible to do it again."""
+    """Stamps keep something small from passing for something big; settings make it possible to do
+    it again.
+    """
     folder = entry(ended.results).performance("fake", Scenario.SERVER)
     record, facts = run_record(folder), read_facts(folder)
-    assert (record.workload, record.round, record.profile, record.division, record.org) == ("fake", "podium-v1", "smoke", "open", "tests")
-    assert (record.scenario, record.mode, record.verdict, record.metric) == ("Server", "performance", "VALID", "completed_samples_per_second")
-    assert (record.framework, record.engine, record.input, record.device, record.precision) == ("fake", "fake", "default", "cpu", "fp32")
-    assert record.settings["server.qps_share"] == 0.02 and record.settings["loadgen.min_queries"] == 459
-    assert record.value == facts.number("result_completed_samples_per_sec") > 0 and record.batches["count"] >= 1 and 1 <= record.batches["mean_size"] <= 32
-    assert record.hints == () and record.ceiling == 1e9 and not record.above_ceiling_share and record.sample_count == 100
+    assert (record.workload, record.round, record.profile, record.division, record.org) == (
+        "fake",
+        "podium-v1",
+        "smoke",
+        "open",
+        "tests",
+    )
+    assert (record.scenario, record.mode, record.verdict, record.metric) == (
+        "Server",
+        "performance",
+        "VALID",
+        "completed_samples_per_second",
+    )
+    assert (record.framework, record.engine, record.input, record.device, record.precision) == (
+        "fake",
+        "fake",
+        "default",
+        "cpu",
+        "fp32",
+    )
+    assert (
+        record.settings["server.qps_share"] == 0.02
+        and record.settings["loadgen.min_queries"] == 459
+    )
+    assert (
+        record.value == facts.number("result_completed_samples_per_sec") > 0
+        and record.batches["count"] >= 1
+        and 1 <= record.batches["mean_size"] <= 32
+    )
+    assert (
+        record.hints == ()
+        and record.ceiling == 1e9
+        and not record.above_ceiling_share
+        and record.sample_count == 100
+    )
 
 
 @pytest.mark.slow
 def test_metrics_are_loadgens_own(ended: Ended):
     """The values have to be those that a judge reads from the detail log."""
-    keys = {"single-stream": "early_stopping_latency_ss", "multi-stream": "early_stopping_latency_ms", "offline": "result_samples_per_second"}
+    keys = {
+        "single-stream": "early_stopping_latency_ss",
+        "multi-stream": "early_stopping_latency_ms",
+        "offline": "result_samples_per_second",
+    }
     for name, key in keys.items():
         folder = entry(ended.results).performance("fake", Scenario(name))
         assert run_record(folder).value == read_facts(folder).number(key) > 0
@@ -124,32 +201,65 @@ def test_metrics_are_loadgens_own(ended: Ended):
 def test_accuracy_is_scored_and_hashed(ended: Ended):
     """One line a metric, with the hash of the answers it was computed from."""
     folder = entry(ended.results).accuracy("fake", Scenario.MULTI_STREAM)
-    assert (folder / "accuracy.txt").read_text() == f"top1=0.800000, hash={file_sha256(folder / 'mlperf_log_accuracy.json')}\n"
+    assert (
+        folder / "accuracy.txt"
+    ).read_text() == f"top1=0.800000, hash={file_sha256(folder / 'mlperf_log_accuracy.json')}\n"
     record = run_record(folder)
-    assert (record.mode, record.verdict, record.metric, record.value, record.ceiling) == ("accuracy", "ACCURACY", "top1", 0.8, None)
+    assert (record.mode, record.verdict, record.metric, record.value, record.ceiling) == (
+        "accuracy",
+        "ACCURACY",
+        "top1",
+        0.8,
+        None,
+    )
 
 
 @pytest.mark.slow
 def test_measurements_name_weights_engine_and_reference(ended: Ended):
     """MLCommons' fields and ours."""
     found = json.loads(entry(ended.results).measurements("fake", Scenario.OFFLINE).read_text())
-    assert {"input_data_types", "retraining", "starting_weights_filename", "weight_data_types", "weight_transformations"} <= found.keys()
-    assert found["reference_accuracy"] == {"top1": 0.8} and found["checkpoint_sha256"] == ended.checkpoint.name
-    assert found["engine_description"] == {"fake": {"kind": "fake"}} and found["scenario"] == "Offline" and found["truth_sha256"]
+    assert {
+        "input_data_types",
+        "retraining",
+        "starting_weights_filename",
+        "weight_data_types",
+        "weight_transformations",
+    } <= found.keys()
+    assert (
+        found["reference_accuracy"] == {"top1": 0.8}
+        and found["checkpoint_sha256"] == ended.checkpoint.name
+    )
+    assert (
+        found["engine_description"] == {"fake": {"kind": "fake"}}
+        and found["scenario"] == "Offline"
+        and found["truth_sha256"]
+    )
 
 
 @pytest.mark.slow
 def test_the_output_is_verdict_and_metric_in_words(ended: Ended):
     """Nobody reads LoadGen's summary; podium has to say what is in it."""
-    for words in ("probe: ", "Offline accuracy: top1 0.8000", "Offline performance: VALID, ", "Server performance: VALID, "):
+    for words in (
+        "probe: ",
+        "Offline accuracy: top1 0.8000",
+        "Offline performance: VALID, ",
+        "Server performance: VALID, ",
+    ):
         assert words in ended.output
     assert " samples/s (harness ceiling 1,000,000,000" in ended.output
-    assert "SingleStream performance: VALID, p90 latency " in ended.output and " ms (harness" in ended.output
+    assert (
+        "SingleStream performance: VALID, p90 latency " in ended.output
+        and " ms (harness" in ended.output
+    )
 
 
 @pytest.mark.slow
-def test_done_again_the_old_runs_are_moved_aside(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """Nothing is lost, and two campaigns' runs never stand side by side: those of other weights go, whatever their scenario."""
+def test_done_again_the_old_runs_are_moved_aside(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """Nothing is lost, and two campaigns' runs never stand side by side: those of other weights go,
+    whatever their scenario.
+    """
     results, place = tmp_path / "results", entry(tmp_path / "results")
     keep_checkpoint(results, 0.8)
     serve(results, *SHORT, scenario=Scenario.SERVER)
@@ -162,7 +272,9 @@ def test_done_again_the_old_runs_are_moved_aside(tmp_path: Path, capsys: pytest.
     serve(results, *SHORT, mode="performance")
     assert run_folders(place) == [place.performance("fake", Scenario.OFFLINE)]
     assert "earlier results moved to" in capsys.readouterr().out
-    assert standing <= told_by(path.parent for path in (results / ".podium" / "superseded").rglob("run.json"))
+    assert standing <= told_by(
+        path.parent for path in (results / ".podium" / "superseded").rglob("run.json")
+    )
 
 
 def told_by(folders: Iterable[Path]) -> set[bytes]:
@@ -171,10 +283,17 @@ def told_by(folders: Iterable[Path]) -> set[bytes]:
 
 
 @pytest.mark.slow
-def test_less_accurate_than_the_reference_is_exit_1_after_all_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """A faster engine that answers worse must not pass; its runs stay, for whoever wants to see why."""
+def test_less_accurate_than_the_reference_is_exit_1_after_all_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """A faster engine that answers worse must not pass; its runs stay, for whoever wants to see
+    why.
+    """
     keep_checkpoint(tmp_path, 0.8, reference_accuracy={"top1": 0.82})
-    with pytest.raises(JudgedError, match=r"Offline accuracy: top1 is 0\.8000, below 0\.8118 \(99% of the reference 0\.8200\)"):
+    with pytest.raises(
+        JudgedError,
+        match=r"Offline accuracy: top1 is 0\.8000, below 0\.8118 \(99% of the reference 0\.8200\)",
+    ):
         serve(tmp_path, *SHORT)
     assert len(run_folders(entry(tmp_path))) == 2 and "too low" in capsys.readouterr().out
 
@@ -188,7 +307,9 @@ def test_a_hair_below_the_reference_is_enough(tmp_path: Path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pinned", [None, "own", "0" * 64])
-def test_data_that_the_judge_will_not_take_are_told_before_they_are_served(tmp_path: Path, capsys: pytest.CaptureFixture[str], pinned: str | None):
+def test_data_that_the_judge_will_not_take_are_told_before_they_are_served(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], pinned: str | None
+):
     """Where a row pins its truth: minutes of LoadGen runs would be in vain."""
     keep_checkpoint(tmp_path)
     bench = set_up("fake", options(tmp_path), None)
@@ -197,27 +318,59 @@ def test_data_that_the_judge_will_not_take_are_told_before_they_are_served(tmp_p
     row = replace(bench.row, truth_sha256=own if pinned == "own" else pinned)
     capsys.readouterr()
     infer.look_at(replace(bench, row=row), [Scenario.OFFLINE], bench.entry.truth("fake"))
-    told = "not the embedded data, the only data that the judge accepts in profile smoke" in capsys.readouterr().out
+    told = (
+        "not the embedded data, the only data that the judge accepts in profile smoke"
+        in capsys.readouterr().out
+    )
     assert told is (pinned == "0" * 64)
 
 
 @pytest.mark.slow
-def test_an_invalid_run_names_rule_knob_and_value_and_is_not_repeated_against_the_users_will(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_an_invalid_run_names_rule_knob_and_value_and_is_not_repeated_against_the_users_will(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     """The user chose the rate: podium says what to try, and does not try it."""
     keep_checkpoint(tmp_path)
     with pytest.raises(JudgedError, match="Server performance run 1 is INVALID"):
-        serve(tmp_path, "server.target_qps=60000", "fake.sleep_ms=5", scenario=Scenario.SERVER, mode="performance")
-    output, record = capsys.readouterr().out, run_record(entry(tmp_path).performance("fake", Scenario.SERVER))
-    assert "Server performance: INVALID" in output and "--set server.target_qps=" in output and "repeating with" not in output
-    assert record.verdict == "INVALID" and record.hints[0].knob == "server.target_qps" and record.hints[0].value
+        serve(
+            tmp_path,
+            "server.target_qps=60000",
+            "fake.sleep_ms=5",
+            scenario=Scenario.SERVER,
+            mode="performance",
+        )
+    output, record = (
+        capsys.readouterr().out,
+        run_record(entry(tmp_path).performance("fake", Scenario.SERVER)),
+    )
+    assert (
+        "Server performance: INVALID" in output
+        and "--set server.target_qps=" in output
+        and "repeating with" not in output
+    )
+    assert (
+        record.verdict == "INVALID"
+        and record.hints[0].knob == "server.target_qps"
+        and record.hints[0].value
+    )
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("valid_at", "tries", "problems"), [(2, 2, []), (3, 3, []), (9, 5, ["Server performance run 1 is INVALID"])])
+@pytest.mark.parametrize(
+    ("valid_at", "tries", "problems"),
+    [(2, 2, []), (3, 3, []), (9, 5, ["Server performance run 1 is INVALID"])],
+)
 def test_an_invalid_run_is_repeated_as_advised_a_few_times(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], valid_at: int, tries: int, problems: list[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    valid_at: int,
+    tries: int,
+    problems: list[str],
 ):
-    """A probe may be too hopeful; what fails again and again is the user's to settle. What was too short as well is not asked for more."""
+    """A probe may be too hopeful; what fails again and again is the user's to settle. What was too
+    short as well is not asked for more.
+    """
     keep_checkpoint(tmp_path)
     bench = set_up("fake", options(tmp_path), None)
     rates: list[float] = []
@@ -227,29 +380,64 @@ def test_an_invalid_run_is_repeated_as_advised_a_few_times(
         rates.append(schedule.rate)
         place.mkdir(parents=True)  # the folder of the attempt before has to be gone
         values = (100.0 - len(rates), 9000.0)
-        hints = tuple(Hint(rule="latency bound", found="", knob="server.target_qps", value=value, sentence="slower") for value in values)
+        hints = tuple(
+            Hint(
+                rule="latency bound",
+                found="",
+                knob="server.target_qps",
+                value=value,
+                sentence="slower",
+            )
+            for value in values
+        )
         valid = len(rates) == valid_at
-        return Verdict(valid=valid, metric="completed_samples_per_second", value=1.0, rate=1.0, hints=() if valid else hints)
+        return Verdict(
+            valid=valid,
+            metric="completed_samples_per_second",
+            value=1.0,
+            rate=1.0,
+            hints=() if valid else hints,
+        )
 
     monkeypatch.setattr(infer, "attempt", attempt)
     seen = infer.look_at(bench, [Scenario.SERVER], tmp_path / "truth")
     assert list(infer.performance(bench, Scenario.SERVER, 1, seen)) == problems
-    assert rates[1:] == [99.0, 49.5, 24.8, 12.4][: tries - 1] and "repeating with server.target_qps=99\n" in capsys.readouterr().out
+    assert (
+        rates[1:] == [99.0, 49.5, 24.8, 12.4][: tries - 1]
+        and "repeating with server.target_qps=99\n" in capsys.readouterr().out
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("measured", [1000.0, 1e9])
 def test_a_result_near_the_harness_ceiling_is_flagged(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, measured: float
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    measured: float,
 ):
-    """Above a fifth of it the harness is part of what was measured; a result above it has it measured again first."""
+    """Above a fifth of it the harness is part of what was measured; a result above it has it
+    measured again first.
+    """
     keep_checkpoint(tmp_path)
     keep_ceiling(tmp_path / "cache", 1000.0)
-    monkeypatch.setattr(harness_ceiling, "measure", lambda *_: [(scenario.value, measured) for scenario in Scenario])
+    monkeypatch.setattr(
+        harness_ceiling, "measure", lambda *_: [(scenario.value, measured) for scenario in Scenario]
+    )
     serve(tmp_path, *SHORT, mode="performance")
-    record, output = run_record(entry(tmp_path).performance("fake", Scenario.OFFLINE)), capsys.readouterr().out
-    assert "measuring the harness ceiling of this host, again: a run reached" in output and record.ceiling == measured
-    assert record.above_ceiling_share is ("above a fifth of the harness ceiling" in output) is (measured == 1000.0)
+    record, output = (
+        run_record(entry(tmp_path).performance("fake", Scenario.OFFLINE)),
+        capsys.readouterr().out,
+    )
+    assert (
+        "measuring the harness ceiling of this host, again: a run reached" in output
+        and record.ceiling == measured
+    )
+    assert (
+        record.above_ceiling_share
+        is ("above a fifth of the harness ceiling" in output)
+        is (measured == 1000.0)
+    )
     assert "this run does not count" in output  # 20 ms instead of 100
 
 
@@ -258,8 +446,12 @@ def nan(answers: Mapping[int, bytes], truth: Path) -> Scores:
 
 
 @pytest.mark.slow
-def test_an_accuracy_that_is_no_number_leaves_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """NaN compares as neither below nor above: it would pass every threshold that is asked the wrong way round."""
+def test_an_accuracy_that_is_no_number_leaves_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """NaN compares as neither below nor above: it would pass every threshold that is asked the
+    wrong way round.
+    """
     keep_checkpoint(tmp_path)
     monkeypatch.setattr(registry, "scorer", lambda name: nan)
     with pytest.raises(JudgedError, match="top1 is nan, not a number"):
@@ -267,19 +459,38 @@ def test_an_accuracy_that_is_no_number_leaves_no_result(tmp_path: Path, monkeypa
     assert run_folders(entry(tmp_path)) == [] and not list(tmp_path.rglob("*.partial"))
 
 
-def test_a_system_that_breaks_is_one_sentence_and_no_result(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+def test_a_system_that_breaks_is_one_sentence_and_no_result(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+):
     """From the child's traceback, which is kept in a file, to the parent's exit 1."""
     keep_checkpoint(tmp_path)
-    with pytest.raises(JudgedError, match="the system under test failed: ValueError: broken on purpose in inference; traceback in") as caught:
+    with pytest.raises(
+        JudgedError,
+        match=(
+            "the system under test failed: ValueError: broken on purpose in inference; traceback in"
+        ),
+    ) as caught:
         serve(tmp_path, "fake.fault=inference")
-    assert run_folders(entry(tmp_path)) == [] and not list(tmp_path.rglob("*.partial")) and "Traceback" not in capfd.readouterr().err
+    assert (
+        run_folders(entry(tmp_path)) == []
+        and not list(tmp_path.rglob("*.partial"))
+        and "Traceback" not in capfd.readouterr().err
+    )
     assert "in __init__" in Path(str(caught.value).rsplit("traceback in ", 1)[1]).read_text()
 
 
-def test_a_kernel_that_is_not_there_is_one_sentence_with_what_to_take(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+def test_a_kernel_that_is_not_there_is_one_sentence_with_what_to_take(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+):
     """An LSTM in bf16 on AVX2 was 40 lines of traceback and exit 1."""
     keep_checkpoint(tmp_path)
-    with pytest.raises(MissingError, match="kernels do not run it in fp32 .*LSTM forward propagation primitive.; `podium doctor fake` names what") as caught:
+    with pytest.raises(
+        MissingError,
+        match=(
+            "kernels do not run it in fp32 .*LSTM forward propagation primitive.; `podium doctor"
+            " fake` names what"
+        ),
+    ) as caught:
         serve(tmp_path, "fake.fault=kernel")
     assert caught.value.exit_code == 3 and "Traceback" not in capfd.readouterr().err
     assert "RuntimeError" in Path(str(caught.value).rsplit("traceback in ", 1)[1]).read_text()
@@ -297,7 +508,11 @@ def test_a_kernel_that_is_not_there_is_one_sentence_with_what_to_take(tmp_path: 
     ],
 )
 def test_what_cannot_be_served_is_refused_before_any_run(
-    tmp_path: Path, assignments: Sequence[str], changes: dict[str, Any], kind: type[Exception], words: str
+    tmp_path: Path,
+    assignments: Sequence[str],
+    changes: dict[str, Any],
+    kind: type[Exception],
+    words: str,
 ):
     """With the exit code that the command line documents."""
     keep_checkpoint(tmp_path)
@@ -343,12 +558,23 @@ if __name__ == "__main__":
 @pytest.mark.slow
 @pytest.mark.parametrize("limit", [20_000, 500])
 def test_a_full_disk_leaves_no_result(tmp_path: Path, limit: int):
-    """LoadGen does not notice that its log ends early, and our own records fail to be written: exit 1, one sentence, nothing valid."""
+    """LoadGen does not notice that its log ends early, and our own records fail to be written: exit
+    1, one sentence, nothing valid.
+    """
     keep_checkpoint(tmp_path / "results")
     script = tmp_path / "serve.py"
     script.write_text(FULL_DISK)
-    done = subprocess.run([sys.executable, str(script), str(tmp_path / "results"), str(limit)], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1 and done.stderr.startswith("podium: ") and len(done.stderr.splitlines()) == 1, done.stderr
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path / "results"), str(limit)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (
+        done.returncode == 1
+        and done.stderr.startswith("podium: ")
+        and len(done.stderr.splitlines()) == 1
+    ), done.stderr
     assert run_folders(entry(tmp_path / "results")) == []
 
 
@@ -364,19 +590,26 @@ def test_each_run_says_how_long_it_lasts_and_the_last_lines_what_comes_next(ende
 
 
 @pytest.mark.slow
-def test_an_audit_file_in_the_users_folder_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_an_audit_file_in_the_users_folder_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """LoadGen would take its settings before ours, without a word in the summary."""
     keep_checkpoint(tmp_path / "results")
     (tmp_path / "audit.config").write_text("*.*.min_duration = 7\n*.*.qsl_rng_seed = 7\n")
     monkeypatch.chdir(tmp_path)
     serve(tmp_path / "results", *SHORT, mode="performance")
     facts = read_facts(entry(tmp_path / "results").performance("fake", Scenario.OFFLINE))
-    assert facts.values["effective_min_duration_ms"] == 20 and facts.values["effective_qsl_rng_seed"] != 7
+    assert (
+        facts.values["effective_min_duration_ms"] == 20
+        and facts.values["effective_qsl_rng_seed"] != 7
+    )
 
 
 @pytest.mark.parametrize("content", [b"[]", b'{"nonce": "\xff"}', b"[" * 100_000, b""])
 def test_a_run_whose_record_is_damaged_makes_room(tmp_path: Path, content: bytes):
-    """It was a traceback before anything was served; the run is moved aside, as one of another checkpoint is."""
+    """It was a traceback before anything was served; the run is moved aside, as one of another
+    checkpoint is.
+    """
     keep_checkpoint(tmp_path)
     bench = set_up("fake", options(tmp_path), None)
     folder = bench.entry.performance("fake", Scenario.OFFLINE)

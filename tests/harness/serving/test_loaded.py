@@ -1,4 +1,6 @@
-"""LoadGen runs on a machine that is slow at one moment and fast at the next: none of them ends otherwise than by its verdict."""
+"""LoadGen runs on a machine that is slow at one moment and fast at the next: none of them ends
+otherwise than by its verdict.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -28,36 +30,80 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keep_ceiling(tmp_path / "cache")
 
 
-def serve(results: Path, *assignments: str, scenario: Scenario = Scenario.OFFLINE, mode: str = "performance") -> None:
-    infer.serve("fake", options(results, *assignments), scenarios=(scenario,), mode=mode, checkpoint=None)
+def serve(
+    results: Path,
+    *assignments: str,
+    scenario: Scenario = Scenario.OFFLINE,
+    mode: str = "performance",
+) -> None:
+    infer.serve(
+        "fake", options(results, *assignments), scenarios=(scenario,), mode=mode, checkpoint=None
+    )
 
 
-KNOBS = {Scenario.SINGLE_STREAM: "single_stream.expected_latency_us", Scenario.MULTI_STREAM: "multi_stream.expected_latency_us"}
+KNOBS = {
+    Scenario.SINGLE_STREAM: "single_stream.expected_latency_us",
+    Scenario.MULTI_STREAM: "multi_stream.expected_latency_us",
+}
 
 
 @pytest.mark.parametrize("scenario", KNOBS)
-def test_a_run_that_ran_out_of_queries_is_invalid_and_tells_what_to_expect(tmp_path: Path, capsys: pytest.CaptureFixture[str], scenario: Scenario):
-    """It was called a cut file. The user chose the expectation: podium says which latency was seen, and changes nothing; what it says is enough."""
+def test_a_run_that_ran_out_of_queries_is_invalid_and_tells_what_to_expect(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], scenario: Scenario
+):
+    """It was called a cut file. The user chose the expectation: podium says which latency was seen,
+    and changes nothing; what it says is enough.
+    """
     keep_checkpoint(tmp_path)
-    with pytest.raises(JudgedError, match=rf"{scenario.label} performance run 1 is INVALID; LoadGen: Ending early: Ran out of generated queries"):
+    with pytest.raises(
+        JudgedError,
+        match=(
+            rf"{scenario.label} performance run 1 is INVALID; LoadGen: Ending early: Ran out of"
+            r" generated queries"
+        ),
+    ):
         serve(tmp_path, f"{KNOBS[scenario]}=1000000", LONGER, scenario=scenario, mode="performance")
-    output, record = capsys.readouterr().out, run_record(entry(tmp_path).performance("fake", scenario))
+    output, record = (
+        capsys.readouterr().out,
+        run_record(entry(tmp_path).performance("fake", scenario)),
+    )
     hint = next(hint for hint in record.hints if hint.knob == KNOBS[scenario])
-    assert record.verdict == "INVALID" and hint.value and 1 <= hint.value < 100_000 and "repeating with" not in output
-    assert f"--set {KNOBS[scenario]}={hint.value:.0f}" in output and "  LoadGen: Ending early: " in output and "harness ceiling of this host" not in output
-    serve(tmp_path, f"{KNOBS[scenario]}={hint.value:.0f}", LONGER, scenario=scenario, mode="performance")
+    assert (
+        record.verdict == "INVALID"
+        and hint.value
+        and 1 <= hint.value < 100_000
+        and "repeating with" not in output
+    )
+    assert (
+        f"--set {KNOBS[scenario]}={hint.value:.0f}" in output
+        and "  LoadGen: Ending early: " in output
+        and "harness ceiling of this host" not in output
+    )
+    serve(
+        tmp_path,
+        f"{KNOBS[scenario]}={hint.value:.0f}",
+        LONGER,
+        scenario=scenario,
+        mode="performance",
+    )
 
 
 @pytest.mark.parametrize("scenario", Scenario)
-def test_a_slow_look_before_a_fast_run_ends_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str], scenario: Scenario):
-    """The machine was busy when it was looked at, and is free when it serves: hundreds of times as fast."""
+def test_a_slow_look_before_a_fast_run_ends_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], scenario: Scenario
+):
+    """The machine was busy when it was looked at, and is free when it serves: hundreds of times as
+    fast.
+    """
     keep_checkpoint(tmp_path)
     bench = set_up("fake", options(tmp_path, LONGER), None)
     slow = Probe(samples_per_second=2000.0, latency_ns=1e9, query_latency_ns=8e9)
     seen = replace(infer.look_at(bench, [scenario], tmp_path / "truth"), probe=slow)
     assert list(infer.performance(bench, scenario, 1, seen)) == []
     knob = {**KNOBS, Scenario.OFFLINE: "offline.expected_qps"}.get(scenario)
-    assert (f"repeating with {knob}=" in capsys.readouterr().out) is (scenario is not Scenario.SERVER)
+    assert (f"repeating with {knob}=" in capsys.readouterr().out) is (
+        scenario is not Scenario.SERVER
+    )
     assert run_record(entry(tmp_path).performance("fake", scenario)).verdict == "VALID"
 
 
@@ -68,11 +114,30 @@ def test_what_comes_from_the_machine_alone_is_answered_by_the_same_run(
     keep_checkpoint(tmp_path)
     bench = set_up("fake", options(tmp_path), None)
     verdicts = [
-        Verdict(valid=False, metric="samples_per_second", value=1.0, rate=1.0, hints=(), errors=("PerfClock and system_clock differ by more than 1%!",)),
+        Verdict(
+            valid=False,
+            metric="samples_per_second",
+            value=1.0,
+            rate=1.0,
+            hints=(),
+            errors=("PerfClock and system_clock differ by more than 1%!",),
+        ),
         Verdict(valid=True, metric="samples_per_second", value=1.0, rate=1.0, hints=()),
     ]
-    monkeypatch.setattr(infer, "attempt", lambda bench, schedule, number, probe=None: verdicts.pop(0))
-    assert list(infer.performance(bench, Scenario.OFFLINE, 1, infer.look_at(bench, [Scenario.OFFLINE], tmp_path / "truth"))) == []
+    monkeypatch.setattr(
+        infer, "attempt", lambda bench, schedule, number, probe=None: verdicts.pop(0)
+    )
+    assert (
+        list(
+            infer.performance(
+                bench,
+                Scenario.OFFLINE,
+                1,
+                infer.look_at(bench, [Scenario.OFFLINE], tmp_path / "truth"),
+            )
+        )
+        == []
+    )
     assert "repeating with the same settings" in capsys.readouterr().out and not verdicts
 
 
@@ -80,8 +145,14 @@ def test_an_accuracy_run_with_an_error_is_told(tmp_path: Path, monkeypatch: pyte
     """LoadGen gives accuracy runs no verdict, and the judge takes none with an error."""
     keep_checkpoint(tmp_path)
     found = infer.read_facts
-    monkeypatch.setattr(infer, "read_facts", lambda folder: replace(found(folder), errors=("Attempted to complete a sample twice.",)))
-    with pytest.raises(JudgedError, match="Offline accuracy: void; LoadGen: Attempted to complete a sample twice."):
+    monkeypatch.setattr(
+        infer,
+        "read_facts",
+        lambda folder: replace(found(folder), errors=("Attempted to complete a sample twice.",)),
+    )
+    with pytest.raises(
+        JudgedError, match="Offline accuracy: void; LoadGen: Attempted to complete a sample twice."
+    ):
         serve(tmp_path, mode="accuracy")
 
 

@@ -1,4 +1,6 @@
-"""`podium precision`: a row for each engine and format, its speed never without its accuracy, nothing measured twice."""
+"""`podium precision`: a row for each engine and format, its speed never without its accuracy,
+nothing measured twice.
+"""
 
 import io
 import json
@@ -29,7 +31,13 @@ Compare = Callable[..., list[dict[str, Any]]]
 def set_up(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PODIUM_CACHE", str(cache))
     keep_ceiling(cache)
-    monkeypatch.setattr(FakeEngine, "missing", lambda _, device, precision: None if precision in (Precision.FP32, Precision.BF16) else f"has no {precision}")
+    monkeypatch.setattr(
+        FakeEngine,
+        "missing",
+        lambda _, device, precision: (
+            None if precision in (Precision.FP32, Precision.BF16) else f"has no {precision}"
+        ),
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -65,42 +73,71 @@ def measured(both: Measured, tmp_path: Path) -> Path:
     return tmp_path / "measured"
 
 
-def compared(results: Path, *assignments: str, form: str = "text", **changes: Any) -> list[dict[str, Any]]:
+def compared(
+    results: Path, *assignments: str, form: str = "text", **changes: Any
+) -> list[dict[str, Any]]:
     asked = options(results, *assignments, **{"precision": None, **changes})
     module.compare("fake", asked, engine=None, checkpoint=None, form=form)
     return json.loads((results / "precision-fake.json").read_text())["rows"]
 
 
 @pytest.mark.slow
-def test_each_format_has_a_row_with_score_speed_and_latency(both: Measured, measured: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_format_has_a_row_with_score_speed_and_latency(
+    both: Measured, measured: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """And a second call reads what is there: a table must not cost its runs twice."""
     rows = both.rows
-    assert [(row["engine"], row["precision"]) for row in rows] == [("fake", "fp32"), ("fake", "bf16")]
+    assert [(row["engine"], row["precision"]) for row in rows] == [
+        ("fake", "fp32"),
+        ("fake", "bf16"),
+    ]
     for row in rows:
-        assert row["compliant"] and row["scores"] == {"top1": 0.8} and row["difference"] == {"top1": 0.0}
-        assert row["samples_per_second"] > 0 and 0 < row["latency_ns"]["p50"] <= row["latency_ns"]["p90"] <= row["latency_ns"]["p99"]
+        assert (
+            row["compliant"]
+            and row["scores"] == {"top1": 0.8}
+            and row["difference"] == {"top1": 0.0}
+        )
+        assert (
+            row["samples_per_second"] > 0
+            and 0 < row["latency_ns"]["p50"] <= row["latency_ns"]["p90"] <= row["latency_ns"]["p99"]
+        )
     assert rows[0]["speed_up"] == 1.0 and len({row["system"] for row in rows}) == 2
     assert "speed-up" in both.told and "top1 0.8000" in both.told and "saved in" in both.told
     monkeypatch.setattr(module, "serve", lambda *_, **__: pytest.fail("measured again"))
     assert compared(measured) == rows
 
 
-def test_a_score_without_a_reference_stands_beside_fp32_s(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_score_without_a_reference_stands_beside_fp32_s(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Top-5 is told, not held: FP32 beside INT8 is what such a table is read for."""
     told: dict[str, Any] = {"system": "", "latency_ns": {"p50": 1e6}, "compliant": True, "why": ""}
     shared: dict[str, Any] = {"engine": "e", "samples_per_second": 10.0, "speed_up": None, **told}
-    base = module.Row(precision="fp32", scores={"top1": 0.8, "top5": 0.9}, difference={"top1": -0.01}, **shared)
-    lower = replace(base, precision="int8", scores={"top1": 0.7, "top5": 0.88}, difference={"top1": -0.11}, samples_per_second=40.0)
+    base = module.Row(
+        precision="fp32", scores={"top1": 0.8, "top5": 0.9}, difference={"top1": -0.01}, **shared
+    )
+    lower = replace(
+        base,
+        precision="int8",
+        scores={"top1": 0.7, "top5": 0.88},
+        difference={"top1": -0.11},
+        samples_per_second=40.0,
+    )
     first, second = module.beside_fp32([base, lower])
     assert first.difference == {"top1": -0.01, "top5": 0.0} and first.speed_up == 1.0
-    assert second.difference == {"top1": -0.11, "top5": pytest.approx(-0.02)} and second.speed_up == 4.0
+    assert (
+        second.difference == {"top1": -0.11, "top5": pytest.approx(-0.02)}
+        and second.speed_up == 4.0
+    )
     module.show([first, second], {}, tmp_path / "x.json", "text")
     assert "-0.1100" in (shown := capsys.readouterr().out) and "-0.0200" in shown
     assert module.beside_fp32([lower]) == [lower]
 
 
 @pytest.mark.slow
-def test_another_setting_is_another_system_under_test(measured: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_setting_is_another_system_under_test(
+    measured: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Rows from two batch sizes, side by side, compare nothing."""
     served: list[object] = []
     monkeypatch.setattr(module, "serve", lambda *_, scenarios, **__: served.extend(scenarios))
@@ -111,10 +148,20 @@ def test_another_setting_is_another_system_under_test(measured: Path, monkeypatc
 
 
 @pytest.mark.slow
-def test_a_run_that_is_too_short_is_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The judge refuses it; a table that says yes, and a second one that reads it as if it were whole, would mislead twice."""
+def test_a_run_that_is_too_short_is_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The judge refuses it; a table that says yes, and a second one that reads it as if it were
+    whole, would mislead twice.
+    """
     keep_checkpoint(tmp_path)
-    with pytest.raises(JudgedError, match="Offline performance is shorter than the round requires; SingleStream performance is shorter"):
+    with pytest.raises(
+        JudgedError,
+        match=(
+            "Offline performance is shorter than the round requires; SingleStream performance is"
+            " shorter"
+        ),
+    ):
         compared(tmp_path, "loadgen.min_duration_ms=20", precision=Precision.FP32)
     monkeypatch.setattr(module, "serve", lambda *_, scenarios, **__: served.extend(scenarios))
     served: list[object] = []
@@ -127,18 +174,41 @@ def test_a_run_that_is_too_short_is_no_result(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.slow
-def test_both_accuracy_runs_are_held_to_the_reference(measured: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs that are kept are read, not served: what their first serving refused has to be refused again."""
+def test_both_accuracy_runs_are_held_to_the_reference(
+    measured: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs that are kept are read, not served: what their first serving refused has to be refused
+    again.
+    """
     compared(measured, precision=Precision.FP32)
     scored = module.scored
-    monkeypatch.setattr(module, "scored", lambda bench, scenario: {"top1": 0.5} if scenario is Scenario.SINGLE_STREAM else scored(bench, scenario))
-    with pytest.raises(JudgedError, match=r"fake fp32: SingleStream accuracy: top1 is 0.5000, below 0.7920"):
+    monkeypatch.setattr(
+        module,
+        "scored",
+        lambda bench, scenario: (
+            {"top1": 0.5} if scenario is Scenario.SINGLE_STREAM else scored(bench, scenario)
+        ),
+    )
+    with pytest.raises(
+        JudgedError, match=r"fake fp32: SingleStream accuracy: top1 is 0.5000, below 0.7920"
+    ):
         compared(measured, precision=Precision.FP32)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("changes", [{"device": "cuda"}, {"profile": "quick"}, {"version": "0.0"}, {"framework": "other"}, {"threads": 7}])
-def test_runs_of_another_machine_or_podium_are_not_these(measured: Path, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"device": "cuda"},
+        {"profile": "quick"},
+        {"version": "0.0"},
+        {"framework": "other"},
+        {"threads": 7},
+    ],
+)
+def test_runs_of_another_machine_or_podium_are_not_these(
+    measured: Path, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Under a system's own name, runs on a CPU lie where those on a GPU would."""
     served: list[object] = []
     monkeypatch.setattr(module, "serve", lambda *_, scenarios, **__: served.extend(scenarios))
@@ -157,10 +227,16 @@ def test_a_format_that_loses_accuracy_is_shown_and_refused(tmp_path: Path) -> No
     with pytest.raises(JudgedError, match="fake fp32: .*top1 is 0.8000, below 0.8910"):
         compared(tmp_path, precision=Precision.FP32)
     (row,) = json.loads((tmp_path / "precision-fake.json").read_text())["rows"]
-    assert not row["compliant"] and row["difference"]["top1"] == pytest.approx(-0.1) and row["samples_per_second"] > 0
+    assert (
+        not row["compliant"]
+        and row["difference"]["top1"] == pytest.approx(-0.1)
+        and row["samples_per_second"] > 0
+    )
 
 
-def test_what_cannot_be_served_is_a_row_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_served_is_a_row_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One engine that refuses must not hide what the others do."""
     keep_checkpoint(tmp_path)
 
@@ -175,8 +251,12 @@ def test_what_cannot_be_served_is_a_row_with_its_reason(tmp_path: Path, monkeypa
 
 
 @pytest.mark.slow
-def test_an_engine_that_does_not_take_an_option_has_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside the one that takes it, its row would stand for something else than what was asked for."""
+def test_an_engine_that_does_not_take_an_option_has_no_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the one that takes it, its row would stand for something else than what was asked
+    for.
+    """
     keep_checkpoint(tmp_path)
     monkeypatch.setattr(FakeEngine, "options", frozenset(), raising=False)
     with pytest.raises(MissingError, match="no engine on this machine supports the request"):
@@ -185,7 +265,10 @@ def test_an_engine_that_does_not_take_an_option_has_no_row(tmp_path: Path, monke
 
 def test_a_format_that_no_engine_has_is_missing(tmp_path: Path) -> None:
     keep_checkpoint(tmp_path)
-    with pytest.raises(MissingError, match="fake: no engine on this machine supports the request; podium doctor fake says why"):
+    with pytest.raises(
+        MissingError,
+        match="fake: no engine on this machine supports the request; podium doctor fake says why",
+    ):
         compared(tmp_path, precision=Precision.FP8)
 
 
@@ -197,7 +280,9 @@ def test_json_stands_alone_on_stdout(tmp_path: Path) -> None:
     done = CliRunner().invoke(command, shared)
     assert done.exception is None, done.exception
     document = json.loads(done.stdout)
-    assert document["workload"] == "fake" and [row["engine"] for row in document["rows"]] == ["fake"]
+    assert document["workload"] == "fake" and [row["engine"] for row in document["rows"]] == [
+        "fake"
+    ]
     assert "Offline" in done.stderr
 
 
@@ -211,7 +296,9 @@ def test_the_table_asks_for_more_than_a_result_has_to_tell(tmp_path: Path) -> No
     assert module.telling(chosen).settings["data.workers"] == 2
 
 
-@pytest.mark.parametrize(("told", "short"), [(24, False), (23, True), ("many", True), (True, True), (None, True)])
+@pytest.mark.parametrize(
+    ("told", "short"), [(24, False), (23, True), ("many", True), (True, True), (None, True)]
+)
 def test_a_setting_that_is_no_number_is_too_short(tmp_path: Path, told: object, short: bool):
     """A record may say anything of what LoadGen was asked for."""
     run = SimpleNamespace(settings={} if told is None else {"loadgen.min_queries": told})

@@ -1,4 +1,6 @@
-"""A finished LoadGen run in words and records: verdict, metric, rate, advice, and what was asked of it."""
+"""A finished LoadGen run in words and records: verdict, metric, rate, advice, and what was asked of
+it.
+"""
 
 import json
 from collections.abc import Mapping
@@ -17,7 +19,18 @@ from harness.serving import run_record as served
 from harness.serving.loadgen.result_files import Facts
 from harness.serving.loadgen.session import Outcome
 from harness.serving.loadgen.test_settings import Schedule
-from harness.serving.run_record import Result, Verdict, advice_facts, asked, judge, score, shortfalls, target_key, words, write_run_record
+from harness.serving.run_record import (
+    Result,
+    Verdict,
+    advice_facts,
+    asked,
+    judge,
+    score,
+    shortfalls,
+    target_key,
+    words,
+    write_run_record,
+)
 from harness.serving.setup import Bench, set_up
 from suite.errors import JudgedError
 from suite.files.layout import ACCURACY, file_sha256
@@ -49,7 +62,9 @@ FIGURES: Mapping[Scenario, Mapping[str, Any]] = {
 
 def facts(scenario: Scenario, **changes: Any) -> Facts:
     """What a good run's detail log says, with changes."""
-    return Facts(values={"result_validity": "VALID"} | MET | LATENCIES | dict(FIGURES[scenario]) | changes)
+    return Facts(
+        values={"result_validity": "VALID"} | MET | LATENCIES | dict(FIGURES[scenario]) | changes
+    )
 
 
 @pytest.fixture
@@ -58,7 +73,9 @@ def bench(tmp_path: Path) -> Bench:
     return set_up("fake", options(tmp_path), None)
 
 
-def planned(bench: Bench, scenario: Scenario, mode: Mode = Mode.PERFORMANCE, **settings: Any) -> Schedule:
+def planned(
+    bench: Bench, scenario: Scenario, mode: Mode = Mode.PERFORMANCE, **settings: Any
+) -> Schedule:
     """Plan a run of the fake's own row."""
     return fakes.schedule(scenario, mode, bench.rules(scenario), **settings)
 
@@ -72,8 +89,12 @@ def planned(bench: Bench, scenario: Scenario, mode: Mode = Mode.PERFORMANCE, **s
         (Scenario.OFFLINE, "samples_per_second", 1200.0, 1200.0),
     ],
 )
-def test_each_scenario_has_its_metric_and_a_rate(bench: Bench, scenario: Scenario, metric: str, value: float, rate: float):
-    """The rate, in samples, is what is held against the harness ceiling: eight samples to a MultiStream query."""
+def test_each_scenario_has_its_metric_and_a_rate(
+    bench: Bench, scenario: Scenario, metric: str, value: float, rate: float
+):
+    """The rate, in samples, is what is held against the harness ceiling: eight samples to a
+    MultiStream query.
+    """
     found = judge(bench, planned(bench, scenario), facts(scenario))
     assert found == Verdict(valid=True, metric=metric, value=value, rate=rate, hints=())
 
@@ -81,7 +102,9 @@ def test_each_scenario_has_its_metric_and_a_rate(bench: Bench, scenario: Scenari
 @pytest.mark.parametrize("scenario", list(Scenario))
 def test_a_log_without_its_result_is_no_result(bench: Bench, scenario: Scenario):
     """Another LoadGen may name it otherwise: better no record than a wrong one."""
-    values = {key: value for key, value in facts(scenario).values.items() if key not in FIGURES[scenario]}
+    values = {
+        key: value for key, value in facts(scenario).values.items() if key not in FIGURES[scenario]
+    }
     with pytest.raises(JudgedError, match="has no numeric"):
         judge(bench, planned(bench, scenario), Facts(values=values))
 
@@ -89,46 +112,86 @@ def test_a_log_without_its_result_is_no_result(bench: Bench, scenario: Scenario)
 @pytest.mark.parametrize(
     ("scenario", "changes", "knob"),
     [
-        (Scenario.SERVER, {"result_perf_constraints_met": False, "result_overlatency_query_count": 90}, "server.target_qps"),
+        (
+            Scenario.SERVER,
+            {"result_perf_constraints_met": False, "result_overlatency_query_count": 90},
+            "server.target_qps",
+        ),
         (Scenario.SERVER, {"result_min_duration_met": False}, "server.target_qps"),
-        (Scenario.SINGLE_STREAM, {"result_min_duration_met": False}, "single_stream.expected_latency_us"),
+        (
+            Scenario.SINGLE_STREAM,
+            {"result_min_duration_met": False},
+            "single_stream.expected_latency_us",
+        ),
         (Scenario.SINGLE_STREAM, {"early_stopping_met": False}, "loadgen.min_queries"),
-        (Scenario.MULTI_STREAM, {"result_min_duration_met": False}, "multi_stream.expected_latency_us"),
+        (
+            Scenario.MULTI_STREAM,
+            {"result_min_duration_met": False},
+            "multi_stream.expected_latency_us",
+        ),
         (Scenario.OFFLINE, {"result_min_duration_met": False}, "offline.expected_qps"),
     ],
 )
-def test_an_invalid_run_names_the_knob(bench: Bench, scenario: Scenario, changes: dict[str, Any], knob: str):
+def test_an_invalid_run_names_the_knob(
+    bench: Bench, scenario: Scenario, changes: dict[str, Any], knob: str
+):
     """Which rule was missed decides what to turn."""
-    found = judge(bench, planned(bench, scenario), facts(scenario, result_validity="INVALID", **changes))
-    assert not found.valid and found.hints[0].knob == knob and found.hints[0].value and f"--set {knob}=" in found.hints[0].sentence
+    found = judge(
+        bench, planned(bench, scenario), facts(scenario, result_validity="INVALID", **changes)
+    )
+    assert (
+        not found.valid
+        and found.hints[0].knob == knob
+        and found.hints[0].value
+        and f"--set {knob}=" in found.hints[0].sentence
+    )
 
 
 def test_an_error_voids_what_loadgen_calls_valid(bench: Bench):
-    """LoadGen's verdict looks at the figures alone; the judge takes no run with such an error. The machine's clock is better next time."""
+    """LoadGen's verdict looks at the figures alone; the judge takes no run with such an error. The
+    machine's clock is better next time.
+    """
     clocks = "PerfClock and system_clock differ by more than 1%!  pc_sc_ratio: 1.02381"
-    found = judge(bench, planned(bench, Scenario.OFFLINE), replace(facts(Scenario.OFFLINE), errors=(clocks,)))
+    found = judge(
+        bench, planned(bench, Scenario.OFFLINE), replace(facts(Scenario.OFFLINE), errors=(clocks,))
+    )
     assert (found.valid, found.errors, found.hints, found.passing) == (False, (clocks,), (), True)
-    assert not replace(found, errors=(clocks, "Attempted to complete a sample twice.")).passing and not replace(found, errors=()).passing
+    assert (
+        not replace(found, errors=(clocks, "Attempted to complete a sample twice.")).passing
+        and not replace(found, errors=()).passing
+    )
 
 
 def test_a_run_that_was_too_short_is_held_against_what_was_asked_for(bench: Bench):
     """A user who asks for 20 s has not met them with the row's own 0.1 s."""
     plan = planned(bench, Scenario.SINGLE_STREAM, **{"loadgen.min_duration_ms": 20_000})
-    found = judge(bench, plan, facts(Scenario.SINGLE_STREAM, result_validity="INVALID", result_min_duration_met=False))
+    found = judge(
+        bench,
+        plan,
+        facts(Scenario.SINGLE_STREAM, result_validity="INVALID", result_min_duration_met=False),
+    )
     assert "of at least 20 s" in found.hints[0].found
 
 
 def test_loadgens_word_counts_not_ours(bench: Bench):
     """Whatever the figures look like: a run is valid when LoadGen says so, letter by letter."""
     for word in ("INVALID", "Valid", None):
-        assert not judge(bench, planned(bench, Scenario.OFFLINE), facts(Scenario.OFFLINE, result_validity=word)).valid
+        assert not judge(
+            bench, planned(bench, Scenario.OFFLINE), facts(Scenario.OFFLINE, result_validity=word)
+        ).valid
 
 
-@pytest.mark.parametrize(("share", "key"), [(0.9, "result_90.00_percentile_latency_ns"), (0.99, "result_99.00_percentile_latency_ns")])
+@pytest.mark.parametrize(
+    ("share", "key"),
+    [(0.9, "result_90.00_percentile_latency_ns"), (0.99, "result_99.00_percentile_latency_ns")],
+)
 def test_the_percentile_that_was_held_against_the_bound(share: float, key: str):
     """LoadGen prints its percentiles with two decimals."""
     assert target_key(Facts(values={"effective_target_latency_percentile": share})) == key
-    assert target_key(Facts(values={"effective_target_latency_percentile": 0.999})) == "result_99.90_percentile_latency_ns"
+    assert (
+        target_key(Facts(values={"effective_target_latency_percentile": 0.999}))
+        == "result_99.90_percentile_latency_ns"
+    )
 
 
 def test_advice_looks_at_the_latency_of_the_scenario():
@@ -149,21 +212,42 @@ def test_advice_looks_at_the_latency_of_the_scenario():
         (Scenario.MULTI_STREAM, "multi_stream.expected_latency_us", 10),
     ],
 )
-def test_what_loadgen_was_told_can_be_told_again(bench: Bench, scenario: Scenario, knob: str, value: float):
+def test_what_loadgen_was_told_can_be_told_again(
+    bench: Bench, scenario: Scenario, knob: str, value: float
+):
     """The settings of a record repeat the run: `--set` with each of them plans the same."""
     schedule = planned(bench, scenario)
     told = asked(schedule)
-    assert told == {"loadgen.min_duration_ms": 100, "loadgen.min_queries": schedule.min_queries, knob: value}
-    again = fakes.schedule(scenario, row=bench.rules(scenario), probe=replace(fakes.PROBE, samples_per_second=1.0, latency_ns=1.0), **dict(told))
+    assert told == {
+        "loadgen.min_duration_ms": 100,
+        "loadgen.min_queries": schedule.min_queries,
+        knob: value,
+    }
+    again = fakes.schedule(
+        scenario,
+        row=bench.rules(scenario),
+        probe=replace(fakes.PROBE, samples_per_second=1.0, latency_ns=1.0),
+        **dict(told),
+    )
     assert asked(again) == told
 
 
 def test_words_give_a_latency_in_milliseconds_and_a_share_of_the_ceiling(bench: Bench):
     """A line that is read in passing."""
     stream = judge(bench, planned(bench, Scenario.SINGLE_STREAM), facts(Scenario.SINGLE_STREAM))
-    assert words(planned(bench, Scenario.SINGLE_STREAM), stream, None) == "SingleStream performance: VALID, p90 latency 0.05 ms"
-    told = words(planned(bench, Scenario.OFFLINE), judge(bench, planned(bench, Scenario.OFFLINE), facts(Scenario.OFFLINE)), 60_000.0)
-    assert told == "Offline performance: VALID, 1,200.0 samples/s (harness ceiling 60,000 samples/s: 2.0 %)"
+    assert (
+        words(planned(bench, Scenario.SINGLE_STREAM), stream, None)
+        == "SingleStream performance: VALID, p90 latency 0.05 ms"
+    )
+    told = words(
+        planned(bench, Scenario.OFFLINE),
+        judge(bench, planned(bench, Scenario.OFFLINE), facts(Scenario.OFFLINE)),
+        60_000.0,
+    )
+    assert (
+        told
+        == "Offline performance: VALID, 1,200.0 samples/s (harness ceiling 60,000 samples/s: 2.0 %)"
+    )
     assert "INVALID" in words(planned(bench, Scenario.OFFLINE), replace(stream, valid=False), None)
 
 
@@ -173,7 +257,10 @@ def test_words_give_a_latency_in_milliseconds_and_a_share_of_the_ceiling(bench: 
 def answers(folder: Path, right: int) -> Path:
     """Leave an accuracy log of which so many answers are right."""
     rows = [(label(sample) + (sample >= right)) % 10 for sample in range(SAMPLES)]
-    lines = [f'{{ "seq_id" : {place}, "qsl_idx" : {place}, "data" : "{row:02X}000000" }}' for place, row in enumerate(rows)]
+    lines = [
+        f'{{ "seq_id" : {place}, "qsl_idx" : {place}, "data" : "{row:02X}000000" }}'
+        for place, row in enumerate(rows)
+    ]
     folder.mkdir(parents=True, exist_ok=True)
     (folder / ACCURACY).write_text("[\n" + ",\n".join(lines) + "\n]\n")
     truth = folder / "truth"
@@ -195,13 +282,19 @@ def scored(bench: Bench, tmp_path: Path) -> Path:
 def test_a_score_is_written_with_the_hash_of_its_answers(bench: Bench, scored: Path):
     """submission_rules.adoc asks for the hash; the judge compares it."""
     assert score(bench, scored) == {"top1": 0.87}
-    assert (scored / "accuracy.txt").read_text() == f"top1=0.870000, hash={file_sha256(scored / ACCURACY)}\n"
+    assert (
+        scored / "accuracy.txt"
+    ).read_text() == f"top1=0.870000, hash={file_sha256(scored / ACCURACY)}\n"
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_score_that_is_no_number_ends_the_run(bench: Bench, scored: Path, monkeypatch: pytest.MonkeyPatch, value: float):
+def test_a_score_that_is_no_number_ends_the_run(
+    bench: Bench, scored: Path, monkeypatch: pytest.MonkeyPatch, value: float
+):
     """NaN is not below any bound, so it would pass each of them."""
-    monkeypatch.setattr(served.registry, "scorer", lambda name: lambda answers, truth: {"top1": value})
+    monkeypatch.setattr(
+        served.registry, "scorer", lambda name: lambda answers, truth: {"top1": value}
+    )
     with pytest.raises(JudgedError, match="top1 is (nan|inf), not a number"):
         score(bench, scored)
     assert not (scored / "accuracy.txt").exists()
@@ -211,13 +304,18 @@ def test_a_score_that_is_no_number_ends_the_run(bench: Bench, scored: Path, monk
 def test_99_percent_of_the_reference_are_enough(bench: Bench, found: float, short: int):
     """The kept checkpoint's reference is 0.8."""
     told = shortfalls(bench, {"top1": found})
-    assert len(told) == short and all("below 0.7920 (99% of the reference 0.8000)" in sentence for sentence in told)
+    assert len(told) == short and all(
+        "below 0.7920 (99% of the reference 0.8000)" in sentence for sentence in told
+    )
 
 
 def test_the_rounds_own_threshold_comes_on_top(bench: Bench):
     """Both are told, and a metric that is missing counts as nothing."""
     strict = replace(bench, row=replace(bench.row, threshold={"top1": 0.85, "top5": 0.9}))
-    assert [sentence.split(",")[0] for sentence in shortfalls(strict, {"top1": 0.8})] == ["top1 is 0.8000", "top5 is 0.0000"]
+    assert [sentence.split(",")[0] for sentence in shortfalls(strict, {"top1": 0.8})] == [
+        "top1 is 0.8000",
+        "top5 is 0.0000",
+    ]
 
 
 # ---- the record ----
@@ -225,10 +323,14 @@ def test_the_rounds_own_threshold_comes_on_top(bench: Bench):
 
 @pytest.mark.parametrize("scenario", list(Scenario))
 @pytest.mark.parametrize("mode", list(Mode))
-def test_a_record_has_the_published_shape(bench: Bench, tmp_path: Path, scenario: Scenario, mode: Mode):
+def test_a_record_has_the_published_shape(
+    bench: Bench, tmp_path: Path, scenario: Scenario, mode: Mode
+):
     """Whoever reads bundles without podium reads it by that schema."""
     outcome = Outcome(sample_count=100, batches=5, samples=37)
-    result = Result(verdict="VALID", metric="samples_per_second", value=1.5, ceiling=7.0, above=True)
+    result = Result(
+        verdict="VALID", metric="samples_per_second", value=1.5, ceiling=7.0, above=True
+    )
     write_run_record(bench, planned(bench, scenario, mode), outcome, result, tmp_path)
     document = json.loads((tmp_path / "run.json").read_text())
     jsonschema.validate(document, json.loads((SCHEMAS / "run.json").read_text()))
@@ -240,20 +342,56 @@ def test_a_record_has_the_published_shape(bench: Bench, tmp_path: Path, scenario
 def test_a_record_of_no_batch_divides_by_none(bench: Bench, tmp_path: Path):
     """A run that answered nothing is INVALID, not a crash."""
     write_run_record(
-        bench, planned(bench, Scenario.SERVER), Outcome(sample_count=100, batches=0, samples=0), Result(verdict="INVALID", metric="m", value=0.0), tmp_path
+        bench,
+        planned(bench, Scenario.SERVER),
+        Outcome(sample_count=100, batches=0, samples=0),
+        Result(verdict="INVALID", metric="m", value=0.0),
+        tmp_path,
     )
     record = run_record(tmp_path)
-    assert record.batches == {"count": 0.0, "mean_size": 0.0, "by_length": 0.0} and record.ceiling is None and not record.above_ceiling_share
+    assert (
+        record.batches == {"count": 0.0, "mean_size": 0.0, "by_length": 0.0}
+        and record.ceiling is None
+        and not record.above_ceiling_share
+    )
 
 
 def test_a_record_tells_everything_that_the_run_was(bench: Bench, tmp_path: Path):
     """Stamps from the request, the checkpoint and the schedule; nothing from the surroundings."""
     result = Result(verdict="ACCURACY", metric="top1", value=0.5)
-    write_run_record(bench, planned(bench, Scenario.OFFLINE, Mode.ACCURACY), Outcome(sample_count=9, batches=1, samples=1), result, tmp_path)
+    write_run_record(
+        bench,
+        planned(bench, Scenario.OFFLINE, Mode.ACCURACY),
+        Outcome(sample_count=9, batches=1, samples=1),
+        result,
+        tmp_path,
+    )
     record = run_record(tmp_path)
-    assert (record.workload, record.round, record.profile, record.division, record.org, record.system) == (
-        "fake", "podium-v1", "smoke", "open", "tests", "testbed",
-    )  # fmt: skip
-    assert (record.nonce, record.checkpoint_sha256) == (bench.checkpoint.record.nonce, bench.checkpoint.record.sha256)
-    assert (record.engine, record.framework, record.input, record.device, record.precision, record.threads) == ("fake", "fake", "default", "cpu", "fp32", 1)
+    assert (
+        record.workload,
+        record.round,
+        record.profile,
+        record.division,
+        record.org,
+        record.system,
+    ) == (
+        "fake",
+        "podium-v1",
+        "smoke",
+        "open",
+        "tests",
+        "testbed",
+    )
+    assert (record.nonce, record.checkpoint_sha256) == (
+        bench.checkpoint.record.nonce,
+        bench.checkpoint.record.sha256,
+    )
+    assert (
+        record.engine,
+        record.framework,
+        record.input,
+        record.device,
+        record.precision,
+        record.threads,
+    ) == ("fake", "fake", "default", "cpu", "fp32", 1)
     assert record.command and record.sample_count == 9

@@ -1,4 +1,6 @@
-"""What all LoadGen runs of a command have in common is settled, or refused, before the first of them starts."""
+"""What all LoadGen runs of a command have in common is settled, or refused, before the first of
+them starts.
+"""
 
 import os
 import re
@@ -30,21 +32,31 @@ def ready(results: Path, *assignments: str, **changes: Any) -> Bench:
 
 
 def test_a_bench_holds_what_every_run_shares(tmp_path: Path):
-    """The seed of the accuracy log binds each run to campaign and weights; results lie under engine and precision."""
+    """The seed of the accuracy log binds each run to campaign and weights; results lie under engine
+    and precision.
+    """
     bench = ready(tmp_path, system=None)
     assert bench.log_seed == bound_seed(NONCE, bench.checkpoint.record.sha256)
     assert bench.entry.system.endswith("-fake-fp32") and bench.entry.division == "open"
-    assert bench.system.checkpoint == bench.checkpoint.folder and bench.system.run.seed == bench.checkpoint.record.seed
+    assert (
+        bench.system.checkpoint == bench.checkpoint.folder
+        and bench.system.run.seed == bench.checkpoint.record.seed
+    )
     assert bench.row == registry.round().benchmark("fake").inference[Profile.SMOKE]
 
 
 def test_fp32_is_served_unless_somebody_asks_for_less(tmp_path: Path):
     """The workload's own precision is training's."""
     assert ready(tmp_path, precision=None).precision is Precision.FP32
-    assert set_up("fake", options(tmp_path, precision=Precision.BF16), None).system.run.precision is Precision.BF16
+    assert (
+        set_up("fake", options(tmp_path, precision=Precision.BF16), None).system.run.precision
+        is Precision.BF16
+    )
 
 
-@pytest.mark.parametrize(("threads", "workers", "each"), [(8, 2, 4), (2, 2, 1), (1, 2, 1), (7, 3, 2)])
+@pytest.mark.parametrize(
+    ("threads", "workers", "each"), [(8, 2, 4), (2, 2, 1), (1, 2, 1), (7, 3, 2)]
+)
 def test_workers_share_the_threads(tmp_path: Path, threads: int, workers: int, each: int):
     """Each worker of a pool with all threads would make as many threads as cores times workers."""
     bench = ready(tmp_path, f"batching.workers={workers}", threads=threads)
@@ -53,7 +65,9 @@ def test_workers_share_the_threads(tmp_path: Path, threads: int, workers: int, e
 
 def test_a_profile_without_inference_is_refused(tmp_path: Path):
     """The fake has none in full: nothing may be served by another profile's rules."""
-    with pytest.raises(RequestError, match="fake has no inference rules in profile full of round podium-v1"):
+    with pytest.raises(
+        RequestError, match="fake has no inference rules in profile full of round podium-v1"
+    ):
         set_up("fake", options(tmp_path, profile=Profile.FULL), None)
 
 
@@ -66,16 +80,34 @@ def test_a_profile_without_inference_is_refused(tmp_path: Path):
         ("resnet50", "data.skip_broken=true", "data.skip_broken is True, has to be False"),
     ],
 )
-def test_what_the_closed_division_does_not_allow_is_refused_before_anything_is_looked_for(tmp_path: Path, workload: str, assignment: str, words: str):
+def test_what_the_closed_division_does_not_allow_is_refused_before_anything_is_looked_for(
+    tmp_path: Path, workload: str, assignment: str, words: str
+):
     """As training does; there is not even a checkpoint yet."""
-    asked = options(tmp_path / "results", assignment, profile=Profile.FULL, framework="torch", engine="torch", data=tmp_path)
-    with pytest.raises(RequestError, match=re.escape(f"not allowed in the closed division: {words}")):
+    asked = options(
+        tmp_path / "results",
+        assignment,
+        profile=Profile.FULL,
+        framework="torch",
+        engine="torch",
+        data=tmp_path,
+    )
+    with pytest.raises(
+        RequestError, match=re.escape(f"not allowed in the closed division: {words}")
+    ):
         set_up(workload, asked, None)
 
 
 def test_what_is_free_in_the_closed_division_is_not_refused(tmp_path: Path):
     """Batching is the system's; what lacks is the checkpoint."""
-    asked = options(tmp_path / "results", "batching.max_batch=2", profile=Profile.FULL, framework="torch", engine="torch", data=tmp_path)
+    asked = options(
+        tmp_path / "results",
+        "batching.max_batch=2",
+        profile=Profile.FULL,
+        framework="torch",
+        engine="torch",
+        data=tmp_path,
+    )
     with pytest.raises(PodiumError, match="checkpoint"):
         set_up("ssd", asked, None)
 
@@ -94,12 +126,18 @@ def test_a_scenario_without_rules_is_refused_with_those_that_there_are(tmp_path:
 def test_an_engine_that_takes_no_such_network_is_refused(tmp_path: Path):
     """Found out before LoadGen starts, not in its child."""
     keep_checkpoint(tmp_path)
-    with pytest.raises(RequestError, match="engine torch does not accept fake networks, only torch"):
+    with pytest.raises(
+        RequestError, match="engine torch does not accept fake networks, only torch"
+    ):
         set_up("fake", options(tmp_path, engine="torch"), None)
 
 
-def test_an_engine_gets_networks_of_a_framework_that_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """`--engine tensorflow` alone is enough where the workload has the network in both; what is written down is what was served."""
+def test_an_engine_gets_networks_of_a_framework_that_it_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """`--engine tensorflow` alone is enough where the workload has the network in both; what is
+    written down is what was served.
+    """
 
     class Two:
         accepts = frozenset({"second", "third"})
@@ -113,8 +151,12 @@ def test_an_engine_gets_networks_of_a_framework_that_it_takes(tmp_path: Path, mo
 
 
 def test_what_is_served_is_what_the_records_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Run, records and the system's description take the framework from one place, the request as it was settled."""
-    monkeypatch.setattr(engine_choice.registry, "frameworks", lambda workload: frozenset({"torch", "fake"}))
+    """Run, records and the system's description take the framework from one place, the request as
+    it was settled.
+    """
+    monkeypatch.setattr(
+        engine_choice.registry, "frameworks", lambda workload: frozenset({"torch", "fake"})
+    )
     bench = ready(tmp_path, framework="torch")
     assert bench.system.run.framework == bench.request.options.framework == "fake"
 
@@ -126,7 +168,9 @@ def test_an_engine_that_lacks_a_format_says_so(tmp_path: Path):
         set_up("fake", options(tmp_path, precision=Precision.INT4), None)
 
 
-def test_engines_are_asked_with_the_device_and_precision_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_engines_are_asked_with_the_device_and_precision_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """An engine may do int8 on one device and not on another."""
     asked: list[tuple[str, Precision]] = []
 
@@ -140,10 +184,17 @@ def test_engines_are_asked_with_the_device_and_precision_of_the_run(tmp_path: Pa
     assert asked == [("cpu", Precision.BF16)]
 
 
-def test_a_quantised_format_without_a_calibration_list_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Ranges from samples that no list names could be those of the accuracy set; the row says why there is no list."""
+def test_a_quantised_format_without_a_calibration_list_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Ranges from samples that no list names could be those of the accuracy set; the row says why
+    there is no list.
+    """
     monkeypatch.setattr(FakeEngine, "missing", lambda *_: None)
-    words = "fake: int8 needs a calibration list, and the round has none of this workload: it answers by arithmetic$"
+    words = (
+        "fake: int8 needs a calibration list, and the round has none of this workload: it answers"
+        " by arithmetic$"
+    )
     with pytest.raises(MissingError, match=words):
         ready(tmp_path, precision=Precision.INT8)
     monkeypatch.setattr(engine_choice, "QUANTISED", ())
@@ -161,10 +212,20 @@ def test_a_quantised_format_without_a_calibration_list_is_refused(tmp_path: Path
 def test_batching_is_what_the_settings_say(tmp_path: Path, assignment: str, wanted: Batching):
     """One knob each; the others stay the round's."""
     found = batching_of(prepare(options(tmp_path, assignment), "fake"))
-    assert found == replace(wanted, max_batch=found.max_batch if "max_batch" not in assignment else wanted.max_batch)
+    assert found == replace(
+        wanted, max_batch=found.max_batch if "max_batch" not in assignment else wanted.max_batch
+    )
 
 
-@pytest.mark.parametrize("assignment", ["batching.workers=0", "batching.max_batch=0", "batching.window_us=-1", "batching.max_batch=-5"])
+@pytest.mark.parametrize(
+    "assignment",
+    [
+        "batching.workers=0",
+        "batching.max_batch=0",
+        "batching.window_us=-1",
+        "batching.max_batch=-5",
+    ],
+)
 def test_batching_that_makes_no_sense_is_refused(tmp_path: Path, assignment: str):
     """No worker answers nothing; a window before now never opens."""
     key, _, value = assignment.partition("=")
@@ -172,7 +233,9 @@ def test_batching_that_makes_no_sense_is_refused(tmp_path: Path, assignment: str
         batching_of(prepare(options(tmp_path, assignment), "fake"))
 
 
-def test_more_workers_than_a_machine_can_bear_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_more_workers_than_a_machine_can_bear_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """A slip of the finger would bring the machine to a halt."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
     assert batching_of(prepare(options(tmp_path, "batching.workers=128"), "fake")).workers == 128
@@ -180,19 +243,31 @@ def test_more_workers_than_a_machine_can_bear_are_refused(tmp_path: Path, monkey
         batching_of(prepare(options(tmp_path, "batching.workers=129"), "fake"))
 
 
-def test_an_option_that_an_engine_would_pass_over_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The records would name it beside a figure that it had no part in; engines that do not say what they take get everything."""
-    assert ready(tmp_path / "silent", "engine.compile=true").request.settings["engine.compile"] is True
+def test_an_option_that_an_engine_would_pass_over_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The records would name it beside a figure that it had no part in; engines that do not say
+    what they take get everything.
+    """
+    assert (
+        ready(tmp_path / "silent", "engine.compile=true").request.settings["engine.compile"] is True
+    )
     monkeypatch.setattr(FakeEngine, "options", frozenset({"engine.provider"}), raising=False)
-    with pytest.raises(RequestError, match="--set engine.compile: engine fake takes engine.provider$"):
+    with pytest.raises(
+        RequestError, match="--set engine.compile: engine fake takes engine.provider$"
+    ):
         ready(tmp_path / "other", "engine.compile=true", "engine.provider=auto")
     monkeypatch.setattr(FakeEngine, "options", frozenset())
-    assert ready(tmp_path / "none").precision is Precision.FP32  # the round's own values are nobody's choice
+    assert (
+        ready(tmp_path / "none").precision is Precision.FP32
+    )  # the round's own values are nobody's choice
     with pytest.raises(RequestError, match="engine fake takes no such options"):
         ready(tmp_path / "chosen", "engine.compile=true")
 
 
-@pytest.mark.parametrize("name", [name for name in registry.points(registry.ENGINES) if name != "fake"])
+@pytest.mark.parametrize(
+    "name", [name for name in registry.points(registry.ENGINES) if name != "fake"]
+)
 def test_engines_take_options_that_there_are(name: str) -> None:
     """A name spelled in another way than the setting's would refuse what it takes."""
     try:
@@ -204,12 +279,18 @@ def test_engines_take_options_that_there_are(name: str) -> None:
 
 def test_every_option_has_an_engine_that_takes_it() -> None:
     """One that none takes would be refused everywhere."""
-    engines = [name for name in registry.points(registry.ENGINES) if name in ("torch", "onnxruntime", "tensorflow", "tensorrt")]
+    engines = [
+        name
+        for name in registry.points(registry.ENGINES)
+        if name in ("torch", "onnxruntime", "tensorflow", "tensorrt")
+    ]
     taken = frozenset().union(*(registry.options(registry.engine(name)) or () for name in engines))
     assert {key for key in registry.round().settings if key.startswith("engine.")} <= taken
 
 
-def test_an_engine_that_cannot_serve_is_refused_before_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_that_cannot_serve_is_refused_before_the_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A campaign trains for minutes, or for days, before it serves."""
     with pytest.raises(RequestError, match="engine torch does not accept fake networks"):
         train_set("fake", options(tmp_path, engine="torch"))

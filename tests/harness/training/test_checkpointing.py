@@ -1,4 +1,6 @@
-"""Positions and checkpoints: what is left of a run, and that a kill at any moment leaves a checkpoint that is whole."""
+"""Positions and checkpoints: what is left of a run, and that a kill at any moment leaves a
+checkpoint that is whole.
+"""
 
 import json
 from pathlib import Path
@@ -44,20 +46,29 @@ def keeper(folder: Path, log: Log, interval_s: float = 1e9) -> Keeper:
 
 def test_a_new_run_has_everything_before_it():
     """Nothing may be skipped where nothing was done."""
-    assert legs(Position()) == [(1, True, ((1, 0, 0), (2, 0, 0))), (3, True, ((3, 0, 0), (4, 0, 0))), (5, True, ((5, 0, 0),))]
+    assert legs(Position()) == [
+        (1, True, ((1, 0, 0), (2, 0, 0))),
+        (3, True, ((3, 0, 0), (4, 0, 0))),
+        (5, True, ((5, 0, 0),)),
+    ]
 
 
 @pytest.mark.parametrize(
     ("at", "first"),
     [
-        (Position(epoch=3, step=7, samples=70, phase=Phase.INSIDE), (3, False, ((3, 7, 70), (4, 0, 0)))),
+        (
+            Position(epoch=3, step=7, samples=70, phase=Phase.INSIDE),
+            (3, False, ((3, 7, 70), (4, 0, 0))),
+        ),
         (Position(epoch=4, step=7, samples=70, phase=Phase.INSIDE), (3, False, ((4, 7, 70),))),
         (Position(epoch=3, phase=Phase.TRAINED), (3, False, ((4, 0, 0),))),
         (Position(epoch=4, phase=Phase.TRAINED), (3, False, ())),
         (Position(epoch=4, phase=Phase.EVALUATED), (5, True, ((5, 0, 0),))),
     ],
 )
-def test_a_run_goes_on_where_it_stood(at: Position, first: tuple[int, bool, tuple[tuple[int, int, int], ...]]):
+def test_a_run_goes_on_where_it_stood(
+    at: Position, first: tuple[int, bool, tuple[tuple[int, int, int], ...]]
+):
     """Doing an epoch twice, or leaving out an evaluation, would be another run."""
     assert legs(at)[0] == first
 
@@ -71,7 +82,11 @@ def test_after_the_last_evaluation_nothing_is_left():
 def test_what_is_left_is_the_tail_of_the_whole(epoch: int, step: int, phase: Phase):
     """Whatever the position, the epochs that follow are the same as without an interruption."""
     whole = [number for leg in Position().remaining(BLOCKS) for number, *_ in leg.epochs]
-    left = [number for leg in Position(epoch=epoch, step=step, phase=phase).remaining(BLOCKS) for number, *_ in leg.epochs]
+    left = [
+        number
+        for leg in Position(epoch=epoch, step=step, phase=phase).remaining(BLOCKS)
+        for number, *_ in leg.epochs
+    ]
     assert left == whole[len(whole) - len(left) :]
     assert len(left) == 5 - epoch + (phase is Phase.INSIDE) or phase is Phase.EVALUATED
 
@@ -87,7 +102,13 @@ def test_a_checkpoint_brings_back_state_and_place(tmp_path: Path):
         again = Weights()
         found = keeper(tmp_path / "state", log).restore(again)
     assert again.value == 42 and found.log_offset == log.offset > 0
-    assert (found.epoch, found.step, found.phase, found.run_start_ms, found.scores) == (3, 7, Phase.INSIDE, 11, {"top1": 0.5})
+    assert (found.epoch, found.step, found.phase, found.run_start_ms, found.scores) == (
+        3,
+        7,
+        Phase.INSIDE,
+        11,
+        {"top1": 0.5},
+    )
 
 
 def test_without_a_checkpoint_the_run_is_at_its_beginning(tmp_path: Path):
@@ -167,7 +188,9 @@ def test_a_long_interval_looks_at_the_clock_rarely(tmp_path: Path):
 
 
 def test_slow_steps_behind_fast_ones_are_saved_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Mini-Go's optimizer steps take milliseconds, and the groups of games behind them minutes: counted in the first, none of the others was saved."""
+    """Mini-Go's optimizer steps take milliseconds, and the groups of games behind them minutes:
+    counted in the first, none of the others was saved.
+    """
     now = [0.0]
     monkeypatch.setattr("harness.training.state.checkpointing.time.monotonic", lambda: now[0])
     with Log(tmp_path / "log") as log:
@@ -183,7 +206,9 @@ def test_slow_steps_behind_fast_ones_are_saved_too(tmp_path: Path, monkeypatch: 
     assert max(generations(tmp_path / "state")) == before + 8
 
 
-@pytest.mark.parametrize("content", [b'{"scores": {"\xff": 1}}', b"[" * 100_000, b'{"scores":' * 100_000, b"[]", b""])
+@pytest.mark.parametrize(
+    "content", [b'{"scores": {"\xff": 1}}', b"[" * 100_000, b'{"scores":' * 100_000, b"[]", b""]
+)
 def test_a_position_of_any_bytes_is_told(tmp_path: Path, content: bytes):
     """What is no UTF-8 or nested too deep was a traceback."""
     with Log(tmp_path / "log.txt") as log:
@@ -201,8 +226,12 @@ def test_a_folder_with_odd_digits_is_no_checkpoint(tmp_path: Path):
 
 
 @pytest.mark.parametrize(("value", "loss"), [(6, 3.0), (-1, None)])
-def test_a_checkpoint_inside_an_epoch_has_the_loss_of_its_last_step(tmp_path: Path, value: int, loss: float | None):
-    """If that was the epoch's last step, nothing else can tell it when the run goes on; what is no number is not kept as one."""
+def test_a_checkpoint_inside_an_epoch_has_the_loss_of_its_last_step(
+    tmp_path: Path, value: int, loss: float | None
+):
+    """If that was the epoch's last step, nothing else can tell it when the run goes on; what is no
+    number is not kept as one.
+    """
     with Log(tmp_path / "result_0.txt") as log:
         kept, training = keeper(tmp_path / "state", log, 0.0), Weights()
         training.value = value

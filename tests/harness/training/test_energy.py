@@ -1,4 +1,6 @@
-"""`podium train` with a meter: the energy of a run is its watts times its clock, and what cannot be read costs the energy alone."""
+"""`podium train` with a meter: the energy of a run is its watts times its clock, and what cannot be
+read costs the energy alone.
+"""
 
 import json
 import signal
@@ -20,25 +22,41 @@ METER = "podium meter fake --watts 100 --period-ms 20"
 
 
 @pytest.mark.slow
-def test_a_meter_of_100_watts_gives_100_watts_times_the_clock(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_meter_of_100_watts_gives_100_watts_times_the_clock(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     results = tmp_path / "results"
     train_set("fake", options(results, power="off", meter=METER), seed=1, runs=1)
     log, telemetry = log_path(results), entry(results).training_telemetry("resnet", 0)
     times = {event["key"]: event["time_ms"] for event in events(log)}
     (logged,) = (event for event in events(log) if event["key"] == "energy")
-    (found,), reasons = power_readings.records(power_readings.read(telemetry), *(clock(log) or (0, 0)), Work(samples=0))
-    assert found.joules == pytest.approx(100 * (times["run_stop"] - times["run_start"]) / 1000, rel=0.01) and reasons == ()
+    (found,), reasons = power_readings.records(
+        power_readings.read(telemetry), *(clock(log) or (0, 0)), Work(samples=0)
+    )
+    assert (
+        found.joules
+        == pytest.approx(100 * (times["run_stop"] - times["run_start"]) / 1000, rel=0.01)
+        and reasons == ()
+    )
     assert logged["value"][0]["joules"] == found.joules and logged["metadata"]["no_energy"] == []
     assert "100.00 W (meter, grade meter, scope system)" in capsys.readouterr().out
 
 
 @pytest.mark.slow
 def test_a_run_that_stood_still_for_long_has_no_energy(light: Warm, tmp_path: Path) -> None:
-    """Its clock went on while nobody read the watts: what its first part drew is not its energy, and the judge finds the same."""
+    """Its clock went on while nobody read the watts: what its first part drew is not its energy,
+    and the judge finds the same.
+    """
     results, slow = tmp_path / "results", ("fake.step_ms=10", "fake.gain=0.02")
     given = [word for setting in slow for word in ("--set", setting)]
-    child = light.start(words(results, "--seed", "1", "--power", "off", "--meter", METER, *given), slowed())
-    until(lambda: partial(log_path(results)).exists() and "epoch_stop" in keys(partial(log_path(results))))
+    child = light.start(
+        words(results, "--seed", "1", "--power", "off", "--meter", METER, *given), slowed()
+    )
+    until(
+        lambda: (
+            partial(log_path(results)).exists() and "epoch_stop" in keys(partial(log_path(results)))
+        )
+    )
     child.send_signal(signal.SIGTERM)
     child.communicate(timeout=40)
     time.sleep(1.1 * GAP_MS / 1000)
@@ -48,11 +66,17 @@ def test_a_run_that_stood_still_for_long_has_no_energy(light: Warm, tmp_path: Pa
     first, last = (event for event in found if event["key"] == "run_stop")
     assert (first["metadata"]["status"], last["metadata"]["status"]) == ("aborted", "success")
     assert (clock(log_path(results)) or (0, 0))[1] == 1_000_000 * last["time_ms"]
-    assert logged["value"] == [] and logged["metadata"]["no_energy"][0].startswith("meter: no reading for")
-    assert not {"power.window", "power.energy"} & {finding.rule for finding in Judge().result(str(results)).findings}
+    assert logged["value"] == [] and logged["metadata"]["no_energy"][0].startswith(
+        "meter: no reading for"
+    )
+    assert not {"power.window", "power.energy"} & {
+        finding.rule for finding in Judge().result(str(results)).findings
+    }
 
 
-def test_a_run_without_power_says_nothing_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_without_power_says_nothing_of_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     results = tmp_path / "results"
     train_set("fake", options(results, power="off"), seed=1, runs=1)
     assert "energy" not in capsys.readouterr().out

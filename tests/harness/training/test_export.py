@@ -1,4 +1,6 @@
-"""After run_stop: whatever interrupts, the log is finished once, the weights are scored once, and both name each other."""
+"""After run_stop: whatever interrupts, the log is finished once, the weights are scored once, and
+both name each other.
+"""
 
 import json
 from collections.abc import Callable
@@ -25,7 +27,14 @@ from suite.terms import Division, Precision, Profile
 from suite.workload import Scores
 
 OUTCOME = Outcome(ending=Ending.REACHED, scores={"top1": 0.8}, minutes=1.0, epoch=3)
-CAMPAIGN = Campaign(nonce="ab" * 16, seed=40, runs=3, logs="open/tests/results/testbed/resnet", identity={}, endings={})
+CAMPAIGN = Campaign(
+    nonce="ab" * 16,
+    seed=40,
+    runs=3,
+    logs="open/tests/results/testbed/resnet",
+    identity={},
+    endings={},
+)
 
 
 class Weights:
@@ -54,9 +63,18 @@ def job(request_here: Request) -> Job:
     """A job of one rank."""
     entry = request_here.entry(Division.OPEN, "fake", Precision.FP32)
     return Job(
-        request=request_here, row=request_here.row.training[Profile.SMOKE], hyper={}, precision=Precision.FP32, entry=entry, place=entry, system={},
-        threads=1, ranks=Alone(), watch=None, signals=None,  # type: ignore[arg-type]
-    )  # fmt: skip
+        request=request_here,
+        row=request_here.row.training[Profile.SMOKE],
+        hyper={},
+        precision=Precision.FP32,
+        entry=entry,
+        place=entry,
+        system={},
+        threads=1,
+        ranks=Alone(),
+        watch=None,
+        signals=None,  # type: ignore[arg-type]
+    )
 
 
 @pytest.fixture
@@ -91,20 +109,31 @@ def test_an_export_begins_with_an_empty_folder(stopped: Stopped, state: Path, tm
     assert again.sha256 == stopped.sha256 and not (state / "exported" / "left-over").exists()
 
 
-def test_sealing_finishes_the_log_and_moves_the_weights(job: Job, stopped: Stopped, state: Path, path: Path, tmp_path: Path):
+def test_sealing_finishes_the_log_and_moves_the_weights(
+    job: Job, stopped: Stopped, state: Path, path: Path, tmp_path: Path
+):
     """The last two lines name the checkpoint and its reference accuracy."""
     assert seal(job, CAMPAIGN, 0, stopped) == stopped.sha256
     assert keys(path) == ["run_stop", "checkpoint_sha256", "reference_accuracy"]
     last = events(path)[-1]
-    assert last["value"] == {"top1": 0.8} and last["metadata"]["checkpoint_sha256"] == stopped.sha256
+    assert (
+        last["value"] == {"top1": 0.8} and last["metadata"]["checkpoint_sha256"] == stopped.sha256
+    )
     folder = checkpoint_folder(tmp_path, "fake", stopped.sha256)
     assert folder_sha256(folder) == stopped.sha256 and not (state / "exported").exists()
     trained, exported = job.ledger.steps()
-    assert (trained.step, trained.files) == (StepKind.TRAINED, {path.relative_to(tmp_path).as_posix(): file_sha256(path)})
-    assert exported.step is StepKind.EXPORTED and list(exported.files.values()) == [file_sha256(folder / CHECKPOINT_RECORD)]
+    assert (trained.step, trained.files) == (
+        StepKind.TRAINED,
+        {path.relative_to(tmp_path).as_posix(): file_sha256(path)},
+    )
+    assert exported.step is StepKind.EXPORTED and list(exported.files.values()) == [
+        file_sha256(folder / CHECKPOINT_RECORD)
+    ]
 
 
-def test_sealing_twice_scores_once(job: Job, stopped: Stopped, path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_sealing_twice_scores_once(
+    job: Job, stopped: Stopped, path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """The log is there: whatever came after it is done, or is done now."""
     seal(job, CAMPAIGN, 0, stopped)
     text = path.read_bytes()
@@ -113,7 +142,12 @@ def test_sealing_twice_scores_once(job: Job, stopped: Stopped, path: Path, monke
 
 
 def test_an_interruption_between_log_and_weights_is_mended(
-    job: Job, stopped: Stopped, state: Path, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    job: Job,
+    stopped: Stopped,
+    state: Path,
+    path: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ):
     """The log names a checkpoint that still lies in the state's folder."""
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
@@ -121,7 +155,10 @@ def test_an_interruption_between_log_and_weights_is_mended(
         seal(job, CAMPAIGN, 0, stopped)
     assert path.exists() and (state / "exported" / CHECKPOINT_RECORD).exists()
     seal(job, CAMPAIGN, 0, stopped)
-    assert checkpoint_folder(tmp_path, "fake", stopped.sha256).is_dir() and keys(path).count("checkpoint_sha256") == 1
+    assert (
+        checkpoint_folder(tmp_path, "fake", stopped.sha256).is_dir()
+        and keys(path).count("checkpoint_sha256") == 1
+    )
 
 
 def test_lines_of_an_interrupted_sealing_do_not_stand_twice(job: Job, stopped: Stopped, path: Path):
@@ -129,12 +166,20 @@ def test_lines_of_an_interrupted_sealing_do_not_stand_twice(job: Job, stopped: S
     with Log(path) as log:
         log.point("checkpoint_sha256", "half-done")
     seal(job, CAMPAIGN, 0, stopped)
-    assert keys(path) == ["run_stop", "checkpoint_sha256", "reference_accuracy"] and "half-done" not in path.read_text()
+    assert (
+        keys(path) == ["run_stop", "checkpoint_sha256", "reference_accuracy"]
+        and "half-done" not in path.read_text()
+    )
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 def test_a_reference_that_is_no_number_is_refused(
-    job: Job, stopped: Stopped, state: Path, path: Path, monkeypatch: pytest.MonkeyPatch, value: float
+    job: Job,
+    stopped: Stopped,
+    state: Path,
+    path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    value: float,
 ):
     """Every served result would hold 99 % of NaN."""
     monkeypatch.setattr(sealing, "reference_accuracy", lambda *_: {"top1": value})
@@ -150,16 +195,22 @@ def failing(error: Exception) -> Callable[..., Scores]:
     return score
 
 
-def test_a_failure_of_the_inference_half_is_told_with_its_traceback(request_here: Request, state: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_failure_of_the_inference_half_is_told_with_its_traceback(
+    request_here: Request, state: Path, monkeypatch: pytest.MonkeyPatch
+):
     """Hours of training stand behind it: whoever mends it finds the whole story."""
     monkeypatch.setattr(sealing, "reference_accuracy", failing(ZeroDivisionError("no samples")))
-    with pytest.raises(JudgedError, match="could not be scored: ZeroDivisionError: no samples; traceback in") as caught:
+    with pytest.raises(
+        JudgedError, match="could not be scored: ZeroDivisionError: no samples; traceback in"
+    ) as caught:
         scored(request_here, state / "exported", 1)
     assert "no samples" in Path(str(caught.value).rsplit("traceback in ", 1)[1]).read_text()
 
 
 @pytest.mark.parametrize("error", [MissingError("no engine"), JudgedError("data broken")])
-def test_a_plain_sentence_stays_plain(request_here: Request, state: Path, monkeypatch: pytest.MonkeyPatch, error: Exception):
+def test_a_plain_sentence_stays_plain(
+    request_here: Request, state: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+):
     """With its own exit code."""
     monkeypatch.setattr(sealing, "reference_accuracy", failing(error))
     with pytest.raises(type(error), match=f"^{error}$"):
@@ -168,11 +219,21 @@ def test_a_plain_sentence_stays_plain(request_here: Request, state: Path, monkey
 
 @pytest.mark.parametrize(("ending", "reached"), [(Ending.REACHED, True), (Ending.MISSED, False)])
 def test_the_record_tells_how_it_ended(request_here: Request, ending: Ending, reached: bool):
-    """`podium infer` takes only what reached its target; each run of a set has its own seed and log."""
+    """`podium infer` takes only what reached its target; each run of a set has its own seed and
+    log.
+    """
     outcome = Outcome(ending=ending, scores={"top1": 0.5}, minutes=1.0, epoch=3)
     record = record_of(request_here, CAMPAIGN, 2, "cd" * 32, outcome, {"top1": 0.49})
-    assert record.target_reached is reached and record.scores == {"top1": 0.5} and record.reference_accuracy == {"top1": 0.49}
-    assert (record.seed, record.run_index, record.training_log) == (42, 2, "open/tests/results/testbed/resnet/result_2.txt")
+    assert (
+        record.target_reached is reached
+        and record.scores == {"top1": 0.5}
+        and record.reference_accuracy == {"top1": 0.49}
+    )
+    assert (record.seed, record.run_index, record.training_log) == (
+        42,
+        2,
+        "open/tests/results/testbed/resnet/result_2.txt",
+    )
     assert record.settings == request_here.settings and record.nonce == CAMPAIGN.nonce
 
 
@@ -182,7 +243,9 @@ def test_the_same_weights_again_bring_a_new_record_only(request_here: Request, t
         exported = tmp_path / f"exported-{index}"
         exported.mkdir()
         Weights().export(exported)
-        record = record_of(request_here, CAMPAIGN, index, folder_sha256(exported), OUTCOME, {"top1": 0.8})
+        record = record_of(
+            request_here, CAMPAIGN, index, folder_sha256(exported), OUTCOME, {"top1": 0.8}
+        )
         (exported / CHECKPOINT_RECORD).write_bytes(msgspec.json.encode(record))
         place(exported, tmp_path, "fake")
         assert not exported.exists()
@@ -194,7 +257,10 @@ def test_the_same_weights_again_bring_a_new_record_only(request_here: Request, t
 @pytest.mark.parametrize("content", [b'{"sha256": "\xff"}', b"[" * 100_000, b"[]", b""])
 def test_a_note_of_any_bytes_is_told(tmp_path: Path, content: bytes):
     """stopped.json, and the record beside weights that wait for their place."""
-    for path, call in ((tmp_path / "stopped.json", lambda: stopped_run(tmp_path)), (tmp_path / CHECKPOINT_RECORD, lambda: place(tmp_path, tmp_path, "fake"))):
+    for path, call in (
+        (tmp_path / "stopped.json", lambda: stopped_run(tmp_path)),
+        (tmp_path / CHECKPOINT_RECORD, lambda: place(tmp_path, tmp_path, "fake")),
+    ):
         path.write_bytes(content)
         with pytest.raises(RequestError, match="without --resume"):
             call()

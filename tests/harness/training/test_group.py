@@ -1,4 +1,6 @@
-"""How the ranks of a group ask their store: one that waits does not load the process that holds it."""
+"""How the ranks of a group ask their store: one that waits does not load the process that holds
+it.
+"""
 
 from typing import Any
 
@@ -9,7 +11,9 @@ from harness.distributed import Group
 
 
 class SlowStore:
-    """A store in which the value of rank 0 appears after some time; its clock is the sum of all pauses."""
+    """A store in which the value of rank 0 appears after some time; its clock is the sum of all
+    pauses.
+    """
 
     def __init__(self, after_s: float) -> None:
         self.after_s, self.now_s, self.asked = after_s, 0.0, 0
@@ -31,7 +35,9 @@ def shared(monkeypatch: pytest.MonkeyPatch, store: Any, world_size: int) -> Any:
 
 
 def test_a_rank_that_waits_asks_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hundred times a second, each time for the value and for a failure; a thousand times load the process that holds the store."""
+    """A hundred times a second, each time for the value and for a failure; a thousand times load
+    the process that holds the store.
+    """
     store = SlowStore(after_s=60.0)
     assert shared(monkeypatch, store, 2) == "there"
     assert 2 * 60 / distributed.WATCH_S <= store.asked < 2 * 60 * 110

@@ -1,4 +1,6 @@
-"""Small duties that results depend on: making room, one command at a time, devices, seeds, requests, the job's identity."""
+"""Small duties that results depend on: making room, one command at a time, devices, seeds,
+requests, the job's identity.
+"""
 
 import errno
 import json
@@ -38,12 +40,21 @@ def fill(path: Path, text: str) -> Path:
 
 
 def test_what_makes_room_keeps_its_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """Whoever looks for an earlier result finds it where it lay, one folder deeper; and it is said."""
+    """Whoever looks for an earlier result finds it where it lay, one folder deeper; and it is
+    said.
+    """
     old = fill(tmp_path / "open" / "acme" / "run.json", "old")
     moved = supersede(tmp_path, [old, tmp_path / "never", old])
     kept = tmp_path / ".podium" / "superseded" / "1" / "open" / "acme" / "run.json"
-    assert not old.exists() and kept.read_text() == "old" and moved == Moved(pairs=((old, kept),), results=True)
-    assert f"earlier results moved to {tmp_path / '.podium' / 'superseded' / '1'}" in capsys.readouterr().out
+    assert (
+        not old.exists()
+        and kept.read_text() == "old"
+        and moved == Moved(pairs=((old, kept),), results=True)
+    )
+    assert (
+        f"earlier results moved to {tmp_path / '.podium' / 'superseded' / '1'}"
+        in capsys.readouterr().out
+    )
 
 
 def test_nothing_to_move_says_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -52,8 +63,10 @@ def test_nothing_to_move_says_nothing(tmp_path: Path, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out == "" and not (tmp_path / ".podium").exists()
 
 
-def test_state_of_an_unfinished_run_moves_without_a_word(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """"earlier results moved" for results that never were sends people searching."""
+def test_state_of_an_unfinished_run_moves_without_a_word(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """ "earlier results moved" for results that never were sends people searching."""
     state = fill(tmp_path / ".podium" / "fake" / "campaign.json", "{}")
     supersede(tmp_path, [state]).undo()
     assert state.exists() and capsys.readouterr().out == ""
@@ -63,17 +76,27 @@ def test_each_time_has_a_folder_of_its_own(tmp_path: Path):
     """The second history must not overwrite the first."""
     for number in ("first", "second", "third"):
         supersede(tmp_path, [fill(tmp_path / "run", number)])
-    kept = [(tmp_path / ".podium" / "superseded" / str(place) / "run").read_text() for place in (1, 2, 3)]
+    kept = [
+        (tmp_path / ".podium" / "superseded" / str(place) / "run").read_text()
+        for place in (1, 2, 3)
+    ]
     assert kept == ["first", "second", "third"]
 
 
-def test_a_refused_run_gives_back_what_made_room_for_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_refused_run_gives_back_what_made_room_for_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     """Whatever the refused one has left there goes."""
-    folder, file = fill(tmp_path / "set" / "result_0.txt", "good").parent, fill(tmp_path / "state.json", "good")
+    folder, file = (
+        fill(tmp_path / "set" / "result_0.txt", "good").parent,
+        fill(tmp_path / "state.json", "good"),
+    )
     moved = supersede(tmp_path, [folder, file])
     fill(folder / "result_0.txt.partial", "half")
     moved.undo()
-    assert file.read_text() == "good" and [path.name for path in folder.iterdir()] == ["result_0.txt"]
+    assert file.read_text() == "good" and [path.name for path in folder.iterdir()] == [
+        "result_0.txt"
+    ]
     assert "earlier results put back" in capsys.readouterr().out
     Moved().undo()
     assert capsys.readouterr().out == ""
@@ -104,21 +127,33 @@ def elsewhere(results: Path) -> str:
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_second_command_is_refused_while_the_first_is_at_work(tmp_path: Path):
-    """Two would move each other's logs aside; when the first has ended, however, the next may work."""
+    """Two would move each other's logs aside; when the first has ended, however, the next may
+    work.
+    """
     with exclusive(tmp_path):
         assert "another podium command is using it" in elsewhere(tmp_path)
     assert elsewhere(tmp_path) == "held"
 
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS])
-def test_a_file_system_without_locks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int):
-    """Some network file systems have none: "another podium command is using it" sent its user after a command that did not exist."""
+def test_a_file_system_without_locks_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+):
+    """Some network file systems have none: "another podium command is using it" sent its user after
+    a command that did not exist.
+    """
 
     def refuse(*_: Any) -> None:
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(lock.fcntl, "lockf", refuse)
-    with pytest.raises(RequestError, match=r"its file system gives no locks \(.*\); use a folder on another one"), exclusive(tmp_path):
+    with (
+        pytest.raises(
+            RequestError,
+            match=r"its file system gives no locks \(.*\); use a folder on another one",
+        ),
+        exclusive(tmp_path),
+    ):
         raise AssertionError
 
 
@@ -131,7 +166,9 @@ def test_an_error_inside_lets_the_folder_go(tmp_path: Path):
 
 
 def test_a_request_that_is_refused_leaves_the_folder_as_it_was(tmp_path: Path):
-    """Empty folders and a lock said that something had been done; an empty folder of a benchmark is refused by the judge."""
+    """Empty folders and a lock said that something had been done; an empty folder of a benchmark is
+    refused by the judge.
+    """
     benchmark = tmp_path / "a" / "results" / "open" / "acme" / "results" / "box" / "resnet"
     for there in (tmp_path, benchmark.parents[4], benchmark.parents[1]):
         there.mkdir(parents=True, exist_ok=True)
@@ -146,13 +183,25 @@ def test_what_a_failed_command_has_left_stays(tmp_path: Path):
     """State of an unfinished run is what the next command goes on with."""
     with pytest.raises(JudgedError), exclusive(tmp_path / "results"):
         state = fill(tmp_path / "results" / ".podium" / "fake" / "campaign.json", "{}")
-        log = fill(tmp_path / "results" / "open" / "acme" / "results" / "box" / "resnet" / "result_0.txt.partial", "half")
+        log = fill(
+            tmp_path
+            / "results"
+            / "open"
+            / "acme"
+            / "results"
+            / "box"
+            / "resnet"
+            / "result_0.txt.partial",
+            "half",
+        )
         raise JudgedError("broken")
     assert state.exists() and log.exists() and (tmp_path / "results" / ".podium" / "lock").exists()
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_a_lock_that_was_taken_away_locks_nobody_out_and_nobody_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_lock_that_was_taken_away_locks_nobody_out_and_nobody_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """Who opened the file before it went holds nothing that others see, and takes the new one."""
     taking, path = lock.fcntl.lockf, tmp_path / ".podium" / "lock"
 
@@ -171,7 +220,9 @@ def test_a_lock_that_was_taken_away_locks_nobody_out_and_nobody_in(tmp_path: Pat
 
 def torch_with(count: int) -> SimpleNamespace:
     """A torch that sees so many GPUs."""
-    return SimpleNamespace(cuda=SimpleNamespace(is_available=lambda: count > 0, device_count=lambda: count))
+    return SimpleNamespace(
+        cuda=SimpleNamespace(is_available=lambda: count > 0, device_count=lambda: count)
+    )
 
 
 @pytest.mark.parametrize(
@@ -186,14 +237,18 @@ def torch_with(count: int) -> SimpleNamespace:
         ("cuda:0", 1, 2, "cuda:0"),
     ],
 )
-def test_a_rank_takes_its_own_gpu(monkeypatch: pytest.MonkeyPatch, device: str, rank: int, gpus: int, found: str):
+def test_a_rank_takes_its_own_gpu(
+    monkeypatch: pytest.MonkeyPatch, device: str, rank: int, gpus: int, found: str
+):
     """Unless one is named."""
     monkeypatch.setitem(sys.modules, "torch", torch_with(gpus))
     assert resolve(device, rank) == found
 
 
 @pytest.mark.parametrize(("device", "gpus"), [("cuda", 0), ("cuda:2", 2)])
-def test_a_gpu_that_is_not_there_is_missing(monkeypatch: pytest.MonkeyPatch, device: str, gpus: int):
+def test_a_gpu_that_is_not_there_is_missing(
+    monkeypatch: pytest.MonkeyPatch, device: str, gpus: int
+):
     """Exit 3: the request would do on another machine."""
     monkeypatch.setitem(sys.modules, "torch", torch_with(gpus))
     with pytest.raises(MissingError, match=f"this machine has {gpus} usable GPUs"):
@@ -201,7 +256,9 @@ def test_a_gpu_that_is_not_there_is_missing(monkeypatch: pytest.MonkeyPatch, dev
 
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:", "cuda:one", "cuda:-1", "", "cpu:x", "mps"])
-def test_a_device_that_nobody_knows_is_a_wrong_request(monkeypatch: pytest.MonkeyPatch, device: str):
+def test_a_device_that_nobody_knows_is_a_wrong_request(
+    monkeypatch: pytest.MonkeyPatch, device: str
+):
     """Before a framework is imported, which takes seconds."""
     monkeypatch.setitem(sys.modules, "torch", None)
     if device == "cuda:":
@@ -220,7 +277,9 @@ def test_ranks_have_seeds_of_their_own_that_all_know():
     assert seeds.of_rank(7, 0) == 7
     others = [seeds.of_rank(7, rank) for rank in range(1, 64)]
     assert len({7, *others}) == 64 and others == [seeds.of_rank(7, rank) for rank in range(1, 64)]
-    assert all(0 <= seed < seeds.SEED_LIMIT for seed in others) and seeds.of_rank(8, 1) != seeds.of_rank(7, 1)
+    assert all(0 <= seed < seeds.SEED_LIMIT for seed in others) and seeds.of_rank(
+        8, 1
+    ) != seeds.of_rank(7, 1)
 
 
 def test_the_same_seed_starts_the_same_numbers():
@@ -254,7 +313,9 @@ def test_drawn_seeds_are_in_range_and_not_one():
         ({"assignments": ("fake.steps=many",)}, "'many' is not of type int"),
     ],
 )
-def test_a_request_is_refused_before_anything_is_written(tmp_path: Path, changes: dict[str, Any], words: str):
+def test_a_request_is_refused_before_anything_is_written(
+    tmp_path: Path, changes: dict[str, Any], words: str
+):
     """Names with their nearest, folders with what is wrong with them."""
     with pytest.raises(RequestError, match=words):
         prepare(replace(options(tmp_path / "results"), **changes), "fake")
@@ -272,13 +333,21 @@ def test_what_the_user_chose_is_kept_apart_from_what_the_round_says(tmp_path: Pa
     """Advice may change the one, never the other."""
     request = prepare(options(tmp_path, "server.target_qps=5", "fake.steps=3"), "fake")
     assert request.chosen == {"server.target_qps": 5.0, "fake.steps": 3}
-    assert request.settings.items() > request.chosen.items() and request.settings["fake.gain"] == 0.06
+    assert (
+        request.settings.items() > request.chosen.items() and request.settings["fake.gain"] == 0.06
+    )
 
 
 def test_an_own_system_name_gets_no_suffix(tmp_path: Path):
-    """The name is the user's; a detected one says engine and precision, so that two never share a folder."""
-    named = prepare(options(tmp_path, system="My Box"), "fake").entry(Division.OPEN, "fake", Precision.BF16)
-    detected = prepare(options(tmp_path, system=None), "fake").entry(Division.OPEN, "fake", Precision.BF16)
+    """The name is the user's; a detected one says engine and precision, so that two never share a
+    folder.
+    """
+    named = prepare(options(tmp_path, system="My Box"), "fake").entry(
+        Division.OPEN, "fake", Precision.BF16
+    )
+    detected = prepare(options(tmp_path, system=None), "fake").entry(
+        Division.OPEN, "fake", Precision.BF16
+    )
     assert named.system == "my-box" and detected.system.endswith("-fake-bf16")
 
 
@@ -291,7 +360,9 @@ def test_an_own_system_name_gets_no_suffix(tmp_path: Path):
         ({"PODIUM_CACHE": "", "XDG_CACHE_HOME": "", "HOME": "/h"}, "/h/.cache/podium"),
     ],
 )
-def test_where_the_cache_lies(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], folder: str):
+def test_where_the_cache_lies(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], folder: str
+):
     """The user's variable, the system's, then the usual place; an empty variable is none."""
     for name in ("PODIUM_CACHE", "XDG_CACHE_HOME", "HOME"):
         monkeypatch.delenv(name, raising=False)
@@ -313,7 +384,16 @@ def job(request: Request, **changes: Any) -> Job:
     entry = request.entry(Division.OPEN, "fake", Precision.FP32)
     row = request.row.training[Profile.SMOKE]
     usual = Job(
-        request=request, row=row, hyper={}, precision=Precision.FP32, entry=entry, place=entry, system={}, threads=2, ranks=Alone(), watch=None,
+        request=request,
+        row=row,
+        hyper={},
+        precision=Precision.FP32,
+        entry=entry,
+        place=entry,
+        system={},
+        threads=2,
+        ranks=Alone(),
+        watch=None,
         signals=Unheard(),
     )
     return replace(usual, **changes)
@@ -323,8 +403,22 @@ def test_a_jobs_identity_is_json_and_names_every_setting(request_here: Request):
     """It decides whether an unfinished run may go on: what is not in it may differ unnoticed."""
     identity = job(request_here).identity()
     assert json.loads(json.dumps(identity)) == identity
-    assert {f"setting {key}" for key in request_here.settings} <= identity.keys() and identity["setting fake.steps"] == 4
-    assert {"round", "profile", "org", "system", "framework", "input", "data", "device", "precision", "threads", "world_size"} <= identity.keys()
+    assert {f"setting {key}" for key in request_here.settings} <= identity.keys() and identity[
+        "setting fake.steps"
+    ] == 4
+    assert {
+        "round",
+        "profile",
+        "org",
+        "system",
+        "framework",
+        "input",
+        "data",
+        "device",
+        "precision",
+        "threads",
+        "world_size",
+    } <= identity.keys()
 
 
 def test_a_run_is_told_the_jobs_threads(request_here: Request):
@@ -358,7 +452,9 @@ def test_a_traceback_that_cannot_be_kept_hides_no_error(tmp_path: Path):
 # ---- the file cache ----
 
 
-def test_the_file_cache_is_cleared_where_that_is_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_file_cache_is_cleared_where_that_is_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """MLPerf asks for it before a run that counts; who may not is told why."""
     monkeypatch.setattr(log_header, "DROP_CACHES", tmp_path / "drop_caches")
     assert log_header.clear_cache() is None and (tmp_path / "drop_caches").read_text() == "3\n"

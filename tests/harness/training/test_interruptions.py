@@ -1,4 +1,6 @@
-"""Ctrl-C, SIGTERM, kill -9 and a full disk in training: nothing goes on, nothing reads as valid, and the run can go on."""
+"""Ctrl-C, SIGTERM, kill -9 and a full disk in training: nothing goes on, nothing reads as valid,
+and the run can go on.
+"""
 
 import json
 import resource
@@ -8,7 +10,20 @@ from typing import Any
 
 import pytest
 from podium_fakes import drive
-from podium_fakes.drive import events, keys, log_path, marks, options, partial, slowed, start, until, valid_events, weights, words
+from podium_fakes.drive import (
+    events,
+    keys,
+    log_path,
+    marks,
+    options,
+    partial,
+    slowed,
+    start,
+    until,
+    valid_events,
+    weights,
+    words,
+)
 from warm import Warm
 
 from harness.training.run_set import train_set
@@ -30,7 +45,9 @@ def reference(folder: Path, *more: str) -> Path:
     return folder
 
 
-def interrupt(light: Warm, results: Path, how: signal.Signals, *more: str, checkpoints: int = 2) -> tuple[int, str]:
+def interrupt(
+    light: Warm, results: Path, how: signal.Signals, *more: str, checkpoints: int = 2
+) -> tuple[int, str]:
     """Start a run, wait for checkpoints, send a signal; exit code and stderr."""
     child = light.start(words(results, "--seed", "4", *SET, *more), slowed())
     until(lambda: max(generations(state(results)), default=0) >= checkpoints)
@@ -42,19 +59,28 @@ def interrupt(light: Warm, results: Path, how: signal.Signals, *more: str, check
 @pytest.mark.slow
 @pytest.mark.parametrize("inside", [True, False])
 def test_a_killed_run_goes_on_to_the_same_weights(light: Warm, tmp_path: Path, inside: bool):
-    """kill -9 in the middle of an epoch, or after an evaluation: weights, scores and valid markers as without it."""
+    """kill -9 in the middle of an epoch, or after an evaluation: weights, scores and valid markers
+    as without it.
+    """
     setting = f"checkpoint.interval_s={0.04 if inside else 300}"
     whole = reference(tmp_path / "whole", setting)
     results = tmp_path / "killed"
-    code, _ = interrupt(light, results, signal.SIGKILL, "--set", setting, checkpoints=8 if inside else 2)
+    code, _ = interrupt(
+        light, results, signal.SIGKILL, "--set", setting, checkpoints=8 if inside else 2
+    )
     assert code == -signal.SIGKILL and not log_path(results).exists()
     assert not (results / "checkpoints").exists(), "nothing may read as valid"
-    at = json.loads((state(results) / f"at_{generations(state(results))[-1]}" / "position.json").read_text())
+    at = json.loads(
+        (state(results) / f"at_{generations(state(results))[-1]}" / "position.json").read_text()
+    )
     assert (at["phase"] == "inside") is inside or at["phase"] == "evaluated"
     train_set("fake", options(results, *SLOW, setting), resume=True)
     assert weights(results) == weights(whole)
     assert marks(log_path(results)) == marks(log_path(whole))
-    assert keys(log_path(results)).count("resumed") == 1 and keys(log_path(results)).count("run_start") == 1
+    assert (
+        keys(log_path(results)).count("resumed") == 1
+        and keys(log_path(results)).count("run_start") == 1
+    )
 
 
 @pytest.mark.slow
@@ -74,9 +100,15 @@ def test_a_run_may_be_killed_again_and_again(light: Warm, tmp_path: Path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("how", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
-def test_a_signal_ends_the_run_and_leaves_it_resumable(light: Warm, tmp_path: Path, how: signal.Signals, code: int):
-    """run_stop aborted stands in the log, which keeps `.partial`; the sentence says how to go on."""
+@pytest.mark.parametrize(
+    ("how", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
+)
+def test_a_signal_ends_the_run_and_leaves_it_resumable(
+    light: Warm, tmp_path: Path, how: signal.Signals, code: int
+):
+    """run_stop aborted stands in the log, which keeps `.partial`; the sentence says how to go
+    on.
+    """
     results = tmp_path / "results"
     found, stderr = interrupt(light, results, how, "--set", "checkpoint.interval_s=0.04")
     assert found == code and "--resume" in stderr and "Traceback" not in stderr
@@ -85,15 +117,27 @@ def test_a_signal_ends_the_run_and_leaves_it_resumable(light: Warm, tmp_path: Pa
     assert last["key"] == "run_stop" and last["metadata"]["status"] == "aborted"
     train_set("fake", options(results, *SLOW, "checkpoint.interval_s=0.04"), resume=True)
     assert [key for key, *_ in marks(log_path(results))].count("run_stop") == 1
-    assert next(event for event in valid_events(log_path(results)) if event["key"] == "run_stop")["metadata"]["status"] == "success"
+    assert (
+        next(event for event in valid_events(log_path(results)) if event["key"] == "run_stop")[
+            "metadata"
+        ]["status"]
+        == "success"
+    )
 
 
 @pytest.mark.slow
 def test_a_run_killed_before_its_first_checkpoint_begins_again(light: Warm, tmp_path: Path):
-    """There is nothing to go on from; the torn log is moved aside, the set's nonce and seed stay."""
+    """There is nothing to go on from; the torn log is moved aside, the set's nonce and seed
+    stay.
+    """
     results = tmp_path / "results"
     child = light.start(words(results, "--seed", "4", *SET), slowed())
-    until(lambda: partial(log_path(results)).exists() and "epoch_start" in partial(log_path(results)).read_text())
+    until(
+        lambda: (
+            partial(log_path(results)).exists()
+            and "epoch_start" in partial(log_path(results)).read_text()
+        )
+    )
     child.kill()
     child.communicate()
     nonce = json.loads((results / ".podium" / "fake" / "campaign.json").read_text())["nonce"]
@@ -117,28 +161,47 @@ def test_without_resume_an_unfinished_run_is_moved_aside(light: Warm, tmp_path: 
 
 @pytest.mark.slow
 def test_a_disk_that_is_full_ends_the_run(tmp_path: Path):
-    """One sentence and exit 1, whatever is torn keeps `.partial`, and with room again the run goes on."""
+    """One sentence and exit 1, whatever is torn keeps `.partial`, and with room again the run goes
+    on.
+    """
     results = tmp_path / "results"
 
     def small_files() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, resource.RLIM_INFINITY))
 
-    child = start(words(results, "--seed", "4", *SET, "--set", "fake.gain=0.01"), preexec_fn=small_files)
+    child = start(
+        words(results, "--seed", "4", *SET, "--set", "fake.gain=0.01"), preexec_fn=small_files
+    )
     _, stderr = child.communicate(timeout=40)
-    assert child.returncode == 1 and "cannot write the log" in stderr and "this run does not count" in stderr and "Traceback" not in stderr
+    assert (
+        child.returncode == 1
+        and "cannot write the log" in stderr
+        and "this run does not count" in stderr
+        and "Traceback" not in stderr
+    )
     assert not log_path(results).exists() and not (results / "checkpoints").exists()
-    with pytest.raises(JudgedError):  # so small a gain misses the target, but the run comes to its end
+    with pytest.raises(
+        JudgedError
+    ):  # so small a gain misses the target, but the run comes to its end
         train_set("fake", options(results, *SLOW, "fake.gain=0.01"), resume=True)
     assert log_path(results).exists() and keys(log_path(results)).count("resumed") == 1
 
 
 @pytest.mark.slow
 def test_a_killed_torch_run_goes_on_bit_by_bit(light: Warm, tmp_path: Path):
-    """Dropout, batch-norm, momentum and three random generators, killed in the middle of an epoch."""
+    """Dropout, batch-norm, momentum and three random generators, killed in the middle of an
+    epoch.
+    """
     more = ("checkpoint.interval_s=0.04", "fake.torch=true")
     whole = reference(tmp_path / "whole", *more)
     results = tmp_path / "killed"
-    interrupt(light, results, signal.SIGKILL, *[word for setting in more for word in ("--set", setting)], checkpoints=8)
+    interrupt(
+        light,
+        results,
+        signal.SIGKILL,
+        *[word for setting in more for word in ("--set", setting)],
+        checkpoints=8,
+    )
     train_set("fake", options(results, *SLOW, *more), resume=True)
     assert "model.safetensors" in weights(whole) and weights(results) == weights(whole)
     assert drive.keys(log_path(results)).count("resumed") == 1
@@ -146,12 +209,18 @@ def test_a_killed_torch_run_goes_on_bit_by_bit(light: Warm, tmp_path: Path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("torch", ["true", "false"])
-def test_a_run_that_was_saved_behind_the_last_step_of_an_epoch_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, torch: str):
-    """No step was left that could tell a loss: it was none, and the run ended as one that does not converge."""
+def test_a_run_that_was_saved_behind_the_last_step_of_an_epoch_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, torch: str
+):
+    """No step was left that could tell a loss: it was none, and the run ended as one that does not
+    converge.
+    """
     results, setting, last = tmp_path / "results", f"fake.torch={torch}", 10
     step = Keeper.step
 
-    def stopped(keeper: Keeper, training: Any, epoch: int, number: int, samples: int, at: Position) -> None:
+    def stopped(
+        keeper: Keeper, training: Any, epoch: int, number: int, samples: int, at: Position
+    ) -> None:
         """A signal comes while the last step is taken."""
         if (epoch, number) == (2, last):
             monkeypatch.setattr(keeper, "_received", lambda: "interrupted by SIGTERM")
@@ -164,6 +233,13 @@ def test_a_run_that_was_saved_behind_the_last_step_of_an_epoch_goes_on(tmp_path:
         train_set("fake", options(results, setting), seed=4, runs=1)
     monkeypatch.undo()
     train_set("fake", options(results, setting), resume=True)
-    losses = [[event["value"]["loss"] for event in events(log_path(place)) if event["key"] == "tracked_stats"] for place in (tmp_path / "whole", results)]
+    losses = [
+        [
+            event["value"]["loss"]
+            for event in events(log_path(place))
+            if event["key"] == "tracked_stats"
+        ]
+        for place in (tmp_path / "whole", results)
+    ]
     assert losses[0] == losses[1] and len(losses[0]) > 1
     assert weights(results) == weights(tmp_path / "whole")

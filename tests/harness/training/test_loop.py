@@ -34,7 +34,10 @@ class Script:
 
     def blocks(self) -> Iterator[Block]:
         """One per evaluation."""
-        return (range(1 + index * self.epochs, 1 + (index + 1) * self.epochs) for index in range(len(self.scores)))
+        return (
+            range(1 + index * self.epochs, 1 + (index + 1) * self.epochs)
+            for index in range(len(self.scores))
+        )
 
     def train_epoch(self, epoch: int, first_step: int = 0) -> Generator[int, None, None]:
         """Two steps."""
@@ -66,34 +69,66 @@ class Script:
 def run(folder: Path, training: Script, goal: Goal = ONE, interval_s: float = 1e9) -> Outcome:
     with Log(folder / "log") as log:
         progress = Progress("script", 8, training.loss, goal.targets, silent=True)
-        return train_to_quality(training, goal, log, Keeper(folder / "state", log, Alone(), Unheard(), interval_s), Alone(), progress)
+        return train_to_quality(
+            training,
+            goal,
+            log,
+            Keeper(folder / "state", log, Alone(), Unheard(), interval_s),
+            Alone(),
+            progress,
+        )
 
 
 def told(folder: Path) -> list[tuple[str, Any]]:
-    return [(event["key"], event["metadata"].get("epoch_num", event["metadata"].get("first_epoch_num"))) for event in events(partial(folder / "log"))]
+    return [
+        (event["key"], event["metadata"].get("epoch_num", event["metadata"].get("first_epoch_num")))
+        for event in events(partial(folder / "log"))
+    ]
 
 
 def test_the_markers_stand_in_the_order_of_the_rules(tmp_path: Path):
     """The judge and the official checker read nesting from this order."""
     outcome = run(tmp_path, Script({"top1": 0.5}, {"top1": 0.8}, epochs=2))
-    one = [("block_start", 1), ("epoch_start", 1), ("epoch_stop", 1), ("tracked_stats", 1), ("epoch_start", 2), ("epoch_stop", 2), ("tracked_stats", 2)]
+    one = [
+        ("block_start", 1),
+        ("epoch_start", 1),
+        ("epoch_stop", 1),
+        ("tracked_stats", 1),
+        ("epoch_start", 2),
+        ("epoch_stop", 2),
+        ("tracked_stats", 2),
+    ]
     end = [("block_stop", 1), ("eval_start", 2), ("eval_accuracy", 2), ("eval_stop", 2)]
     assert told(tmp_path)[:12] == [("run_start", None), *one, *end]
-    assert told(tmp_path)[-1] == ("run_stop", None) and outcome.ending is Ending.REACHED and outcome.epoch == 4
+    assert (
+        told(tmp_path)[-1] == ("run_stop", None)
+        and outcome.ending is Ending.REACHED
+        and outcome.epoch == 4
+    )
 
 
 def test_the_first_evaluation_at_the_target_stops_the_run(tmp_path: Path):
     """Training on would cost time that the score counts; equal is enough."""
     training = Script({"top1": 0.69}, {"top1": 0.7}, {"top1": 0.99})
     assert run(tmp_path, training).scores == {"top1": 0.7}
-    assert events(partial(tmp_path / "log"))[-1]["metadata"]["status"] == "success" and len(training.scores) == 1
+    assert (
+        events(partial(tmp_path / "log"))[-1]["metadata"]["status"] == "success"
+        and len(training.scores) == 1
+    )
 
 
 def test_every_metric_has_to_reach_its_target(tmp_path: Path):
     """Mask R-CNN has two; one of them is not enough."""
     outcome = run(tmp_path, Script({"box": 0.4, "mask": 0.1}, {"box": 0.3, "mask": 0.2}), TWO)
-    values = [event["value"] for event in events(partial(tmp_path / "log")) if event["key"] == "eval_accuracy"]
-    assert outcome.ending is Ending.REACHED and values == [{"BBOX": 0.4, "SEGM": 0.1}, {"BBOX": 0.3, "SEGM": 0.2}]
+    values = [
+        event["value"]
+        for event in events(partial(tmp_path / "log"))
+        if event["key"] == "eval_accuracy"
+    ]
+    assert outcome.ending is Ending.REACHED and values == [
+        {"BBOX": 0.4, "SEGM": 0.1},
+        {"BBOX": 0.3, "SEGM": 0.2},
+    ]
 
 
 def test_epochs_that_run_out_are_a_target_missed(tmp_path: Path):
@@ -102,17 +137,28 @@ def test_epochs_that_run_out_are_a_target_missed(tmp_path: Path):
     assert events(partial(tmp_path / "log"))[-1]["metadata"]["status"] == "aborted"
 
 
-@pytest.mark.parametrize("training", [Script({"top1": math.nan}, {"top1": 0.9}), Script({"top1": 0.9}, {"top1": 0.9}, loss=math.nan)])
+@pytest.mark.parametrize(
+    "training",
+    [
+        Script({"top1": math.nan}, {"top1": 0.9}),
+        Script({"top1": 0.9}, {"top1": 0.9}, loss=math.nan),
+    ],
+)
 def test_a_number_that_is_none_stops_the_run(tmp_path: Path, training: Script):
     """NaN compares false with everything: it must neither pass nor train on; the log stays JSON."""
     assert run(tmp_path, training).ending is Ending.NOT_A_NUMBER and len(training.scores) == 1
     last = events(partial(tmp_path / "log"))
     assert last[-1]["metadata"]["status"] == "aborted"
-    assert None in [event["value"] if event["key"] == "eval_accuracy" else (event["value"] or {}).get("loss", 0) for event in last]
+    assert None in [
+        event["value"] if event["key"] == "eval_accuracy" else (event["value"] or {}).get("loss", 0)
+        for event in last
+    ]
 
 
 @pytest.mark.parametrize("place", ["evaluate", "loss", "train_epoch"])
-def test_an_exception_ends_the_log_as_aborted(tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch):
+def test_an_exception_ends_the_log_as_aborted(
+    tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
+):
     """A log without run_stop would read as a run that is still going."""
     training = Script({"top1": 0.9})
 
@@ -125,7 +171,9 @@ def test_an_exception_ends_the_log_as_aborted(tmp_path: Path, place: str, monkey
     assert events(partial(tmp_path / "log"))[-1]["metadata"]["status"] == "aborted"
 
 
-def test_the_generator_is_closed_when_the_loop_leaves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_generator_is_closed_when_the_loop_leaves_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """An open generator keeps its loader's workers."""
     training = Script({"top1": 0.9})
     monkeypatch.setattr(Keeper, "step", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
@@ -134,14 +182,18 @@ def test_the_generator_is_closed_when_the_loop_leaves_it(tmp_path: Path, monkeyp
     assert training.closed == 1
 
 
-def test_a_log_that_cannot_be_written_is_not_written_to_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_log_that_cannot_be_written_is_not_written_to_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """The first error is the cause; a second one would hide it."""
 
     def full(log: Log, line: str) -> None:
         raise LogError("full")
 
     training = Script({"top1": 0.9})
-    monkeypatch.setattr(training, "evaluate", lambda: monkeypatch.setattr(Log, "_append", full) or {"top1": 0.1})
+    monkeypatch.setattr(
+        training, "evaluate", lambda: monkeypatch.setattr(Log, "_append", full) or {"top1": 0.1}
+    )
     with pytest.raises(LogError, match="full"):
         run(tmp_path, training)
     assert told(tmp_path)[-1][0] == "eval_start"
@@ -160,7 +212,12 @@ def test_a_run_goes_on_inside_an_epoch(tmp_path: Path, monkeypatch: pytest.Monke
     before = len(told(tmp_path))
     state = tmp_path / "state" / "at_6"
     position = state / "position.json"
-    position.write_text(position.read_text().replace('"trained"', '"inside"').replace('"epoch": 2', '"epoch": 2').replace('"step": 0', '"step": 1'))
+    position.write_text(
+        position.read_text()
+        .replace('"trained"', '"inside"')
+        .replace('"epoch": 2', '"epoch": 2')
+        .replace('"step": 0', '"step": 1')
+    )
     again = Script({"top1": 0.9}, epochs=2)
     assert run(tmp_path, again).ending is Ending.REACHED and again.asked == [(2, 1)]
     assert [key for key, _ in told(tmp_path)[before:]] == [
@@ -174,7 +231,11 @@ def test_a_run_goes_on_inside_an_epoch(tmp_path: Path, monkeypatch: pytest.Monke
         "run_stop",
     ]
     resumed = events(partial(tmp_path / "log"))[before]
-    assert resumed["metadata"]["epoch_num"] == 2 and resumed["metadata"]["step"] == 1 and resumed["metadata"]["log_offset"] > 0
+    assert (
+        resumed["metadata"]["epoch_num"] == 2
+        and resumed["metadata"]["step"] == 1
+        and resumed["metadata"]["log_offset"] > 0
+    )
 
 
 class Showing(Script):
@@ -188,8 +249,16 @@ class Showing(Script):
 def test_an_evaluation_s_example_stands_inside_of_it(tmp_path: Path):
     """The report draws the last one; an evaluation without a number has looked at nothing."""
     run(tmp_path, Showing({"top1": 0.5}, {"top1": math.nan}))
-    found = [(event["key"], event["value"], event["metadata"].get("epoch_num")) for event in events(partial(tmp_path / "log"))]
+    found = [
+        (event["key"], event["value"], event["metadata"].get("epoch_num"))
+        for event in events(partial(tmp_path / "log"))
+    ]
     place = [key for key, *_ in found].index("evaluation_example")
     assert found[place] == ("evaluation_example", {"left": 1}, 1)
-    assert [key for key, *_ in found[place - 1 : place + 3]] == ["eval_start", "evaluation_example", "eval_accuracy", "eval_stop"]
+    assert [key for key, *_ in found[place - 1 : place + 3]] == [
+        "eval_start",
+        "evaluation_example",
+        "eval_accuracy",
+        "eval_stop",
+    ]
     assert [key for key, *_ in found].count("evaluation_example") == 1

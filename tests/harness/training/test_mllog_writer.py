@@ -20,9 +20,17 @@ def test_a_line_has_the_form_of_mlperf_training_v07(tmp_path: Path):
     assert all(line.startswith(":::MLLOG {") for line in lines)
     first, second, third = (json.loads(line.removeprefix(":::MLLOG ")) for line in lines)
     assert list(first) == ["namespace", "time_ms", "event_type", "key", "value", "metadata"]
-    assert (first["event_type"], second["event_type"], third["event_type"]) == ("INTERVAL_START", "POINT_IN_TIME", "INTERVAL_END")
+    assert (first["event_type"], second["event_type"], third["event_type"]) == (
+        "INTERVAL_START",
+        "POINT_IN_TIME",
+        "INTERVAL_END",
+    )
     assert isinstance(first["time_ms"], int) and first["value"] is None and second["value"] == 7
-    assert first["metadata"]["epoch_num"] == 1 and first["metadata"]["file"] == "training/test_mllog_writer.py" and first["metadata"]["lineno"] > 0
+    assert (
+        first["metadata"]["epoch_num"] == 1
+        and first["metadata"]["file"] == "training/test_mllog_writer.py"
+        and first["metadata"]["lineno"] > 0
+    )
     assert third["metadata"]["status"] == "aborted"
 
 
@@ -32,7 +40,9 @@ def test_the_log_has_its_name_only_when_finished(tmp_path: Path):
         log.point("seed", 1)
         assert not (tmp_path / "a" / "log").exists()
         log.finish()
-    assert [event["key"] for event in events(tmp_path / "a" / "log")] == ["seed"] and not partial(tmp_path / "a" / "log").exists()
+    assert [event["key"] for event in events(tmp_path / "a" / "log")] == ["seed"] and not partial(
+        tmp_path / "a" / "log"
+    ).exists()
 
 
 def test_a_torn_last_line_is_cut_off(tmp_path: Path):
@@ -55,7 +65,9 @@ def test_what_lies_behind_an_offset_can_be_forgotten(tmp_path: Path):
     assert [event["value"] for event in events(partial(tmp_path / "log"))] == [None, "b"]
 
 
-def test_a_clock_set_back_does_not_disorder_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_clock_set_back_does_not_disorder_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """The judge calls timestamps that go back broken."""
     times = iter([5_000_000, 3_000_000, 9_000_000])
     monkeypatch.setattr(time, "time_ns", lambda: next(times))
@@ -69,7 +81,10 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """A traceback, or going on with a log that has a hole, would both be wrong."""
     with Log(tmp_path / "log") as log:
         log.point("seed", 1)
-        with Path("/dev/full").open("wb", buffering=0) as full, pytest.raises(LogError, match=r"No space left on device; this run does not count"):
+        with (
+            Path("/dev/full").open("wb", buffering=0) as full,
+            pytest.raises(LogError, match=r"No space left on device; this run does not count"),
+        ):
             log._stream.close()
             monkeypatch.setattr(log, "_stream", full)
             log.point("epoch_start")

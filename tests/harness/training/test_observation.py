@@ -5,7 +5,16 @@ import signal
 from pathlib import Path
 
 import pytest
-from podium_fakes.drive import events, heads_and_ends, log_path, options, partial, slowed, until, words
+from podium_fakes.drive import (
+    events,
+    heads_and_ends,
+    log_path,
+    options,
+    partial,
+    slowed,
+    until,
+    words,
+)
 from warm import Warm
 
 from harness.training.observation import Observation
@@ -20,30 +29,50 @@ def telemetry(results: Path, run: int = 0) -> Path:
 
 @pytest.mark.slow
 def test_each_run_of_a_set_has_its_telemetry(tmp_path: Path):
-    """It covers the run: sampling begins before the log's first event and ends after its last inside the clock."""
+    """It covers the run: sampling begins before the log's first event and ends after its last
+    inside the clock.
+    """
     train_set("fake", options(tmp_path), seed=1, runs=2)
     for run in range(2):
         lines = [json.loads(line) for line in telemetry(tmp_path, run).read_text().splitlines()]
         times = {event["key"]: event["time_ms"] for event in events(log_path(tmp_path, run))}
-        assert lines[0]["clocks_ns"][1] / 1e6 < times["run_start"] and times["run_stop"] <= lines[-1]["end"]["clocks_ns"][1] / 1e6 + 1
+        assert (
+            lines[0]["clocks_ns"][1] / 1e6 < times["run_start"]
+            and times["run_stop"] <= lines[-1]["end"]["clocks_ns"][1] / 1e6 + 1
+        )
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("how", "closed"), [(signal.SIGTERM, ["telemetry", "end"]), (signal.SIGKILL, ["telemetry"])])
-def test_an_interrupted_run_goes_on_in_its_telemetry(light: Warm, tmp_path: Path, how: signal.Signals, closed: list[str]):
-    """One file, a segment for each time that the run was taken up; until it ends it keeps `.partial`, as the log does."""
+@pytest.mark.parametrize(
+    ("how", "closed"), [(signal.SIGTERM, ["telemetry", "end"]), (signal.SIGKILL, ["telemetry"])]
+)
+def test_an_interrupted_run_goes_on_in_its_telemetry(
+    light: Warm, tmp_path: Path, how: signal.Signals, closed: list[str]
+):
+    """One file, a segment for each time that the run was taken up; until it ends it keeps
+    `.partial`, as the log does.
+    """
     slow = ("fake.step_ms=10", "fake.gain=0.02")
-    child = light.start(words(tmp_path, "--seed", "4", *(word for setting in slow for word in ("--set", setting))), slowed())
+    child = light.start(
+        words(tmp_path, "--seed", "4", *(word for setting in slow for word in ("--set", setting))),
+        slowed(),
+    )
     until(lambda: max(generations(tmp_path / ".podium" / "fake" / "run_0"), default=0) >= 2)
     child.send_signal(how)
     child.communicate(timeout=120)
-    assert heads_and_ends(partial(telemetry(tmp_path))) == closed and not telemetry(tmp_path).exists()
+    assert (
+        heads_and_ends(partial(telemetry(tmp_path))) == closed and not telemetry(tmp_path).exists()
+    )
     train_set("fake", options(tmp_path, *slow), resume=True)
-    assert heads_and_ends(telemetry(tmp_path)) == [*closed, "telemetry", "end"] and not list(tmp_path.rglob("*.partial"))
+    assert heads_and_ends(telemetry(tmp_path)) == [*closed, "telemetry", "end"] and not list(
+        tmp_path.rglob("*.partial")
+    )
 
 
 @pytest.mark.slow
-def test_a_kill_after_the_clock_leaves_telemetry_that_is_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_kill_after_the_clock_leaves_telemetry_that_is_completed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """The run is over and is not trained again, so nothing else would finish its file."""
 
     def killed(observation: Observation) -> None:
@@ -57,7 +86,9 @@ def test_a_kill_after_the_clock_leaves_telemetry_that_is_completed(tmp_path: Pat
             train_set("fake", options(tmp_path), seed=1)
     assert partial(telemetry(tmp_path)).exists()
     train_set("fake", options(tmp_path), resume=True)
-    assert heads_and_ends(telemetry(tmp_path))[-2:] == ["telemetry", "end"] and not list(tmp_path.rglob("*.partial"))
+    assert heads_and_ends(telemetry(tmp_path))[-2:] == ["telemetry", "end"] and not list(
+        tmp_path.rglob("*.partial")
+    )
 
 
 @pytest.mark.slow
@@ -81,5 +112,13 @@ def test_a_new_set_moves_the_telemetry_aside_with_the_logs(tmp_path: Path):
     train_set("fake", options(tmp_path), seed=1, runs=2)
     train_set("fake", options(tmp_path), seed=2, runs=1)
     (old,) = tmp_path.glob(".podium/superseded/*/open/tests/results/*/resnet")
-    assert sorted(path.name for path in old.iterdir()) == ["result_0.txt", "result_1.txt", "telemetry_0.jsonl", "telemetry_1.jsonl"]
-    assert sorted(path.name for path in log_path(tmp_path).parent.iterdir()) == ["result_0.txt", "telemetry_0.jsonl"]
+    assert sorted(path.name for path in old.iterdir()) == [
+        "result_0.txt",
+        "result_1.txt",
+        "telemetry_0.jsonl",
+        "telemetry_1.jsonl",
+    ]
+    assert sorted(path.name for path in log_path(tmp_path).parent.iterdir()) == [
+        "result_0.txt",
+        "telemetry_0.jsonl",
+    ]

@@ -1,4 +1,6 @@
-"""What a workload's package gives is checked before the clock: a wrong type would be found by the judge, hours later."""
+"""What a workload's package gives is checked before the clock: a wrong type would be found by the
+judge, hours later.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -20,19 +22,32 @@ GOOD: dict[str, Any] = {"train_samples": 40, "eval_samples": 64, "metric_signatu
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({"opt_name": "sgd", "global_batch_size": "4"}, "global_batch_size: '4' is not of type int"),
-        ({"opt_name": "sgd", "global_batch_size": 4, "decay": float("nan")}, "decay is nan, not a finite number, text, flag or list of numbers"),
-        ({"opt_name": "sgd", "global_batch_size": 4, "decay": {"a": 1}}, "decay is {'a': 1}, not a finite number"),
+        (
+            {"opt_name": "sgd", "global_batch_size": "4"},
+            "global_batch_size: '4' is not of type int",
+        ),
+        (
+            {"opt_name": "sgd", "global_batch_size": 4, "decay": float("nan")},
+            "decay is nan, not a finite number, text, flag or list of numbers",
+        ),
+        (
+            {"opt_name": "sgd", "global_batch_size": 4, "decay": {"a": 1}},
+            "decay is {'a': 1}, not a finite number",
+        ),
         ({"opt_name": "sgd", "global_batch_size": 4, 7: 1}, "the name 7 is not a text"),
         (None, "NoneType, not a mapping"),
     ],
 )
-def test_hyperparameters_are_checked_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: object, problem: str) -> None:
+def test_hyperparameters_are_checked_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: object, problem: str
+) -> None:
     """One sentence that names package and key; no folder is made."""
     monkeypatch.setattr(type(registry.workload("fake")), "hyperparameters", lambda *_: given)
     with pytest.raises(RequestError) as caught:
         train_set("fake", options(tmp_path), seed=1)
-    assert str(caught.value).startswith("fake: hyperparameters of package podium-fakes 1.0: ") and problem in str(caught.value)
+    assert str(caught.value).startswith(
+        "fake: hyperparameters of package podium-fakes 1.0: "
+    ) and problem in str(caught.value)
     assert not list(tmp_path.iterdir())
 
 
@@ -41,7 +56,10 @@ def test_what_the_row_requires_is_there(tmp_path: Path) -> None:
     request = prepare(options(tmp_path), "fake")
     row = replace(training_row(request), required=("global_batch_size",))
     check_hyperparameters(request, row, {"global_batch_size": 4})
-    with pytest.raises(RequestError, match="fake: hyperparameters of package podium-fakes 1.0: global_batch_size is missing"):
+    with pytest.raises(
+        RequestError,
+        match="fake: hyperparameters of package podium-fakes 1.0: global_batch_size is missing",
+    ):
         check_hyperparameters(request, row, {"opt_name": "sgd"})
 
 
@@ -57,11 +75,15 @@ def test_what_the_row_requires_is_there(tmp_path: Path) -> None:
         ({"metric_signature": 1}, "metric_signature is 1, not a text"),
     ],
 )
-def test_facts_are_checked_before_the_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], problem: str) -> None:
+def test_facts_are_checked_before_the_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], problem: str
+) -> None:
     """No log is left that looks like a run's."""
     facts = {key: value for key, value in {**GOOD, **change}.items() if value is not ...}
     monkeypatch.setattr(FakeTraining, "facts", lambda self: facts)
     with pytest.raises(RequestError) as caught:
         train_set("fake", options(tmp_path), seed=1)
-    assert str(caught.value).startswith("fake: facts of package podium-fakes 1.0: ") and problem in str(caught.value)
+    assert str(caught.value).startswith(
+        "fake: facts of package podium-fakes 1.0: "
+    ) and problem in str(caught.value)
     assert not log_path(tmp_path).exists() and not partial(tmp_path).exists()

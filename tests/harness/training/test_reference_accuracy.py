@@ -15,7 +15,10 @@ from suite.terms import Precision
 
 @pytest.fixture
 def request_here(tmp_path: Path) -> Request:
-    return prepare(options(tmp_path, "batching.max_batch=7", "engine.compile=true", precision=Precision.BF16), "fake")
+    return prepare(
+        options(tmp_path, "batching.max_batch=7", "engine.compile=true", precision=Precision.BF16),
+        "fake",
+    )
 
 
 def checkpoint(folder: Path, weight: float) -> Path:
@@ -26,26 +29,46 @@ def checkpoint(folder: Path, weight: float) -> Path:
 @pytest.mark.parametrize("weight", [0.0, 0.37, 1.0])
 def test_the_scorer_gets_every_answer(tmp_path: Path, request_here: Request, weight: float):
     """A part that is left out would change the share."""
-    assert reference_accuracy(request_here, checkpoint(tmp_path, weight), seed=1) == {"top1": weight}
+    assert reference_accuracy(request_here, checkpoint(tmp_path, weight), seed=1) == {
+        "top1": weight
+    }
 
 
-def test_scores_that_the_row_does_not_hold_are_no_reference(tmp_path: Path, request_here: Request, monkeypatch: pytest.MonkeyPatch):
-    """A scorer may tell more than MLPerf asks for, as top-5; the training log names the row's metrics alone."""
-    monkeypatch.setattr(reference.registry, "scorer", lambda name: lambda answers, truth: {"top1": 0.5, "top5": 0.75})
+def test_scores_that_the_row_does_not_hold_are_no_reference(
+    tmp_path: Path, request_here: Request, monkeypatch: pytest.MonkeyPatch
+):
+    """A scorer may tell more than MLPerf asks for, as top-5; the training log names the row's
+    metrics alone.
+    """
+    monkeypatch.setattr(
+        reference.registry,
+        "scorer",
+        lambda name: lambda answers, truth: {"top1": 0.5, "top5": 0.75},
+    )
     assert reference_accuracy(request_here, checkpoint(tmp_path, 1.0), seed=1) == {"top1": 0.5}
 
 
-def test_it_is_fp32_and_eager_whatever_was_trained(tmp_path: Path, request_here: Request, monkeypatch: pytest.MonkeyPatch):
+def test_it_is_fp32_and_eager_whatever_was_trained(
+    tmp_path: Path, request_here: Request, monkeypatch: pytest.MonkeyPatch
+):
     """99 % of an already lossy score would be too little to ask for."""
     seen = []
     usual = fake.Fake.inference
-    monkeypatch.setattr(fake.Fake, "inference", lambda self, run, *rest: seen.append(run) or usual(self, run, *rest))
+    monkeypatch.setattr(
+        fake.Fake, "inference", lambda self, run, *rest: seen.append(run) or usual(self, run, *rest)
+    )
     reference_accuracy(request_here, checkpoint(tmp_path, 1.0), seed=1)
-    assert seen[0].precision is Precision.FP32 and seen[0].settings["engine.compile"] is False and seen[0].settings["batching.max_batch"] == 7
+    assert (
+        seen[0].precision is Precision.FP32
+        and seen[0].settings["engine.compile"] is False
+        and seen[0].settings["batching.max_batch"] == 7
+    )
 
 
 def test_no_more_is_held_than_a_performance_run_may():
-    """COCO at 1200 px does not fit into memory at once; what was loaded is unloaded; long samples go together."""
+    """COCO at 1200 px does not fit into memory at once; what was loaded is unloaded; long samples
+    go together.
+    """
 
     class System:
         sample_count, performance_sample_count = 10, 4
@@ -101,4 +124,6 @@ def test_an_answer_too_few_is_an_error():
 
 def test_parts_cover_a_sequence():
     """The last one may be smaller."""
-    assert [list(part) for part in batches(range(5), 2)] == [[0, 1], [2, 3], [4]] and batches(range(0), 2) == []
+    assert [list(part) for part in batches(range(5), 2)] == [[0, 1], [2, 3], [4]] and batches(
+        range(0), 2
+    ) == []

@@ -48,15 +48,35 @@ def test_a_run_leaves_log_checkpoint_and_system(tmp_path: Path, capsys: pytest.C
     found, kept = values(log_path(tmp_path)), record(tmp_path)
     folder = tmp_path / "checkpoints" / "fake" / str(kept["sha256"])
     assert folder_sha256(folder) == kept["sha256"] == found["checkpoint_sha256"]
-    assert kept["target_reached"] and kept["nonce"] == found["campaign_nonce"] and kept["seed"] == found["seed"] == 1
-    assert kept["reference_accuracy"] == found["reference_accuracy"] == kept["scores"] == {"top1": found["eval_accuracy"]}
+    assert (
+        kept["target_reached"]
+        and kept["nonce"] == found["campaign_nonce"]
+        and kept["seed"] == found["seed"] == 1
+    )
+    assert (
+        kept["reference_accuracy"]
+        == found["reference_accuracy"]
+        == kept["scores"]
+        == {"top1": found["eval_accuracy"]}
+    )
     assert kept["training_log"] == str(log_path(tmp_path).relative_to(tmp_path))
     assert json.loads(entry(tmp_path).system_file.read_text())["submitter"] == "tests"
-    assert not list(tmp_path.rglob("*.partial")) and not list((tmp_path / ".podium" / "fake").glob("run_*"))
+    assert not list(tmp_path.rglob("*.partial")) and not list(
+        (tmp_path / ".podium" / "fake").glob("run_*")
+    )
     told = capsys.readouterr().out.splitlines()
-    assert told[-3].startswith("fake: target reached: top1 0.") and str(kept["sha256"])[:12] in told[-3] and "minutes" in told[-3]
-    assert told[0].startswith("fake: preparing, profile smoke") and any(line.startswith("fake: training until top1 0.") for line in told)
-    assert told[-2:] == [f"fake: logs in {log_path(tmp_path).parent}", f"next: podium infer fake --results {tmp_path} --org tests"]
+    assert (
+        told[-3].startswith("fake: target reached: top1 0.")
+        and str(kept["sha256"])[:12] in told[-3]
+        and "minutes" in told[-3]
+    )
+    assert told[0].startswith("fake: preparing, profile smoke") and any(
+        line.startswith("fake: training until top1 0.") for line in told
+    )
+    assert told[-2:] == [
+        f"fake: logs in {log_path(tmp_path).parent}",
+        f"next: podium infer fake --results {tmp_path} --org tests",
+    ]
 
 
 @pytest.mark.slow
@@ -64,13 +84,44 @@ def test_the_log_says_what_was_run(tmp_path: Path):
     """The judge compares these stamps with the path, the round and the bundle."""
     train_set("fake", options(tmp_path, "global_batch_size=4", power="off"), seed=9)
     found, order = values(log_path(tmp_path)), keys(log_path(tmp_path))
-    assert (found["submission_benchmark"], found["submission_org"], found["submission_platform"]) == ("resnet", "tests", drive.SYSTEM)
-    assert (found["submission_division"], found["submission_status"], found["podium_profile"]) == ("open", "research", "smoke")
-    assert (found["podium_round"], found["podium_workload"], found["run_index"]) == ("podium-v1", "fake", 0)
-    assert (found["precision"], found["framework"], found["device"], found["world_size"], found["threads"]) == ("fp32", "fake", "cpu", 1, 1)
-    assert found["settings"]["global_batch_size"] == found["global_batch_size"] == 4 and found["command_line"] == sys.argv
-    assert found["quality_target"] == {"top1": 0.759} and found["train_samples"] == 40 and len(str(found["campaign_nonce"])) == 32
-    assert order.index("cache_clear") < order.index("init_start") < order.index("opt_name") < order.index("init_stop") < order.index("run_start")
+    assert (
+        found["submission_benchmark"],
+        found["submission_org"],
+        found["submission_platform"],
+    ) == ("resnet", "tests", drive.SYSTEM)
+    assert (found["submission_division"], found["submission_status"], found["podium_profile"]) == (
+        "open",
+        "research",
+        "smoke",
+    )
+    assert (found["podium_round"], found["podium_workload"], found["run_index"]) == (
+        "podium-v1",
+        "fake",
+        0,
+    )
+    assert (
+        found["precision"],
+        found["framework"],
+        found["device"],
+        found["world_size"],
+        found["threads"],
+    ) == ("fp32", "fake", "cpu", 1, 1)
+    assert (
+        found["settings"]["global_batch_size"] == found["global_batch_size"] == 4
+        and found["command_line"] == sys.argv
+    )
+    assert (
+        found["quality_target"] == {"top1": 0.759}
+        and found["train_samples"] == 40
+        and len(str(found["campaign_nonce"])) == 32
+    )
+    assert (
+        order.index("cache_clear")
+        < order.index("init_start")
+        < order.index("opt_name")
+        < order.index("init_stop")
+        < order.index("run_start")
+    )
     assert order[-3:] == ["run_stop", "checkpoint_sha256", "reference_accuracy"]
 
 
@@ -78,9 +129,20 @@ def test_the_log_says_what_was_run(tmp_path: Path):
 def test_the_official_checker_accepts_the_log(tmp_path: Path):
     """MLCommons' own rules for training v0.7, open division."""
     train_set("fake", options(tmp_path), seed=1)
-    command = [sys.executable, "-m", "mlperf_logging.compliance_checker", "--usage", "training", "--ruleset", "0.7.0", str(log_path(tmp_path))]
+    command = [
+        sys.executable,
+        "-m",
+        "mlperf_logging.compliance_checker",
+        "--usage",
+        "training",
+        "--ruleset",
+        "0.7.0",
+        str(log_path(tmp_path)),
+    ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and "SUCCESS" in done.stdout + done.stderr, done.stdout + done.stderr
+    assert done.returncode == 0 and "SUCCESS" in done.stdout + done.stderr, (
+        done.stdout + done.stderr
+    )
 
 
 @pytest.mark.slow
@@ -88,18 +150,26 @@ def test_the_same_seed_gives_the_same_run(tmp_path: Path):
     """A seed that is logged but not used would be worth nothing; a drawn one differs."""
     for name, seed in (("a", 5), ("b", 5), ("c", None)):
         train_set("fake", options(tmp_path / name), seed=seed)
-    assert record(tmp_path / "a")["sha256"] == record(tmp_path / "b")["sha256"] != record(tmp_path / "c")["sha256"]
+    assert (
+        record(tmp_path / "a")["sha256"]
+        == record(tmp_path / "b")["sha256"]
+        != record(tmp_path / "c")["sha256"]
+    )
     assert record(tmp_path / "a")["nonce"] != record(tmp_path / "b")["nonce"]
 
 
 @pytest.mark.slow
-def test_a_target_missed_is_exit_1_with_a_finished_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_target_missed_is_exit_1_with_a_finished_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     """Shuffled labels must fail, and be seen to."""
     with pytest.raises(JudgedError, match="1 of 1 runs did not reach the target") as caught:
         train_set("fake", options(tmp_path, "data.shuffle_labels=true"), seed=1)
     assert caught.value.exit_code == 1 and "not >= 0.7590" in capsys.readouterr().out
     run_stop = next(event for event in events(log_path(tmp_path)) if event["key"] == "run_stop")
-    assert run_stop["metadata"]["status"] == "aborted" and record(tmp_path)["target_reached"] is False
+    assert (
+        run_stop["metadata"]["status"] == "aborted" and record(tmp_path)["target_reached"] is False
+    )
 
 
 @pytest.mark.slow
@@ -116,19 +186,37 @@ def test_a_number_that_is_none_leaves_no_checkpoint(tmp_path: Path, fault: str):
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", ["epoch", "evaluate"])
 def test_an_exception_in_the_clock_is_an_aborted_run(tmp_path: Path, fault: str):
-    """One sentence with the cause, a finished log without success, no weights, and the traceback for who mends it."""
-    with pytest.raises(JudgedError, match="run 0 aborted: ValueError: broken on purpose in") as caught:
+    """One sentence with the cause, a finished log without success, no weights, and the traceback
+    for who mends it.
+    """
+    with pytest.raises(
+        JudgedError, match="run 0 aborted: ValueError: broken on purpose in"
+    ) as caught:
         train_set("fake", options(tmp_path, f"fake.fault={fault}", "fake.gain=0.01"), seed=1)
     assert caught.value.exit_code == 1 and not (tmp_path / "checkpoints").exists()
-    assert events(log_path(tmp_path))[-1]["metadata"]["status"] == "aborted" and not partial(log_path(tmp_path)).exists()
+    assert (
+        events(log_path(tmp_path))[-1]["metadata"]["status"] == "aborted"
+        and not partial(log_path(tmp_path)).exists()
+    )
     assert "broken on purpose" in Path(str(caught.value).rsplit("traceback in ", 1)[1]).read_text()
 
 
 def test_a_kernel_that_is_not_there_is_exit_3(tmp_path: Path):
-    """A number format that this machine's kernels lack is no broken workload; the traceback lies where an undone set does not take it along."""
-    with pytest.raises(MissingError, match="fake: this machine's kernels do not run it in fp32 .RuntimeError: could not create a primitive") as caught:
+    """A number format that this machine's kernels lack is no broken workload; the traceback lies
+    where an undone set does not take it along.
+    """
+    with pytest.raises(
+        MissingError,
+        match=(
+            "fake: this machine's kernels do not run it in fp32 .RuntimeError: could not create a"
+            " primitive"
+        ),
+    ) as caught:
         train_set("fake", options(tmp_path, "fake.fault=kernel"), seed=1)
-    assert caught.value.exit_code == 3 and "LSTM" in Path(str(caught.value).rsplit("traceback in ", 1)[1]).read_text()
+    assert (
+        caught.value.exit_code == 3
+        and "LSTM" in Path(str(caught.value).rsplit("traceback in ", 1)[1]).read_text()
+    )
     assert not (tmp_path / "checkpoints").exists()
 
 
@@ -136,13 +224,42 @@ def test_a_kernel_that_is_not_there_is_exit_3(tmp_path: Path):
 @pytest.mark.parametrize(
     ("precision", "fault", "kind", "words"),
     [
-        (Precision.BF16, "bf16 raise", MissingError, "--precision bf16: tried, and failed: RuntimeError: could .* can train it with fake in fp32, fp16"),
-        (Precision.BF16, "bf16 SIGILL", MissingError, "the process that tried it was ended by SIGILL; this machine can train it with fake in fp32, fp16"),
-        (Precision.INT8, "", RequestError, "--precision int8: there is no code to train it so; this machine can train it in fp32, fp16, bf16"),
+        (
+            Precision.BF16,
+            "bf16 raise",
+            MissingError,
+            (
+                "--precision bf16: tried, and failed: RuntimeError: could .* can train it with fake"
+                " in fp32, fp16"
+            ),
+        ),
+        (
+            Precision.BF16,
+            "bf16 SIGILL",
+            MissingError,
+            (
+                "the process that tried it was ended by SIGILL; this machine can train it with fake"
+                " in fp32, fp16"
+            ),
+        ),
+        (
+            Precision.INT8,
+            "",
+            RequestError,
+            (
+                "--precision int8: there is no code to train it so; this machine can train it in"
+                " fp32, fp16, bf16"
+            ),
+        ),
     ],
 )
 def test_a_number_format_that_cannot_be_trained_in_is_refused_before_anything_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, precision: Precision, fault: str, kind: type[PodiumError], words: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    precision: Precision,
+    fault: str,
+    kind: type[PodiumError],
+    words: str,
 ):
     """It was noticed inside the clock, after the earlier results had been moved aside."""
     monkeypatch.setenv("PODIUM_FAKE_TRIAL", fault)
@@ -154,26 +271,36 @@ def test_a_number_format_that_cannot_be_trained_in_is_refused_before_anything_is
 @pytest.mark.slow
 def test_an_exception_before_the_clock_leaves_no_log(tmp_path: Path):
     """No run was started: there is nothing to judge."""
-    with pytest.raises(JudgedError, match="could not be set up: ValueError: broken on purpose in setup"):
+    with pytest.raises(
+        JudgedError, match="could not be set up: ValueError: broken on purpose in setup"
+    ):
         train_set("fake", options(tmp_path, "fake.fault=setup"), seed=1)
     assert not list((tmp_path / "open" / "tests" / "results").rglob("result_*"))
 
 
 @pytest.mark.slow
-def test_a_checkpoint_that_cannot_be_scored_can_be_scored_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_checkpoint_that_cannot_be_scored_can_be_scored_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """Hours of training must not go with a failure after them."""
     import podium_fakes.fake as fake
 
     def broken(*_: object) -> None:
         raise OSError("no memory for inference")
 
-    with monkeypatch.context() as patch, pytest.raises(JudgedError, match="could not be scored: OSError: no memory"):
+    with (
+        monkeypatch.context() as patch,
+        pytest.raises(JudgedError, match="could not be scored: OSError: no memory"),
+    ):
         patch.setattr(fake.Fake, "inference", broken)
         train_set("fake", options(tmp_path, power="off"), seed=1)
     assert partial(log_path(tmp_path)).exists() and not log_path(tmp_path).exists()
     before = keys(partial(log_path(tmp_path)))
     train_set("fake", options(tmp_path, power="off"), resume=True)
-    assert keys(log_path(tmp_path)) == [*before, "checkpoint_sha256", "reference_accuracy"] and record(tmp_path)["target_reached"]
+    assert (
+        keys(log_path(tmp_path)) == [*before, "checkpoint_sha256", "reference_accuracy"]
+        and record(tmp_path)["target_reached"]
+    )
 
 
 @pytest.mark.slow
@@ -181,8 +308,16 @@ def test_a_set_has_as_many_runs_as_the_round_asks_for(tmp_path: Path):
     """Run i has seed + i and a log of its own; all share the nonce."""
     train_set("fake", options(tmp_path, profile=Profile.QUICK), seed=10)
     first, second = values(log_path(tmp_path, 0)), values(log_path(tmp_path, 1))
-    assert (first["seed"], second["seed"], first["run_index"], second["run_index"]) == (10, 11, 0, 1)
-    assert first["campaign_nonce"] == second["campaign_nonce"] and first["checkpoint_sha256"] != second["checkpoint_sha256"]
+    assert (first["seed"], second["seed"], first["run_index"], second["run_index"]) == (
+        10,
+        11,
+        0,
+        1,
+    )
+    assert (
+        first["campaign_nonce"] == second["campaign_nonce"]
+        and first["checkpoint_sha256"] != second["checkpoint_sha256"]
+    )
     assert len(list((tmp_path / "checkpoints" / "fake").iterdir())) == 2
 
 
@@ -209,8 +344,14 @@ def test_earlier_results_are_moved_aside(tmp_path: Path, capsys: pytest.CaptureF
     capsys.readouterr()
     train_set("fake", options(tmp_path), seed=1)
     moved = tmp_path / ".podium" / "superseded" / "1"
-    assert values(moved / log_path(tmp_path).relative_to(tmp_path))["campaign_nonce"] == nonce != values(log_path(tmp_path))["campaign_nonce"]
-    assert not log_path(tmp_path, 1).exists() and "earlier results moved to" in capsys.readouterr().out
+    assert (
+        values(moved / log_path(tmp_path).relative_to(tmp_path))["campaign_nonce"]
+        == nonce
+        != values(log_path(tmp_path))["campaign_nonce"]
+    )
+    assert (
+        not log_path(tmp_path, 1).exists() and "earlier results moved to" in capsys.readouterr().out
+    )
 
 
 @pytest.mark.slow
@@ -233,15 +374,25 @@ def test_a_set_goes_on_only_with_what_it_was_begun_with(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_a_set_goes_on_with_the_threads_that_it_was_begun_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """Begun on a busy host and resumed on a quiet one: refused for other threads, or half of a run with other rounding."""
+def test_a_set_goes_on_with_the_threads_that_it_was_begun_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """Begun on a busy host and resumed on a quiet one: refused for other threads, or half of a run
+    with other rounding.
+    """
     monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(4)))
     monkeypatch.setattr(cpus, "look", lambda: 0.5)
     train_set("fake", options(tmp_path, threads=0), seed=1)
-    assert values(log_path(tmp_path))["threads"] == 2 and "others use 2.0 of 4 cores" in capsys.readouterr().out
+    assert (
+        values(log_path(tmp_path))["threads"] == 2
+        and "others use 2.0 of 4 cores" in capsys.readouterr().out
+    )
     monkeypatch.setattr(cpus, "look", lambda: 0.0)
     train_set("fake", options(tmp_path, threads=0), runs=2, resume=True)
-    assert values(log_path(tmp_path, 1))["threads"] == 2 and "others use" not in capsys.readouterr().out
+    assert (
+        values(log_path(tmp_path, 1))["threads"] == 2
+        and "others use" not in capsys.readouterr().out
+    )
     train_set("fake", options(tmp_path / "new", threads=0), seed=1)
     assert values(log_path(tmp_path / "new"))["threads"] == 4
 
@@ -263,16 +414,27 @@ def test_resume_with_nothing_to_go_on_with_begins(tmp_path: Path):
 
 
 def test_illegal_hyper_parameters_are_refused_before_the_clock(tmp_path: Path):
-    """The judge would refuse the log after days of training; every breach is named with its source."""
-    with pytest.raises(RequestError, match=r"sgd_opt_momentum is 0.8, has to be 0.9.*training_rules") as caught:
+    """The judge would refuse the log after days of training; every breach is named with its
+    source.
+    """
+    with pytest.raises(
+        RequestError, match=r"sgd_opt_momentum is 0.8, has to be 0.9.*training_rules"
+    ) as caught:
         train_set("fake", options(tmp_path, "sgd_opt_momentum=0.8", profile=Profile.FULL), seed=1)
     assert caught.value.exit_code == 2 and not list(tmp_path.rglob("result_*"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("profile", "counts"), [(Profile.FULL, "train_samples 80, and profile full asks for 81"), (Profile.SMOKE, "")])
+@pytest.mark.parametrize(
+    ("profile", "counts"),
+    [(Profile.FULL, "train_samples 80, and profile full asks for 81"), (Profile.SMOKE, "")],
+)
 def test_other_data_are_refused_in_the_closed_division_and_told_in_the_open_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], profile: Profile, counts: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    profile: Profile,
+    counts: str,
 ):
     """Before the clock: a run that cannot count takes days, and what it replaced is back."""
     row = registry.round().benchmark("fake").training[profile]
@@ -280,48 +442,83 @@ def test_other_data_are_refused_in_the_closed_division_and_told_in_the_open_one(
     if counts:
         with pytest.raises(RequestError, match=f"fake: {counts}: in the closed division"):
             train_set("fake", options(tmp_path, profile=profile), seed=1, runs=1)
-        assert not [path for path in tmp_path.rglob("*") if path.is_file() and "result_" in path.name]
+        assert not [
+            path for path in tmp_path.rglob("*") if path.is_file() and "result_" in path.name
+        ]
         return
     train_set("fake", options(tmp_path, profile=profile), seed=1)
-    assert "fake: train_samples 80, and profile smoke asks for 81: the judge will reject this run" in capsys.readouterr().out
+    assert (
+        "fake: train_samples 80, and profile smoke asks for 81: the judge will reject this run"
+        in capsys.readouterr().out
+    )
 
 
 @pytest.mark.parametrize("found", [3, 4, 5, 6, None])
 def test_the_size_of_a_corpus_may_lie_in_a_range(found: int | None):
-    """Pairs are counted before a limit of length that the user is free to choose; a workload that does not tell them has other data."""
+    """Pairs are counted before a limit of length that the user is free to choose; a workload that
+    does not tell them has other data.
+    """
     row = replace(registry.round().benchmark("fake").training[Profile.FULL], corpus_samples=(4, 5))
-    job = cast(Job, SimpleNamespace(name="fake", row=row, ranks=SimpleNamespace(leads=True), request=SimpleNamespace(profile=Profile.FULL)))
+    job = cast(
+        Job,
+        SimpleNamespace(
+            name="fake",
+            row=row,
+            ranks=SimpleNamespace(leads=True),
+            request=SimpleNamespace(profile=Profile.FULL),
+        ),
+    )
     facts: dict[str, HyperValue] = {} if found is None else {"corpus_samples": found}
-    with nullcontext() if found in (4, 5) else pytest.raises(RequestError, match=f"corpus_samples {found}, and profile full asks for 4 to 5"):
+    with (
+        nullcontext()
+        if found in (4, 5)
+        else pytest.raises(
+            RequestError, match=f"corpus_samples {found}, and profile full asks for 4 to 5"
+        )
+    ):
         check_data(job, facts)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("allowed", [True, False])
-def test_the_closed_division_clears_the_cache_or_says_why_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, allowed: bool):
+def test_the_closed_division_clears_the_cache_or_says_why_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, allowed: bool
+):
     """`true` only where it was really dropped; `full` is logged as closed and on premises."""
     place = tmp_path / "drop_caches" if allowed else tmp_path / "nowhere" / "drop_caches"
     monkeypatch.setattr(log_header, "DROP_CACHES", place)
     train_set("fake", options(tmp_path, profile=Profile.FULL), seed=1, runs=1)
     found = {event["key"]: event for event in events(log_path(tmp_path, division=Division.CLOSED))}
     cleared = found["cache_clear"]
-    assert cleared["value"] is (True if allowed else None) and ("reason" in cleared["metadata"]) is not allowed
+    assert (
+        cleared["value"] is (True if allowed else None)
+        and ("reason" in cleared["metadata"]) is not allowed
+    )
     assert not allowed or place.read_text() == "3\n"
-    assert found["submission_status"]["value"] == "onprem" and found["submission_division"]["value"] == "closed"
+    assert (
+        found["submission_status"]["value"] == "onprem"
+        and found["submission_division"]["value"] == "closed"
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "changes", "words"),
     [
         ("fak", {}, "unknown workload 'fak'; did you mean 'fake'"),
-        ("fake", {"assignments": ("fake.gian=1",)}, "unknown setting 'fake.gian'; did you mean 'fake.gain'"),
+        (
+            "fake",
+            {"assignments": ("fake.gian=1",)},
+            "unknown setting 'fake.gian'; did you mean 'fake.gain'",
+        ),
         ("fake", {"data": Path("/nowhere")}, "no such folder"),
         ("fake", {"framework": "fakes"}, "unknown framework 'fakes'; did you mean 'fake'"),
         ("fake", {"framework": "fakes", "engine": "fakes"}, "unknown framework 'fakes'"),
         ("fake", {"device": "gpu"}, "write auto, cpu, cuda"),
     ],
 )
-def test_a_wrong_request_is_exit_2(tmp_path: Path, name: str, changes: dict[str, object], words: str):
+def test_a_wrong_request_is_exit_2(
+    tmp_path: Path, name: str, changes: dict[str, object], words: str
+):
     """Told in one sentence with the nearest name, before anything is written."""
     with pytest.raises(RequestError, match=words) as caught:
         train_set(name, options(tmp_path, **changes), seed=1)
@@ -345,7 +542,9 @@ def test_a_checkpoint_of_another_workload_is_named(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_a_refused_request_leaves_earlier_results_where_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_refused_request_leaves_earlier_results_where_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """A typo in --data must not cost the results that are there."""
     train_set("fake", options(tmp_path), seed=1)
     before = log_path(tmp_path).read_bytes()
@@ -361,7 +560,9 @@ def test_a_refused_request_leaves_earlier_results_where_they_were(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_a_kill_between_the_seal_and_its_note_is_mended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_kill_between_the_seal_and_its_note_is_mended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """The weights are in their place already: --resume must find them there."""
 
     def killed(*_: object) -> None:
@@ -372,7 +573,9 @@ def test_a_kill_between_the_seal_and_its_note_is_mended(tmp_path: Path, monkeypa
         with pytest.raises(KeyboardInterrupt):
             train_set("fake", options(tmp_path), seed=1)
     train_set("fake", options(tmp_path), resume=True)
-    assert record(tmp_path)["target_reached"] and not list((tmp_path / ".podium" / "fake").glob("run_*"))
+    assert record(tmp_path)["target_reached"] and not list(
+        (tmp_path / ".podium" / "fake").glob("run_*")
+    )
 
 
 @pytest.mark.slow
@@ -380,7 +583,9 @@ def test_two_commands_do_not_work_in_one_results_folder(tmp_path: Path):
     """The second would move the first one's live log aside."""
     code = "import sys, time; from pathlib import Path; from suite.process.lock import exclusive"
     code += "\nwith exclusive(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
-    holder = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
     assert holder.stdout is not None and holder.stdout.readline() == "held\n"
     with pytest.raises(RequestError, match="another podium command"):
         train_set("fake", options(tmp_path), seed=1)
@@ -390,30 +595,58 @@ def test_two_commands_do_not_work_in_one_results_folder(tmp_path: Path):
     assert log_path(tmp_path).exists()
 
 
-SIZES = [(80, 100, []), (4800, 100, ["train_samples 80"]), (None, 1008, ["eval_samples 100"]), (None, None, [])]
+SIZES = [
+    (80, 100, []),
+    (4800, 100, ["train_samples 80"]),
+    (None, 1008, ["eval_samples 100"]),
+    (None, None, []),
+]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("train", "evaluated", "words"), SIZES)
 def test_data_of_another_size_are_told_before_the_clock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], train: int | None, evaluated: int | None, words: list[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    train: int | None,
+    evaluated: int | None,
+    words: list[str],
 ):
     """The run goes on, since somebody may want to see it; that it will not count is said first."""
     row = registry.round().benchmark("fake").training[Profile.SMOKE]
-    monkeypatch.setattr(run_set, "training_row", lambda request: replace(row, train_samples=train, eval_samples=evaluated))
+    monkeypatch.setattr(
+        run_set,
+        "training_row",
+        lambda request: replace(row, train_samples=train, eval_samples=evaluated),
+    )
     train_set("fake", options(tmp_path), seed=1)
     told = capsys.readouterr().out
-    assert [line.split(", and")[0].removeprefix("fake: ") for line in told.splitlines() if "the judge will reject this run" in line] == words
+    assert [
+        line.split(", and")[0].removeprefix("fake: ")
+        for line in told.splitlines()
+        if "the judge will reject this run" in line
+    ] == words
     assert log_path(tmp_path).exists()
 
 
-def test_a_signal_that_follows_a_lost_rank_takes_neither_its_sentence_nor_the_command_along(tmp_path: Path):
+def test_a_signal_that_follows_a_lost_rank_takes_neither_its_sentence_nor_the_command_along(
+    tmp_path: Path,
+):
     """A launcher ends the ranks that are left: all they said was "interrupted by SIGTERM"."""
     ranks = SimpleNamespace(world_size=2)
-    with pytest.raises(Terminated) as told, raised() as signals, run_set.telling(cast(Ranks, ranks), signals, "fake", options(tmp_path)), signals.postponed():
+    with (
+        pytest.raises(Terminated) as told,
+        raised() as signals,
+        run_set.telling(cast(Ranks, ranks), signals, "fake", options(tmp_path)),
+        signals.postponed(),
+    ):
         os.kill(os.getpid(), signal.SIGTERM)
         raise RankLost("another rank is gone")
-    assert str(told.value).startswith("fake: interrupted by SIGTERM: another rank is gone; to go on: start 2 ranks again with `-m harness train fake")
+    assert str(told.value).startswith(
+        "fake: interrupted by SIGTERM: another rank is gone; to go on: start 2 ranks again with `-m"
+        " harness train fake"
+    )
 
 
 def test_a_signal_while_the_other_ranks_are_told_takes_no_reason_away(tmp_path: Path):
@@ -424,16 +657,26 @@ def test_a_signal_while_the_other_ranks_are_told_takes_no_reason_away(tmp_path: 
         time.sleep(0.1)
 
     ranks = cast(Ranks, SimpleNamespace(fail=fail))
-    with pytest.raises(AbortedError, match="^loss is not a number$"), raised() as signals, run_set.telling(ranks, signals, "fake", options(tmp_path)):
+    with (
+        pytest.raises(AbortedError, match="^loss is not a number$"),
+        raised() as signals,
+        run_set.telling(ranks, signals, "fake", options(tmp_path)),
+    ):
         raise AbortedError("loss is not a number")
 
 
 @pytest.mark.slow
-def test_a_training_run_has_the_usual_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_training_run_has_the_usual_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In all of its epochs; and the run behind it in the same process as well."""
     seen = list[object]()
     plain = fake.FakeTraining.train_epoch
-    monkeypatch.setattr(fake.FakeTraining, "train_epoch", lambda self, *words: seen.append(gc.get_threshold()) or plain(self, *words))
+    monkeypatch.setattr(
+        fake.FakeTraining,
+        "train_epoch",
+        lambda self, *words: seen.append(gc.get_threshold()) or plain(self, *words),
+    )
     gc.set_threshold(garbage.SELDOM)
     train_set("fake", options(tmp_path), seed=1, runs=2)
     assert len(seen) > 2 and set(seen) == {garbage.USUAL}

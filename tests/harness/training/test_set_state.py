@@ -25,8 +25,14 @@ def test_a_set_is_read_as_it_was_written(tmp_path: Path):
     """Nonce, seed and endings have to survive an interruption."""
     first = begin(tmp_path)
     after = set_state.end_run(tmp_path, "fake", first, 0, "target reached")
-    assert set_state.read(tmp_path, "fake") == after == set_state.from_plain(set_state.to_plain(after))
-    assert after.endings == {"0": "target reached"} and after.logs == "open/tests/results/testbed/resnet" and len(after.nonce) == 32
+    assert (
+        set_state.read(tmp_path, "fake") == after == set_state.from_plain(set_state.to_plain(after))
+    )
+    assert (
+        after.endings == {"0": "target reached"}
+        and after.logs == "open/tests/results/testbed/resnet"
+        and len(after.nonce) == 32
+    )
     assert set_state.last(entry(tmp_path), "fake") == (entry(tmp_path), after)
 
 
@@ -37,7 +43,10 @@ def test_a_seed_that_nobody_names_is_drawn(tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("asked", "words"),
-    [({**SAME, "setting x": [1]}, r"setting x \[1, 2\], not \[1\]"), ({"setting x": [1, 2]}, "profile smoke, not None")],
+    [
+        ({**SAME, "setting x": [1]}, r"setting x \[1, 2\], not \[1\]"),
+        ({"setting x": [1, 2]}, "profile smoke, not None"),
+    ],
 )
 def test_what_differs_is_named(tmp_path: Path, asked: dict[str, object], words: str):
     """`they differ` alone would leave the user to search."""
@@ -61,11 +70,15 @@ def test_unfinished_logs_of_another_system_are_moved_with_their_state(tmp_path: 
     torn.parent.mkdir(parents=True)
     torn.write_text("torn")
     whole.write_text("whole")
-    elsewhere = set_state.Entry(results=tmp_path, division=entry(tmp_path).division, org="tests", system="other")
+    elsewhere = set_state.Entry(
+        results=tmp_path, division=entry(tmp_path).division, org="tests", system="other"
+    )
     set_state.begin(elsewhere, "resnet", "fake", set_state.new(SAME, 1, 1, {}))
     other = set_state.read(tmp_path, "fake")
     assert not torn.exists() and whole.exists() and other is not None and "other" in other.logs
-    assert (tmp_path / ".podium" / "superseded" / "1" / torn.relative_to(tmp_path)).read_text() == "torn"
+    assert (
+        tmp_path / ".podium" / "superseded" / "1" / torn.relative_to(tmp_path)
+    ).read_text() == "torn"
 
 
 def test_what_is_moved_aside_keeps_its_path(tmp_path: Path):
@@ -75,12 +88,17 @@ def test_what_is_moved_aside_keeps_its_path(tmp_path: Path):
         (tmp_path / "a").mkdir()
         (tmp_path / "a" / "b").write_text(number)
         ((_, target),) = supersede(tmp_path, [tmp_path / "a" / "b", tmp_path / "a" / "b"]).pairs
-        assert target == tmp_path / ".podium" / "superseded" / number / "a" / "b" and target.read_text() == number
+        assert (
+            target == tmp_path / ".podium" / "superseded" / number / "a" / "b"
+            and target.read_text() == number
+        )
         (tmp_path / "a").rmdir()
 
 
 def test_what_was_moved_aside_comes_back(tmp_path: Path):
-    """A refused request must leave the results as they were, whatever has come in their place meanwhile."""
+    """A refused request must leave the results as they were, whatever has come in their place
+    meanwhile.
+    """
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "old").write_text("old")
     (tmp_path / "log").write_text("old")
@@ -88,7 +106,9 @@ def test_what_was_moved_aside_comes_back(tmp_path: Path):
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "new").write_text("new")
     moved.undo()
-    assert [path.name for path in (tmp_path / "state").iterdir()] == ["old"] and (tmp_path / "log").read_text() == "old"
+    assert [path.name for path in (tmp_path / "state").iterdir()] == ["old"] and (
+        tmp_path / "log"
+    ).read_text() == "old"
 
 
 def test_the_state_is_json(tmp_path: Path):
@@ -112,7 +132,18 @@ def test_seeds_start_every_generator():
     assert drawn[0] == drawn[1]
 
 
-@pytest.mark.parametrize("content", [b'{"nonce": "\xff"}', b"[" * 100_000, b'{"identity": {"a":' + b"[" * 100_000, b"{}", b"[]", b"1" * 5000, b""])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"nonce": "\xff"}',
+        b"[" * 100_000,
+        b'{"identity": {"a":' + b"[" * 100_000,
+        b"{}",
+        b"[]",
+        b"1" * 5000,
+        b"",
+    ],
+)
 def test_a_state_of_any_bytes_is_told(tmp_path: Path, content: bytes):
     """What is no UTF-8 or nested too deep was a traceback, with --resume and without."""
     begin(tmp_path)

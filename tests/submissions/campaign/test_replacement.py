@@ -1,4 +1,6 @@
-"""A campaign that is made beside an earlier one: it comes to its place as one, wherever it is stopped, and never mixed with what stood there."""
+"""A campaign that is made beside an earlier one: it comes to its place as one, wherever it is
+stopped, and never mixed with what stood there.
+"""
 
 import os
 import shutil
@@ -31,21 +33,43 @@ pytestmark = pytest.mark.usefixtures("objections")
 
 def options(results: Path, *assignments: str) -> Options:
     return Options(
-        profile=Profile.SMOKE, framework="torch", engine="torch", input="default", data=None, results=results, device="auto", precision=None, threads=0,
-        config=None, assignments=assignments, org="acme", system=None,
-    )  # fmt: skip
+        profile=Profile.SMOKE,
+        framework="torch",
+        engine="torch",
+        input="default",
+        data=None,
+        results=results,
+        device="auto",
+        precision=None,
+        threads=0,
+        config=None,
+        assignments=assignments,
+        org="acme",
+        system=None,
+    )
 
 
-def campaign(results: Path, tree: Callable[..., Path], nonce: str, stage: Stage, **changes: Any) -> Path:
-    """Leave what a campaign leaves when it is over: its tree, its bundle, and the state of both halves."""
+def campaign(
+    results: Path, tree: Callable[..., Path], nonce: str, stage: Stage, **changes: Any
+) -> Path:
+    """Leave what a campaign leaves when it is over: its tree, its bundle, and the state of both
+    halves.
+    """
     tree(results, nonce=nonce, **changes)
     for partial in results.rglob("*.partial"):
         partial.unlink()
     (results / BUNDLES).mkdir(exist_ok=True)
     (results / BUNDLES / "resnet50-smoke-host-torch-fp32.tar.zst").write_text(nonce)
     seed = 1 if nonce == OLD else 2
-    write_json(results / STATE / "resnet50" / "campaign.json", {"nonce": nonce, "seed": seed, "runs": 1, "identity": {}, "endings": {"0": "reached"}})
-    state = State(asked=requested_options.read("resnet50", options(results), seed, None), stage=stage, earlier=())
+    write_json(
+        results / STATE / "resnet50" / "campaign.json",
+        {"nonce": nonce, "seed": seed, "runs": 1, "identity": {}, "endings": {"0": "reached"}},
+    )
+    state = State(
+        asked=requested_options.read("resnet50", options(results), seed, None),
+        stage=stage,
+        earlier=(),
+    )
     write_json(state_file(results, "resnet50"), asdict(state))
     return results
 
@@ -61,9 +85,16 @@ def home(tmp_path: Path, make_tree: Callable[..., Path]) -> Path:
 def nonces(home: Path) -> tuple[set[Any], set[Any]]:
     """Name the campaigns that the training sets and the runs of a results folder belong to."""
     found = find(home)
-    runs = [folder for result in found if result.scenario for folder in (result.accuracy, *result.performance)]
+    runs = [
+        folder
+        for result in found
+        if result.scenario
+        for folder in (result.accuracy, *result.performance)
+    ]
     logs = [log for result in found if not result.scenario for log in result.logs]
-    return {log_values.training(log).stamps["campaign_nonce"] for log in logs}, {log_values.served(folder).nonce for folder in runs}
+    return {log_values.training(log).stamps["campaign_nonce"] for log in logs}, {
+        log_values.served(folder).nonce for folder in runs
+    }
 
 
 def whole(home: Path, nonce: str) -> bool:
@@ -71,18 +102,37 @@ def whole(home: Path, nonce: str) -> bool:
     (state,) = training_states(home, "resnet50")
     bundle = (home / BUNDLES / "resnet50-smoke-host-torch-fp32.tar.zst").read_text()
     measured = len(list(home.glob("open/acme/measurements/*/*/*/*.json")))
-    return len(find(home)) == 5 and nonces(home) == ({nonce}, {nonce}) and (state.nonce, bundle, measured) == (nonce, nonce, 4)
+    return (
+        len(find(home)) == 5
+        and nonces(home) == ({nonce}, {nonce})
+        and (state.nonce, bundle, measured) == (nonce, nonce, 4)
+    )
 
 
-def test_a_campaign_that_is_over_takes_the_place_of_the_earlier_one(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_campaign_that_is_over_takes_the_place_of_the_earlier_one(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Nothing is lost, and nothing of it is left where it was made."""
     assert whole(home, OLD)
     settle(home, "resnet50")
     found = read_state(home, "resnet50")
-    assert whole(home, NEW) and found and found.stage is Stage.FINISHED and found.asked.training["seed"] == 2
+    assert (
+        whole(home, NEW)
+        and found
+        and found.stage is Stage.FINISHED
+        and found.asked.training["seed"] == 2
+    )
     kept = home / STATE / "superseded" / "1"
-    assert nonces(kept) == ({OLD}, {OLD}) and len(find(kept)) == 5 and (kept / BUNDLES).is_dir() and (kept / STATE / "resnet50" / "campaign.json").is_file()
-    assert not staged_campaign(home, "resnet50").exists() and capsys.readouterr().out == f"earlier results moved to {kept}\n"
+    assert (
+        nonces(kept) == ({OLD}, {OLD})
+        and len(find(kept)) == 5
+        and (kept / BUNDLES).is_dir()
+        and (kept / STATE / "resnet50" / "campaign.json").is_file()
+    )
+    assert (
+        not staged_campaign(home, "resnet50").exists()
+        and capsys.readouterr().out == f"earlier results moved to {kept}\n"
+    )
     settle(home, "resnet50")
     assert whole(home, NEW)
 
@@ -92,7 +142,9 @@ def test_a_campaign_that_is_over_takes_the_place_of_the_earlier_one(home: Path, 
 def test_a_kill_at_any_moment_mixes_nothing_and_the_next_command_ends_it(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, served_twice: bool
 ) -> None:
-    """Runs never stand without the set that they belong to, nor beside another one; also where the set lies among runs of one of two systems."""
+    """Runs never stand without the set that they belong to, nor beside another one; also where the
+    set lies among runs of one of two systems.
+    """
     if served_twice:
         results = home / "open" / "acme" / "results"
         shutil.copytree(results / "host-torch-fp32", results / "host-zz-fp32")
@@ -103,7 +155,9 @@ def test_a_kill_at_any_moment_mixes_nothing_and_the_next_command_ends_it(
         copy = shutil.copytree(home, tmp_path / f"copy-{moment}", copy_function=shutil.copy2)
         calls = count()
 
-        def cut(original: Callable[..., Any], calls: Any = calls, moment: int = moment) -> Callable[..., Any]:
+        def cut(
+            original: Callable[..., Any], calls: Any = calls, moment: int = moment
+        ) -> Callable[..., Any]:
             def moving(path: Path, *rest: Any, **named: Any) -> Any:
                 if next(calls) == moment:
                     raise KeyboardInterrupt
@@ -127,13 +181,18 @@ def test_a_kill_at_any_moment_mixes_nothing_and_the_next_command_ends_it(
     assert moment > 20
 
 
-def test_a_signal_waits_and_a_full_disk_is_one_sentence(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_signal_waits_and_a_full_disk_is_one_sentence(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Neither leaves half of it."""
 
     def full(*given: Any) -> None:
         raise OSError(28, "No space left on device", "x")
 
-    with monkeypatch.context() as patch, pytest.raises(JudgedError, match="^x: No space left on device$"):
+    with (
+        monkeypatch.context() as patch,
+        pytest.raises(JudgedError, match="^x: No space left on device$"),
+    ):
         patch.setattr(replacement, "bring", full)
         settle(home, "resnet50")
     moving = replacement.bring
@@ -163,7 +222,12 @@ def test_an_unfinished_campaign_stays_where_it_is(home: Path) -> None:
 
 @pytest.mark.parametrize("refused", [False, True])
 def test_one_that_missed_its_target_is_kept_aside_where_a_good_one_stands(
-    home: Path, make_tree: Callable[..., Path], objections: list[Finding], objection: Finding, refused: bool, capsys: pytest.CaptureFixture[str]
+    home: Path,
+    make_tree: Callable[..., Path],
+    objections: list[Finding],
+    objection: Finding,
+    refused: bool,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Where the judge accepts nothing of what stands there, the later miss says more."""
     made = staged_campaign(home, "resnet50")
@@ -179,8 +243,12 @@ def test_one_that_missed_its_target_is_kept_aside_where_a_good_one_stands(
         assert whole(home, OLD) and nonces(kept) == ({NEW}, set())
 
 
-def test_one_that_missed_its_target_and_left_no_result_takes_nothing_away(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It moved the state of the campaign that stands aside: the next `podium run` would have trained anew."""
+def test_one_that_missed_its_target_and_left_no_result_takes_nothing_away(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It moved the state of the campaign that stands aside: the next `podium run` would have
+    trained anew.
+    """
     made = staged_campaign(home, "resnet50")
     state = read_state(made, "resnet50")
     assert state
@@ -192,14 +260,25 @@ def test_one_that_missed_its_target_and_left_no_result_takes_nothing_away(home: 
     told = capsys.readouterr().out
     kept = Path(told.split("this one is stored in ")[1].strip())
     assert "left no result, and the earlier one stays in place" in told
-    assert whole(home, OLD) and state_file(home, "resnet50").read_bytes() == before and not made.exists() and state_file(kept, "resnet50").is_file()
+    assert (
+        whole(home, OLD)
+        and state_file(home, "resnet50").read_bytes() == before
+        and not made.exists()
+        and state_file(kept, "resnet50").is_file()
+    )
 
 
-def test_runs_of_the_set_that_goes_go_with_it_and_others_stay(home: Path, make_tree: Callable[..., Path], tmp_path: Path) -> None:
-    """Another engine served the earlier set: its runs would be of no set at all. Another organisation's campaign is none of this."""
+def test_runs_of_the_set_that_goes_go_with_it_and_others_stay(
+    home: Path, make_tree: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Another engine served the earlier set: its runs would be of no set at all. Another
+    organisation's campaign is none of this.
+    """
     other = make_tree(tmp_path / "other", nonce=OLD)
     results = home / "open" / "acme" / "results"
-    shutil.copytree(other / "open" / "acme" / "results" / "host-torch-fp32", results / "host-onnxruntime-fp32")
+    shutil.copytree(
+        other / "open" / "acme" / "results" / "host-torch-fp32", results / "host-onnxruntime-fp32"
+    )
     make_tree(tmp_path / "beta", org="beta", nonce=OLD)
     shutil.copytree(tmp_path / "beta" / "open" / "beta", home / "open" / "beta")
     settle(home, "resnet50")
@@ -207,10 +286,14 @@ def test_runs_of_the_set_that_goes_go_with_it_and_others_stay(home: Path, make_t
     assert {result.org for result in find(home)} == {"acme", "beta"} and len(find(home)) == 10
 
 
-def test_what_came_to_the_place_while_it_was_under_way_is_kept_aside(home: Path, monkeypatch: pytest.MonkeyPatch, make_tree: Callable[..., Path]) -> None:
+def test_what_came_to_the_place_while_it_was_under_way_is_kept_aside(
+    home: Path, monkeypatch: pytest.MonkeyPatch, make_tree: Callable[..., Path]
+) -> None:
     """Somebody served again after a kill, before the next `podium run`."""
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(replacement, "parts", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt()))
+        patch.setattr(
+            replacement, "parts", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt())
+        )
         settle(home, "resnet50")
     assert find(home) == []
     shutil.rmtree(home / "open")
@@ -219,7 +302,9 @@ def test_what_came_to_the_place_while_it_was_under_way_is_kept_aside(home: Path,
     shutil.copytree(make_tree(home.parent / "third", nonce="3" * 32) / "open", home / "open")
     settle(home, "resnet50")
     assert nonces(home) == ({NEW}, {NEW})
-    assert "3" * 32 in {nonce for folder in (home / STATE / "superseded").iterdir() for nonce in nonces(folder)[1]}
+    assert "3" * 32 in {
+        nonce for folder in (home / STATE / "superseded").iterdir() for nonce in nonces(folder)[1]
+    }
 
 
 def test_a_request_that_is_refused_leaves_nothing_beside(home: Path) -> None:
@@ -227,7 +312,11 @@ def test_a_request_that_is_refused_leaves_nothing_beside(home: Path) -> None:
     shutil.rmtree(staged_campaign(home, "resnet50"))
     before = state_file(home, "resnet50").read_bytes()
     found = begin("resnet50", options(home), 3, None)
-    assert found.results == staged_campaign(home, "resnet50") and found.nonce() is None and found.own() == []
+    assert (
+        found.results == staged_campaign(home, "resnet50")
+        and found.nonce() is None
+        and found.own() == []
+    )
     found.forget(read_state(home, "resnet50"))
     assert not found.results.exists() and state_file(home, "resnet50").read_bytes() == before
 
@@ -237,18 +326,31 @@ def test_the_same_request_goes_on_beside_and_another_is_refused(home: Path) -> N
     shutil.rmtree(staged_campaign(home, "resnet50"))
     first = begin("resnet50", options(home), 3, None)
     assert begin("resnet50", options(home), 3, None) == first
-    with pytest.raises(RequestError, match=r"seed 3, not 4.*take another --results, or remove .*/campaign/\.podium/run-resnet50\.json"):
+    with pytest.raises(
+        RequestError,
+        match=(
+            r"seed 3, not 4.*take another --results, or remove"
+            r" .*/campaign/\.podium/run-resnet50\.json"
+        ),
+    ):
         begin("resnet50", options(home), 4, None)
     state_file(first.results, "resnet50").unlink()
     settle(home, "resnet50")
     assert begin("resnet50", options(home), 4, None).state.asked.training["seed"] == 4
 
 
-@pytest.mark.parametrize("standing", [["../../keep.txt"], ["/etc/passwd"], ["open/../../keep.txt"], 7])
-def test_a_record_of_the_way_that_names_what_lies_elsewhere_moves_nothing_there(home: Path, standing: object) -> None:
+@pytest.mark.parametrize(
+    "standing", [["../../keep.txt"], ["/etc/passwd"], ["open/../../keep.txt"], 7]
+)
+def test_a_record_of_the_way_that_names_what_lies_elsewhere_moves_nothing_there(
+    home: Path, standing: object
+) -> None:
     """Bytes of others: it is taken as if there were none."""
     keep = home.parent / "keep.txt"
     keep.write_text("mine")
-    write_json(staged_campaign(home, "resnet50") / replacement.WHOLE, {"standing": standing, "displaced": False})
+    write_json(
+        staged_campaign(home, "resnet50") / replacement.WHOLE,
+        {"standing": standing, "displaced": False},
+    )
     settle(home, "resnet50")
     assert keep.read_text() == "mine" and whole(home, NEW)

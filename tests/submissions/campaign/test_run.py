@@ -1,6 +1,8 @@
-"""The campaign: which steps are called with which words, what is skipped, and what a changed request leads to.
+"""The campaign: which steps are called with which words, what is skipped, and what a changed
+request leads to.
 
-train, infer and check are stand-ins that leave the files that the real ones leave; the real ones run in tests/end_to_end.
+train, infer and check are stand-ins that leave the files that the real ones leave; the real ones
+run in tests/end_to_end.
 """
 
 import json
@@ -50,12 +52,20 @@ class Stage:
     def work_in(self, results: Path) -> None:
         """Take the results folder that a step is told."""
         self.results = results
-        self.trainer = Entry(results=results, division=Division.OPEN, org="unaffiliated", system="host-torch-bf16")
-        self.server = Entry(results=results, division=Division.OPEN, org="unaffiliated", system="host-torch-fp32")
+        self.trainer = Entry(
+            results=results, division=Division.OPEN, org="unaffiliated", system="host-torch-bf16"
+        )
+        self.server = Entry(
+            results=results, division=Division.OPEN, org="unaffiliated", system="host-torch-fp32"
+        )
 
     @property
     def nonce(self) -> str:
-        return str(json.loads((self.results / ".podium" / "resnet50" / "campaign.json").read_text())["nonce"])
+        return str(
+            json.loads((self.results / ".podium" / "resnet50" / "campaign.json").read_text())[
+                "nonce"
+            ]
+        )
 
     def train(self, words: list[str]) -> None:
         """Leave a set, or the state of an unfinished one."""
@@ -72,35 +82,73 @@ class Stage:
 
     def keep(self, nonce: str, words: list[str], endings: dict[str, str]) -> None:
         """Write the harness's own state of the set."""
-        named = {"profile": "smoke", "org": "unaffiliated", "framework": "torch", "input": "default", "data": None, "system": self.trainer.system}
+        named = {
+            "profile": "smoke",
+            "org": "unaffiliated",
+            "framework": "torch",
+            "input": "default",
+            "data": None,
+            "system": self.trainer.system,
+        }
         identity = named | {f"setting {key}": value for key, value in self.settings(words).items()}
         seed = int(words[words.index("--seed") + 1]) if "--seed" in words else 77
         state = self.results / ".podium" / "resnet50" / "campaign.json"
         state.parent.mkdir(parents=True, exist_ok=True)
-        state.write_text(json.dumps({"nonce": nonce, "seed": seed, "runs": 1, "identity": identity, "endings": endings, "logs": "x"}))
+        state.write_text(
+            json.dumps(
+                {
+                    "nonce": nonce,
+                    "seed": seed,
+                    "runs": 1,
+                    "identity": identity,
+                    "endings": endings,
+                    "logs": "x",
+                }
+            )
+        )
 
     def settings(self, words: list[str]) -> dict[str, Any]:
         """Fill in the settings as the harness does."""
         round = registry.round()
         given = [word for word in words if "=" in word]
-        return settle(round, "resnet50", Profile.SMOKE, choose(catalogue(round, round.benchmark("resnet50")), None, given))
+        return settle(
+            round,
+            "resnet50",
+            Profile.SMOKE,
+            choose(catalogue(round, round.benchmark("resnet50")), None, given),
+        )
 
     def infer(self, words: list[str]) -> None:
-        """Leave the runs of a scenario, or of all; interrupted, those of the first two and half of the third."""
-        chosen = [Scenario(words[words.index("--scenario") + 1])] if "--scenario" in words else [*Scenario]
+        """Leave the runs of a scenario, or of all; interrupted, those of the first two and half of
+        the third.
+        """
+        chosen = (
+            [Scenario(words[words.index("--scenario") + 1])]
+            if "--scenario" in words
+            else [*Scenario]
+        )
         self.builders["system"](self.server)
         settings = self.settings(words)
         for number, scenario in enumerate(chosen):
             if "performance" not in words:
-                self.serve(self.server.accuracy("resnet50", scenario), scenario, "accuracy", settings)
+                self.serve(
+                    self.server.accuracy("resnet50", scenario), scenario, "accuracy", settings
+                )
             if self.is_interrupted and number == 2:
                 raise KeyboardInterrupt
-            self.serve(self.server.performance("resnet50", scenario), scenario, "performance", {"server.target_qps": 3.5} | settings)
+            self.serve(
+                self.server.performance("resnet50", scenario),
+                scenario,
+                "performance",
+                {"server.target_qps": 3.5} | settings,
+            )
 
     def serve(self, folder: Path, scenario: Scenario, mode: str, settings: dict[str, Any]) -> None:
         """Leave one run's folder in place of an earlier one."""
         shutil.rmtree(folder, ignore_errors=True)
-        self.builders["run"](folder, self.server, scenario, mode, nonce=self.nonce, settings=settings)
+        self.builders["run"](
+            folder, self.server, scenario, mode, nonce=self.nonce, settings=settings
+        )
 
     def check(self, words: list[str]) -> int:
         """Accept."""
@@ -108,7 +156,19 @@ class Stage:
 
     def steps(self) -> list[str]:
         """Say what was called, with the scenario and mode, and forget it."""
-        found = [" ".join([call[0], *(word for word in call if word in [*Scenario, "accuracy", "performance", "all", "--resume"])]) for call in self.calls]
+        found = [
+            " ".join(
+                [
+                    call[0],
+                    *(
+                        word
+                        for word in call
+                        if word in [*Scenario, "accuracy", "performance", "all", "--resume"]
+                    ),
+                ]
+            )
+            for call in self.calls
+        ]
         self.calls.clear()
         return found
 
@@ -123,7 +183,9 @@ def stage(
     objections: list[Finding],
     objection: Finding,
 ) -> Stage:
-    """Put the stand-ins in place; everything else of the registry stays, and the judge dislikes what `broken` names."""
+    """Put the stand-ins in place; everything else of the registry stays, and the judge dislikes
+    what `broken` names.
+    """
     stage = Stage(tmp_path / "results", log=make_log, run=make_run, system=make_system)
     real = registry.resolve
 
@@ -140,7 +202,9 @@ def stage(
             return getattr(stage, name)(list(words))
 
         rest = click.Argument(["words"], nargs=-1, type=click.UNPROCESSED)
-        return click.Command(name, callback=step, params=[rest], context_settings={"ignore_unknown_options": True})
+        return click.Command(
+            name, callback=step, params=[rest], context_settings={"ignore_unknown_options": True}
+        )
 
     def findings(path: Path, kind: object = None, judge: object = None) -> tuple[Finding, ...]:
         return (objection,) if stage.broken & set(path.parts) else ()
@@ -151,7 +215,12 @@ def stage(
 
 
 def go(stage: Stage, *words: str, workload: str = "resnet50") -> list[str]:
-    result = CliRunner().invoke(run, [workload, "--results", str(stage.home), *words], catch_exceptions=False, standalone_mode=False)
+    result = CliRunner().invoke(
+        run,
+        [workload, "--results", str(stage.home), *words],
+        catch_exceptions=False,
+        standalone_mode=False,
+    )
     stage.work_in(stage.home)
     return result.stdout.splitlines()
 
@@ -175,7 +244,19 @@ def test_a_campaign_trains_serves_checks_packs_and_ends_with_the_bundle(stage: S
 
 
 def test_the_options_reach_each_step_as_they_were_typed(stage: Stage) -> None:
-    go(stage, "--seed", "3", "--runs", "2", "--set", "data.workers=2", "--set", "batching.workers=2", "--threads", "2")
+    go(
+        stage,
+        "--seed",
+        "3",
+        "--runs",
+        "2",
+        "--set",
+        "data.workers=2",
+        "--set",
+        "batching.workers=2",
+        "--threads",
+        "2",
+    )
     train, infer, check = stage.calls
     for call in (train, infer):
         text = " ".join(call)
@@ -206,7 +287,9 @@ def test_an_interrupted_training_is_resumed(stage: Stage) -> None:
 
 
 @pytest.mark.slow
-def test_a_campaign_that_ended_before_training_began_is_not_resumed_from_older_state(stage: Stage) -> None:
+def test_a_campaign_that_ended_before_training_began_is_not_resumed_from_older_state(
+    stage: Stage,
+) -> None:
     """A set that lay here before must not be taken for the campaign's own."""
     go(stage, "--seed", "1")
     stage.steps()
@@ -277,7 +360,9 @@ def test_results_that_were_deleted_are_made_anew(stage: Stage) -> None:
 
 
 @pytest.mark.slow
-def test_a_set_that_the_judge_refuses_is_shown_and_the_next_campaign_begins_anew(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_set_that_the_judge_refuses_is_shown_and_the_next_campaign_begins_anew(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Not trained again unasked, not served, and not the end of all campaigns here."""
     go(stage)
     stage.steps()
@@ -311,7 +396,9 @@ def test_a_run_that_the_judge_refuses_is_served_again(stage: Stage) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_that_loadgen_calls_invalid_is_done_again_without_its_accuracy_run(stage: Stage) -> None:
+def test_a_run_that_loadgen_calls_invalid_is_done_again_without_its_accuracy_run(
+    stage: Stage,
+) -> None:
     go(stage)
     stage.steps()
     record = stage.server.performance("resnet50", Scenario.SERVER) / "run.json"
@@ -321,7 +408,9 @@ def test_a_run_that_loadgen_calls_invalid_is_done_again_without_its_accuracy_run
     assert stage.steps() == ["infer server performance", "check"]
 
 
-def test_a_missed_target_ends_the_campaign_without_a_bundle_and_the_next_begins_anew(stage: Stage) -> None:
+def test_a_missed_target_ends_the_campaign_without_a_bundle_and_the_next_begins_anew(
+    stage: Stage,
+) -> None:
     stage.misses = True
     with pytest.raises(JudgedError, match="missed"):
         go(stage)
@@ -343,7 +432,9 @@ def test_a_missed_target_ends_the_campaign_without_a_bundle_and_the_next_begins_
         (["--seed", "1", "--org", "else"], "org unaffiliated, not else"),
     ],
 )
-def test_an_unfinished_campaign_is_not_gone_on_with_under_other_options(stage: Stage, words: list[str], key: str) -> None:
+def test_an_unfinished_campaign_is_not_gone_on_with_under_other_options(
+    stage: Stage, words: list[str], key: str
+) -> None:
     interrupted(stage, "--seed", "1")
     with pytest.raises(RequestError, match=key):
         go(stage, *words)
@@ -382,10 +473,18 @@ def test_another_seed_after_a_finished_campaign_begins_a_new_one(stage: Stage) -
     assert stage.steps()[0] == "train"
 
 
-def test_all_goes_on_after_a_workload_that_missed_its_target(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_goes_on_after_a_workload_that_missed_its_target(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stage.misses = True
     points = registry.points
-    monkeypatch.setattr(registry, "points", lambda group: {"resnet50": 1, "resnet": 2} if group == registry.WORKLOADS else points(group))
+    monkeypatch.setattr(
+        registry,
+        "points",
+        lambda group: (
+            {"resnet50": 1, "resnet": 2} if group == registry.WORKLOADS else points(group)
+        ),
+    )
     benchmarks = {**registry.round().benchmarks, "resnet": registry.round().benchmark("resnet50")}
     round = replace(registry.round(), benchmarks=benchmarks)
     monkeypatch.setattr(registry, "round", lambda name="podium-v1": round)
@@ -394,21 +493,27 @@ def test_all_goes_on_after_a_workload_that_missed_its_target(stage: Stage, monke
     assert stage.steps() == ["train", "train"]
 
 
-def test_a_refusal_of_the_judge_ends_the_campaign_before_packing(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_of_the_judge_ends_the_campaign_before_packing(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(stage, "check", lambda words: 1)
     with pytest.raises(JudgedError, match="podium check ended with 1"):
         go(stage)
     assert not list(stage.results.rglob("*.tar.zst"))
 
 
-def test_a_command_that_leaves_by_exit_counts_as_its_code(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_that_leaves_by_exit_counts_as_its_code(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A step from another package may end the way programs do."""
     monkeypatch.setattr(stage, "check", lambda words: sys.exit(1))
     with pytest.raises(JudgedError, match="podium check ended with 1"):
         go(stage)
 
 
-def test_a_failing_audit_does_not_keep_the_next_from_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_audit_does_not_keep_the_next_from_running(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All tests that are lacking run, without meters, and all that failed are named in the end."""
     called: list[tuple[str, ...]] = []
 
@@ -417,16 +522,22 @@ def test_a_failing_audit_does_not_keep_the_next_from_running(tmp_path: Path, mon
         raise JudgedError(words[-1])
 
     lacked = {Scenario.SERVER: ["TEST04", "TEST05"], Scenario.OFFLINE: ["all"]}
-    asked: Any = SimpleNamespace(workload="resnet50", options=replace(drive(tmp_path), meter="cat"), own=list, nonce=str)
+    asked: Any = SimpleNamespace(
+        workload="resnet50", options=replace(drive(tmp_path), meter="cat"), own=list, nonce=str
+    )
     monkeypatch.setattr(campaign_audits, "lacking", lambda results, nonce: lacked)
     monkeypatch.setattr(campaign, "call", failing)
     with pytest.raises(JudgedError, match="TEST04; TEST05; all"):
         campaign.audit_results(asked)
-    assert [words[-3:] for words in called] == [(each.value, "--test", test) for each, tests in lacked.items() for test in tests]
+    assert [words[-3:] for words in called] == [
+        (each.value, "--test", test) for each, tests in lacked.items() for test in tests
+    ]
     assert not any("--meter" in words for words in called)
 
 
-def test_what_this_machine_lacks_is_told_with_its_own_exit_code(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_this_machine_lacks_is_told_with_its_own_exit_code(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def lacking(words: list[str]) -> None:
         raise MissingError("resnet50 needs torch: pip install '.[run]'")
 
@@ -460,7 +571,12 @@ def test_a_folder_is_checked_once_though_set_and_scenarios_lie_in_it() -> None:
 def test_options_are_spelled_as_a_user_would(tmp_path: Path) -> None:
     """Every common option that has a value, and none that has not."""
     words = arguments(drive(tmp_path))
-    assert words[words.index("--set") : words.index("--set") + 4] == ["--set", "a=1", "--set", "b=2"]
+    assert words[words.index("--set") : words.index("--set") + 4] == [
+        "--set",
+        "a=1",
+        "--set",
+        "b=2",
+    ]
     assert words[words.index("--system-file") + 1] == str(tmp_path / "s.toml")
     assert "--data" not in words
     assert "--precision" not in words
@@ -468,9 +584,21 @@ def test_options_are_spelled_as_a_user_would(tmp_path: Path) -> None:
 
 def drive(results: Path) -> Options:
     return Options(
-        profile=Profile.SMOKE, framework="torch", engine="torch", input="default", data=None, results=results, device="cpu", precision=None,
-        threads=0, config=None, assignments=("a=1", "b=2"), org="acme", system=None, system_file=results / "s.toml",
-    )  # fmt: skip
+        profile=Profile.SMOKE,
+        framework="torch",
+        engine="torch",
+        input="default",
+        data=None,
+        results=results,
+        device="cpu",
+        precision=None,
+        threads=0,
+        config=None,
+        assignments=("a=1", "b=2"),
+        org="acme",
+        system=None,
+        system_file=results / "s.toml",
+    )
 
 
 def test_an_unknown_workload_is_offered_the_nearest(stage: Stage) -> None:
@@ -500,7 +628,9 @@ def test_a_results_path_that_is_a_file_is_a_wrong_request(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("step", ["train", "infer"])
-def test_a_signal_is_told_with_the_way_to_go_on(stage: Stage, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+def test_a_signal_is_told_with_the_way_to_go_on(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
     """Each step knows its own command alone; the user typed `podium run`, and types it again."""
 
     def interrupt(words: list[str]) -> None:
@@ -510,13 +640,30 @@ def test_a_signal_is_told_with_the_way_to_go_on(stage: Stage, monkeypatch: pytes
             raise Interrupted(f"resnet50: {error}; `podium {step} resnet50` goes on") from error
 
     monkeypatch.setattr(stage, step, interrupt)
-    with pytest.raises(Interrupted, match="^resnet50: interrupted by SIGINT; what is finished is kept, and the same command goes on$"):
+    with pytest.raises(
+        Interrupted,
+        match=(
+            "^resnet50: interrupted by SIGINT; what is finished is kept, and the same command"
+            " goes on$"
+        ),
+    ):
         go(stage)
 
 
-@pytest.mark.parametrize("error", [JudgedError("the LoadGen process ended"), MissingError("no torch"), RuntimeError("a broken pipe")])
-def test_an_error_behind_a_signal_is_told_as_the_signal(stage: Stage, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    """The signal that broke a step was told as its fault: with `all`, the next workload began, and the way to go on was not told."""
+@pytest.mark.parametrize(
+    "error",
+    [
+        JudgedError("the LoadGen process ended"),
+        MissingError("no torch"),
+        RuntimeError("a broken pipe"),
+    ],
+)
+def test_an_error_behind_a_signal_is_told_as_the_signal(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """The signal that broke a step was told as its fault: with `all`, the next workload began, and
+    the way to go on was not told.
+    """
 
     def break_by_signal(words: list[str]) -> None:
         with suppress(Interrupted):
@@ -524,11 +671,19 @@ def test_an_error_behind_a_signal_is_told_as_the_signal(stage: Stage, monkeypatc
         raise error
 
     monkeypatch.setattr(stage, "infer", break_by_signal)
-    with pytest.raises(Terminated, match="^resnet50: interrupted by SIGTERM; what is finished is kept, and the same command goes on$"):
+    with pytest.raises(
+        Terminated,
+        match=(
+            "^resnet50: interrupted by SIGTERM; what is finished is kept, and the same command"
+            " goes on$"
+        ),
+    ):
         go(stage)
 
 
-def test_a_bundle_that_cannot_be_opened_takes_nothing_from_the_others(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bundle_that_cannot_be_opened_takes_nothing_from_the_others(
+    stage: Stage, capsys: pytest.CaptureFixture[str]
+) -> None:
     """One that was cut behind the campaign's back ended the summary of all."""
     good = Path(go(stage)[-1].removeprefix("bundle: "))
     cut = good.with_name("cut.tar.zst")
@@ -540,23 +695,38 @@ def test_a_bundle_that_cannot_be_opened_takes_nothing_from_the_others(stage: Sta
     assert told[-2:] == [f"bundle: {cut}", f"bundle: {good}"] and not UNPACKED
 
 
-def test_what_was_judged_is_told_of_the_name_that_it_has_now(tmp_path: Path, objection: Finding) -> None:
+def test_what_was_judged_is_told_of_the_name_that_it_has_now(
+    tmp_path: Path, objection: Finding
+) -> None:
     """A bundle is judged as a partial file, and scored under its name."""
     before, now = tmp_path / "a.partial", tmp_path / "a.tar.zst"
-    found = tuple(replace(objection, file=str(file)) for file in (before, before / "open/x/log.txt", "elsewhere"))
-    assert [each.file for each in compliance_check.moved((found, before), now)] == [str(now), str(now / "open/x/log.txt"), "elsewhere"]
+    found = tuple(
+        replace(objection, file=str(file))
+        for file in (before, before / "open/x/log.txt", "elsewhere")
+    )
+    assert [each.file for each in compliance_check.moved((found, before), now)] == [
+        str(now),
+        str(now / "open/x/log.txt"),
+        "elsewhere",
+    ]
     assert compliance_check.moved((found, before), before) == found
 
 
-@pytest.mark.parametrize("error", [JudgedError("SingleStream performance run 1 is INVALID"), MissingError("no torch")])
-def test_a_failure_ends_with_the_way_to_go_on(stage: Stage, monkeypatch: pytest.MonkeyPatch, error: PodiumError) -> None:
+@pytest.mark.parametrize(
+    "error", [JudgedError("SingleStream performance run 1 is INVALID"), MissingError("no torch")]
+)
+def test_a_failure_ends_with_the_way_to_go_on(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, error: PodiumError
+) -> None:
     """After minutes of work nobody was told whether they were lost."""
 
     def fail(words: list[str]) -> None:
         raise error
 
     monkeypatch.setattr(stage, "infer", fail)
-    with pytest.raises(type(error), match=f"^{error}; what is finished is kept, and the same command goes on$"):
+    with pytest.raises(
+        type(error), match=f"^{error}; what is finished is kept, and the same command goes on$"
+    ):
         go(stage)
 
 
@@ -567,5 +737,9 @@ def test_a_wrong_request_is_told_as_it_is(stage: Stage, monkeypatch: pytest.Monk
         raise RequestError("no such device")
 
     monkeypatch.setattr(stage, "infer", refuse)
-    outcome = CliRunner().invoke(run, ["resnet50", "--results", str(stage.results)], standalone_mode=False)
-    assert isinstance(outcome.exception, RequestError) and str(outcome.exception) == "no such device"
+    outcome = CliRunner().invoke(
+        run, ["resnet50", "--results", str(stage.results)], standalone_mode=False
+    )
+    assert (
+        isinstance(outcome.exception, RequestError) and str(outcome.exception) == "no such device"
+    )

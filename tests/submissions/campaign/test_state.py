@@ -1,4 +1,6 @@
-"""The state of a campaign: what it remembers, whose results are its own, and what a changed request leads to."""
+"""The state of a campaign: what it remembers, whose results are its own, and what a changed request
+leads to.
+"""
 
 import json
 from collections.abc import Callable
@@ -11,7 +13,14 @@ import pytest
 from compliance.verdict import Finding
 from submissions.campaign import requested_options
 from submissions.campaign.requested_options import Asked
-from submissions.campaign.state import Campaign, Stage, begin, read_state, state_file, training_states
+from submissions.campaign.state import (
+    Campaign,
+    Stage,
+    begin,
+    read_state,
+    state_file,
+    training_states,
+)
 from submissions.result_index import find
 from suite import registry
 from suite.cli import Options
@@ -29,32 +38,79 @@ pytestmark = pytest.mark.usefixtures("objections")
 def options(results: Path, *assignments: str, **changes: Any) -> Options:
     """What a user types, with everything else as it is without it."""
     usual = Options(
-        profile=Profile.SMOKE, framework="torch", engine="torch", input="default", data=None, results=results, device="auto", precision=None, threads=0,
-        config=None, assignments=assignments, org="acme", system=None,
-    )  # fmt: skip
+        profile=Profile.SMOKE,
+        framework="torch",
+        engine="torch",
+        input="default",
+        data=None,
+        results=results,
+        device="auto",
+        precision=None,
+        threads=0,
+        config=None,
+        assignments=assignments,
+        org="acme",
+        system=None,
+    )
     return replace(usual, **changes)
 
 
-def keep(results: Path, *, nonce: str = NONCE, endings: dict[str, str] | None = None, runs: int = 1, seed: int = 5, **identity: Any) -> None:
+def keep(
+    results: Path,
+    *,
+    nonce: str = NONCE,
+    endings: dict[str, str] | None = None,
+    runs: int = 1,
+    seed: int = 5,
+    **identity: Any,
+) -> None:
     """Write the harness's own state of a set that was asked for with the usual options."""
     told = requested_options.read("resnet50", options(results), None, None).training
-    settings = {f"setting {key}": value for key, value in told.items() if "." in key or key.startswith(("sgd", "lars", "opt", "model", "global"))}
-    named = {"profile": "smoke", "org": "acme", "framework": "torch", "input": "default", "data": None, "system": "host-torch-bf16"}
-    document = {"nonce": nonce, "seed": seed, "runs": runs, "logs": "x", "identity": {**settings, **named, **identity}, "endings": endings or {}}
+    settings = {
+        f"setting {key}": value
+        for key, value in told.items()
+        if "." in key or key.startswith(("sgd", "lars", "opt", "model", "global"))
+    }
+    named = {
+        "profile": "smoke",
+        "org": "acme",
+        "framework": "torch",
+        "input": "default",
+        "data": None,
+        "system": "host-torch-bf16",
+    }
+    document = {
+        "nonce": nonce,
+        "seed": seed,
+        "runs": runs,
+        "logs": "x",
+        "identity": {**settings, **named, **identity},
+        "endings": endings or {},
+    }
     path = results / STATE / "resnet50" / "campaign.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(document))
 
 
-def started(results: Path, *assignments: str, seed: int | None = None, runs: int | None = None, **changes: Any) -> Campaign:
+def started(
+    results: Path,
+    *assignments: str,
+    seed: int | None = None,
+    runs: int | None = None,
+    **changes: Any,
+) -> Campaign:
     return begin("resnet50", options(results, *assignments, **changes), seed, runs)
 
 
 @pytest.fixture
 def trained(tmp_path: Path, make_tree: Callable[..., Path]) -> Path:
-    """A finished training set with four scenarios that were served as the usual options ask, and the harness's state of it."""
+    """A finished training set with four scenarios that were served as the usual options ask, and
+    the harness's state of it.
+    """
     serving = requested_options.read("resnet50", options(tmp_path), None, None).serving
-    results = make_tree(tmp_path / "trained", settings={key: value for key, value in serving.items() if "." in key})
+    results = make_tree(
+        tmp_path / "trained", settings={key: value for key, value in serving.items() if "." in key}
+    )
     keep(results, endings={"0": "reached"})
     return results
 
@@ -66,7 +122,12 @@ def test_a_campaign_remembers_what_it_was_asked_for(tmp_path: Path) -> None:
     """The next command goes on only with the same."""
     campaign = started(tmp_path, seed=3)
     found = read_state(tmp_path, "resnet50")
-    assert found == campaign.state and found is not None and found.stage is Stage.RUNNING and found.asked.training["seed"] == 3
+    assert (
+        found == campaign.state
+        and found is not None
+        and found.stage is Stage.RUNNING
+        and found.asked.training["seed"] == 3
+    )
     assert read_state(tmp_path, "other") is None
 
 
@@ -93,7 +154,9 @@ def test_the_same_request_goes_on(tmp_path: Path) -> None:
         (("server.qps_share=0.4",), {}, "server.qps_share 0.5, not 0.4"),
     ],
 )
-def test_an_unfinished_campaign_is_not_changed_under_way(tmp_path: Path, assignments: tuple[str, ...], changes: dict[str, Any], words: str) -> None:
+def test_an_unfinished_campaign_is_not_changed_under_way(
+    tmp_path: Path, assignments: tuple[str, ...], changes: dict[str, Any], words: str
+) -> None:
     """Half of the results would be of one request, half of another."""
     started(tmp_path)
     with pytest.raises(RequestError, match=words):
@@ -109,10 +172,16 @@ def test_a_seed_or_a_number_of_runs_is_part_of_the_request(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("stage", [Stage.FINISHED, Stage.MISSED])
 def test_after_the_end_another_request_begins_anew(trained: Path, stage: Stage) -> None:
-    """The set that lies there is an earlier campaign's, whatever its nonce: it stays until the new one is whole."""
+    """The set that lies there is an earlier campaign's, whatever its nonce: it stays until the new
+    one is whole.
+    """
     started(trained).reached(stage)
     campaign = started(trained, "global_batch_size=64")
-    assert campaign.results == staged_campaign(trained, "resnet50") and campaign.nonce() is None and campaign.own() == []
+    assert (
+        campaign.results == staged_campaign(trained, "resnet50")
+        and campaign.nonce() is None
+        and campaign.own() == []
+    )
 
 
 def test_a_set_of_which_the_state_alone_is_left_is_an_earlier_campaigns(tmp_path: Path) -> None:
@@ -120,7 +189,11 @@ def test_a_set_of_which_the_state_alone_is_left_is_an_earlier_campaigns(tmp_path
     keep(tmp_path, endings={"0": "reached"})
     started(tmp_path).reached(Stage.FINISHED)
     campaign = started(tmp_path, "global_batch_size=64")
-    assert campaign.results == tmp_path and campaign.state.earlier == (NONCE,) and campaign.nonce() is None
+    assert (
+        campaign.results == tmp_path
+        and campaign.state.earlier == (NONCE,)
+        and campaign.nonce() is None
+    )
 
 
 def test_a_missed_target_begins_anew_even_with_the_same_request(trained: Path) -> None:
@@ -163,9 +236,16 @@ def test_a_finished_training_that_was_asked_for_alike_is_adopted(trained: Path) 
 
 @pytest.mark.parametrize(
     ("identity", "changes"),
-    [({"profile": "quick"}, {}), ({"setting global_batch_size": 64}, {}), ({"data": "/elsewhere"}, {}), ({}, {"system": "other"})],
+    [
+        ({"profile": "quick"}, {}),
+        ({"setting global_batch_size": 64}, {}),
+        ({"data": "/elsewhere"}, {}),
+        ({}, {"system": "other"}),
+    ],
 )
-def test_another_training_is_not_adopted(results: Path, identity: dict[str, Any], changes: dict[str, Any]) -> None:
+def test_another_training_is_not_adopted(
+    results: Path, identity: dict[str, Any], changes: dict[str, Any]
+) -> None:
     """It stays where it is, until the campaign's own training moves it aside."""
     keep(results, endings={"0": "reached"}, **identity)
     assert started(results, **changes).nonce() is None
@@ -190,7 +270,9 @@ def test_results_of_another_nonce_are_not_its_own(trained: Path) -> None:
     """A scenario that was served from an earlier checkpoint is served again."""
     campaign = started(trained)
     assert len(campaign.own()) == 5
-    folder = next(result for result in campaign.found() if result.scenario is Scenario.SERVER).performance[0]
+    folder = next(
+        result for result in campaign.found() if result.scenario is Scenario.SERVER
+    ).performance[0]
     record = json.loads((folder / "run.json").read_text())
     (folder / "run.json").write_text(json.dumps(record | {"nonce": "f" * 32}))
     assert {result.scenario for result in campaign.own()} == {None, *Scenario} - {Scenario.SERVER}
@@ -208,7 +290,11 @@ def test_a_run_without_a_record_belongs_to_nobody(trained: Path, content: bytes 
     """It is served again rather than trusted."""
     campaign = started(trained)
     folder = campaign.found()[1].accuracy
-    (folder / "run.json").unlink() if content is None else (folder / "run.json").write_bytes(content)
+    (
+        (folder / "run.json").unlink()
+        if content is None
+        else (folder / "run.json").write_bytes(content)
+    )
     assert not campaign.keeps(folder) and len(campaign.own()) == 4
 
 
@@ -217,7 +303,9 @@ def test_a_named_system_has_its_own_results(trained: Path) -> None:
     campaign = started(trained)
     assert all(campaign.served(result) for result in find(trained) if result.scenario)
     other = replace(campaign, options=replace(campaign.options, system="Host-torch-FP32"))
-    assert all(other.served(result) for result in find(trained) if result.scenario), "names are compared as folders are"
+    assert all(other.served(result) for result in find(trained) if result.scenario), (
+        "names are compared as folders are"
+    )
     other = replace(campaign, options=replace(campaign.options, system="tower"))
     assert not any(other.served(result) for result in find(trained) if result.scenario)
 
@@ -242,12 +330,16 @@ def test_a_run_fits_a_request_as_far_as_the_request_matters_to_it(
 ) -> None:
     """Changing Server's rate serves Server's performance run again, and nothing else."""
     campaign = started(trained)
-    campaign = replace(campaign, state=replace(campaign.state, asked=Asked(training={}, serving=serving)))
+    campaign = replace(
+        campaign, state=replace(campaign.state, asked=Asked(training={}, serving=serving))
+    )
     result = next(result for result in campaign.found() if result.scenario is scenario)
     assert campaign.keeps(result.accuracy if mode == "accuracy" else result.performance[0]) is fits
 
 
-def test_a_training_that_the_judge_refuses_is_not_done(trained: Path, objections: list[Finding], objection: Finding) -> None:
+def test_a_training_that_the_judge_refuses_is_not_done(
+    trained: Path, objections: list[Finding], objection: Finding
+) -> None:
     """Serving it would be in vain."""
     campaign = started(trained)
     assert campaign.training_is_done()
@@ -260,18 +352,32 @@ def test_a_training_that_the_judge_refuses_is_not_done(trained: Path, objections
 
 def test_training_and_serving_are_asked_apart(tmp_path: Path) -> None:
     """What serving alone depends on may change after training."""
-    found = requested_options.read("resnet50", options(tmp_path, "server.qps_share=0.4", "global_batch_size=64"), 1, 2)
+    found = requested_options.read(
+        "resnet50", options(tmp_path, "server.qps_share=0.4", "global_batch_size=64"), 1, 2
+    )
     assert found.serving["server.qps_share"] == 0.4 and found.training["global_batch_size"] == 64
-    assert (found.training["seed"], found.training["runs"], found.serving["precision"]) == (1, 2, "fp32")
-    assert not {key for key in found.training if key.startswith((*SCENARIOS, "batching.", "engine.", "loadgen."))}
+    assert (found.training["seed"], found.training["runs"], found.serving["precision"]) == (
+        1,
+        2,
+        "fp32",
+    )
+    assert not {
+        key
+        for key in found.training
+        if key.startswith((*SCENARIOS, "batching.", "engine.", "loadgen."))
+    }
     assert json.loads(json.dumps(found.training)) == found.training, "the state is JSON"
 
 
 def test_spelling_is_no_difference(tmp_path: Path) -> None:
     """A file or `--set`, 1 or 1.0."""
     (tmp_path / "c.toml").write_text("server.qps_share = 1\n")
-    by_file = requested_options.read("resnet50", options(tmp_path, config=tmp_path / "c.toml"), None, None)
-    by_word = requested_options.read("resnet50", options(tmp_path, "server.qps_share=1.0"), None, None)
+    by_file = requested_options.read(
+        "resnet50", options(tmp_path, config=tmp_path / "c.toml"), None, None
+    )
+    by_word = requested_options.read(
+        "resnet50", options(tmp_path, "server.qps_share=1.0"), None, None
+    )
     assert by_file == by_word and by_file.differences(by_word) == []
 
 
@@ -280,7 +386,10 @@ def test_differences_are_told_with_both_values(tmp_path: Path) -> None:
     one = requested_options.read("resnet50", options(tmp_path), 1, None)
     two = requested_options.read("resnet50", options(tmp_path, "opt_name=sgd", org="beta"), 2, None)
     found = one.differences(two)
-    assert [key for key, *_ in found] == sorted(key for key, *_ in found) and {("org", "acme", "beta"), ("seed", 1, 2)} <= set(found)
+    assert [key for key, *_ in found] == sorted(key for key, *_ in found) and {
+        ("org", "acme", "beta"),
+        ("seed", 1, 2),
+    } <= set(found)
 
 
 def test_an_unknown_setting_is_refused_before_anything_is_written(tmp_path: Path) -> None:
@@ -298,9 +407,21 @@ def test_the_rounds_rows_are_asked_not_copied(tmp_path: Path) -> None:
     assert {key for key, setting in row.settings.items() if setting.default is not None} <= settled
 
 
-@pytest.mark.parametrize("content", [b'{"earlier": "\xff"}', b'{"nonce": "\xff"}', b"[" * 100_000, b'{"asked": ' + b"[" * 100_000, b"[]", b""])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"earlier": "\xff"}',
+        b'{"nonce": "\xff"}',
+        b"[" * 100_000,
+        b'{"asked": ' + b"[" * 100_000,
+        b"[]",
+        b"",
+    ],
+)
 def test_states_of_any_bytes_are_told_or_left(tmp_path: Path, content: bytes) -> None:
-    """The campaign's own is refused with what to do; the harness's is refused by whoever goes on with it."""
+    """The campaign's own is refused with what to do; the harness's is refused by whoever goes on
+    with it.
+    """
     path = state_file(tmp_path, "resnet50")
     path.parent.mkdir(parents=True)
     path.write_bytes(content)

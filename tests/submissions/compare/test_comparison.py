@@ -1,4 +1,6 @@
-"""Comparing without files: which two results may stand beside each other, what is said of the rest, and in which direction more is better."""
+"""Comparing without files: which two results may stand beside each other, what is said of the rest,
+and in which direction more is better.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -13,10 +15,27 @@ from submissions.compare.tables import markdown, print_comparisons
 from submissions.score.score import Score
 
 SCORE = Score(
-    org="acme", system="host", division="open", profile="smoke", round="podium-v1", workload="resnet50", scenario="Offline",
-    metric="samples_per_second", value=100.0, unit="samples/s", runs=(100.0,), compliant=True,
-)  # fmt: skip
-SIDE = Side(path="a", score=SCORE, precision="fp32", engine="torch", task={"sample_count": 1008}, quality={"top1": 0.87})
+    org="acme",
+    system="host",
+    division="open",
+    profile="smoke",
+    round="podium-v1",
+    workload="resnet50",
+    scenario="Offline",
+    metric="samples_per_second",
+    value=100.0,
+    unit="samples/s",
+    runs=(100.0,),
+    compliant=True,
+)
+SIDE = Side(
+    path="a",
+    score=SCORE,
+    precision="fp32",
+    engine="torch",
+    task={"sample_count": 1008},
+    quality={"top1": 0.87},
+)
 
 
 def side(path: str = "b", **changes: Any) -> Side:
@@ -44,14 +63,22 @@ def beside(first: Side, other: Side) -> Compared:
         ({"metric": "latency_p90"}, "metric: samples_per_second and latency_p90"),
         ({"task": {"sample_count": 50}}, "sample_count: 1008 and 50"),
         ({"task": {}}, "sample_count: 1008 and None"),
-        ({"task": {"sample_count": 1008, "data.picture_size": 64}}, "data.picture_size: None and 64"),
+        (
+            {"task": {"sample_count": 1008, "data.picture_size": 64}},
+            "data.picture_size: None and 64",
+        ),
         ({"compliant": False}, "this is not compliant"),
         ({"value": None}, "this has no mean: too many runs missed the target"),
-        ({"quality": {"top1": 0.5}}, "this serves a checkpoint of top1 0.5000, below the target of 0.7590"),
+        (
+            {"quality": {"top1": 0.5}},
+            "this serves a checkpoint of top1 0.5000, below the target of 0.7590",
+        ),
         ({"quality": {"top5": 0.9}}, "this serves a checkpoint of top1 0.0000"),
     ],
 )
-def test_each_difference_that_forbids_a_comparison_is_told(changes: dict[str, Any], words: str) -> None:
+def test_each_difference_that_forbids_a_comparison_is_told(
+    changes: dict[str, Any], words: str
+) -> None:
     """A ratio of two things that were not measured alike is worse than none."""
     assert words in told(side(**changes))
     assert beside(SIDE, side(**changes)).ratio is None
@@ -72,7 +99,9 @@ def test_what_may_differ_is_told_and_compared(changes: dict[str, Any], words: st
     assert beside(SIDE, side(**changes)).ratio == 1.0
 
 
-@pytest.mark.parametrize("changes", [{"org": "beta"}, {"system": "tower"}, {"path": "c"}, {"workload": "ResNet50"}])
+@pytest.mark.parametrize(
+    "changes", [{"org": "beta"}, {"system": "tower"}, {"path": "c"}, {"workload": "ResNet50"}]
+)
 def test_whose_a_result_is_makes_no_difference(changes: dict[str, Any]) -> None:
     """Names are shown, not compared."""
     assert told(side(**changes)) == "" and list(notes(SIDE, side(**changes))) == []
@@ -90,8 +119,12 @@ def test_whose_a_result_is_makes_no_difference(changes: dict[str, Any]) -> None:
         ("latency_p99", 5.0, 0.0, None),
     ],
 )
-def test_the_ratio_says_how_many_times_as_fast(metric: str, first: float, other: float, ratio: float | None) -> None:
-    """More samples a second or a query, fewer minutes, less latency; nothing is divided by nothing."""
+def test_the_ratio_says_how_many_times_as_fast(
+    metric: str, first: float, other: float, ratio: float | None
+) -> None:
+    """More samples a second or a query, fewer minutes, less latency; nothing is divided by
+    nothing.
+    """
     one = replace(SIDE, score=replace(SCORE, metric=metric, value=first))
     assert beside(one, side(metric=metric, value=other)).ratio == ratio
 
@@ -112,7 +145,10 @@ def test_a_fault_of_the_first_is_told_with_every_other() -> None:
     assert list(reasons(bad, side())) == ["the first is not compliant"]
 
 
-@pytest.mark.parametrize(("round_name", "workload"), [("podium-v9", "resnet50"), ("podium-v1", "nothing"), ("training-v0.7", "resnet")])
+@pytest.mark.parametrize(
+    ("round_name", "workload"),
+    [("podium-v9", "resnet50"), ("podium-v1", "nothing"), ("training-v0.7", "resnet")],
+)
 def test_a_round_without_such_a_row_has_no_target(round_name: str, workload: str) -> None:
     """Nothing is below it; the judge says the rest."""
     assert targets(replace(SCORE, round=round_name, workload=workload)) == {}
@@ -121,10 +157,19 @@ def test_a_round_without_such_a_row_has_no_target(round_name: str, workload: str
 
 def test_decoding_workers_are_no_part_of_the_data() -> None:
     """Everything else under `data.` is."""
-    assert data_settings({"data.workers": 8, "data.picture_size": 32, "batching.max_batch": 4}) == {"data.picture_size": 32}
+    assert data_settings({"data.workers": 8, "data.picture_size": 32, "batching.max_batch": 4}) == {
+        "data.picture_size": 32
+    }
 
 
-@pytest.mark.parametrize(("found", "text"), [({}, "unknown"), ({"top1": 0.87}, "top1 0.8700"), ({"box": 0.3, "mask": 0.25}, "box 0.3000, mask 0.2500")])
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        ({}, "unknown"),
+        ({"top1": 0.87}, "top1 0.8700"),
+        ({"box": 0.3, "mask": 0.25}, "box 0.3000, mask 0.2500"),
+    ],
+)
 def test_a_quality_is_printed_with_its_metrics(found: dict[str, float], text: str) -> None:
     """Where no measurements file was found, that is said."""
     assert quality(replace(SIDE, quality=found)) == text
@@ -135,9 +180,20 @@ def test_a_quality_is_printed_with_its_metrics(found: dict[str, float], text: st
 
 def test_results_are_grouped_by_workload_and_scenario() -> None:
     """In the order of names, training first; spelling of workloads aside."""
-    sides = [side("a", scenario="Server"), side("a"), side("a", scenario=None), side("b", workload="ResNet-50"), side("b", workload="gnmt")]
+    sides = [
+        side("a", scenario="Server"),
+        side("a"),
+        side("a", scenario=None),
+        side("b", workload="ResNet-50"),
+        side("b", workload="gnmt"),
+    ]
     found = compare(sides, ["a", "b"])
-    assert [(each.workload, each.scenario) for each in found] == [("gnmt", "Offline"), ("resnet50", None), ("resnet50", "Offline"), ("resnet50", "Server")]
+    assert [(each.workload, each.scenario) for each in found] == [
+        ("gnmt", "Offline"),
+        ("resnet50", None),
+        ("resnet50", "Offline"),
+        ("resnet50", "Server"),
+    ]
     assert [result.path for result in found[2].results] == ["a", "b"]
 
 
@@ -152,7 +208,11 @@ def test_a_path_without_such_a_result_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("sides", "comparable"),
-    [([side("a")], False), ([side("a"), side("b")], True), ([side("a"), side("b"), side("c", profile="full")], False)],
+    [
+        ([side("a")], False),
+        ([side("a"), side("b")], True),
+        ([side("a"), side("b"), side("c", profile="full")], False),
+    ],
 )
 def test_a_kind_is_comparable_only_where_all_of_it_is(sides: list[Side], comparable: bool) -> None:
     """One alone is compared with nothing."""
@@ -171,23 +231,48 @@ def test_nothing_compared_is_nothing() -> None:
     assert compare([], []) == []
 
 
-def test_the_table_shows_foreign_text_as_text(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_table_shows_foreign_text_as_text(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A bundle may be called anything."""
     monkeypatch.delenv("COLUMNS", raising=False)
-    print_comparisons(compare([side("some/[bold]a.tar.zst"), side("b", precision="[red]x[/red]")], ["some/[bold]a.tar.zst", "b", "none"]))
+    print_comparisons(
+        compare(
+            [side("some/[bold]a.tar.zst"), side("b", precision="[red]x[/red]")],
+            ["some/[bold]a.tar.zst", "b", "none"],
+        )
+    )
     out = capsys.readouterr().out
     assert "[bold]a" in out and "[red]x" in out and "has no such result" in out and "1.00" in out
 
 
 def test_paths_that_end_alike_are_told_apart() -> None:
     """Four times `resnet` in a column says nothing."""
-    assert named(["a/x.tar.zst", "b/y.tar.zst"]) == {"a/x.tar.zst": "x.tar.zst", "b/y.tar.zst": "y.tar.zst"}
-    assert named(["results/a/resnet", "results/b/resnet"]) == {"results/a/resnet": "a/resnet", "results/b/resnet": "b/resnet"}
+    assert named(["a/x.tar.zst", "b/y.tar.zst"]) == {
+        "a/x.tar.zst": "x.tar.zst",
+        "b/y.tar.zst": "y.tar.zst",
+    }
+    assert named(["results/a/resnet", "results/b/resnet"]) == {
+        "results/a/resnet": "a/resnet",
+        "results/b/resnet": "b/resnet",
+    }
     assert named(["."]) == {".": "."}
 
 
 def test_markdown_shows_foreign_text_as_text() -> None:
     """A comment on a pull request is read by a machine that obeys HTML."""
-    (table,) = markdown(compare([side("a|b", system="<img src=x>"), side("b", system="*x*", precision="[l](u)")], ["a|b", "b"]), [])
-    assert "<img" not in table and "&lt;img src=x&gt;" in table and "\\*x\\*" in table and "a\\|b" in table and "\\[l\\](u)" in table
+    (table,) = markdown(
+        compare(
+            [side("a|b", system="<img src=x>"), side("b", system="*x*", precision="[l](u)")],
+            ["a|b", "b"],
+        ),
+        [],
+    )
+    assert (
+        "<img" not in table
+        and "&lt;img src=x&gt;" in table
+        and "\\*x\\*" in table
+        and "a\\|b" in table
+        and "\\[l\\](u)" in table
+    )
     assert len({line.replace("\\|", "").count("|") for line in table.splitlines()}) == 1

@@ -1,4 +1,6 @@
-"""What `podium compare` is asked for: published rows beside results, derived figures, scaling, what is required, and what makes no sense."""
+"""What `podium compare` is asked for: published rows beside results, derived figures, scaling, what
+is required, and what makes no sense.
+"""
 
 import json
 from collections.abc import Callable
@@ -16,11 +18,16 @@ from suite.errors import JudgedError, RequestError
 pytestmark = pytest.mark.usefixtures("objections")
 
 BETA = "beta" * 8
-PRICES = 'currency = "USD"\ndate = "2026-11-01"\n[[system]]\nmatch = "host-*"\nhourly = { value = 36.0, source = "quote" }\n'
+PRICES = (
+    'currency = "USD"\ndate = "2026-11-01"\n[[system]]\nmatch = "host-*"\nhourly = { value = 36.0,'
+    ' source = "quote" }\n'
+)
 
 
 def invoked(*arguments: object, catch: bool = False) -> Result:
-    return CliRunner().invoke(compare, [*map(str, arguments)], catch_exceptions=catch, env={"COLUMNS": "220"})
+    return CliRunner().invoke(
+        compare, [*map(str, arguments)], catch_exceptions=catch, env={"COLUMNS": "220"}
+    )
 
 
 def document(*arguments: object) -> dict[str, Any]:
@@ -54,7 +61,9 @@ def other(tmp_path: Path, make_tree: Callable[..., Path]) -> Path:
         (("--published", "none.csv"), "none.csv: No such file"),
     ],
 )
-def test_a_request_without_sense_is_refused_before_anything_is_read(arguments: tuple[str, ...], words: str) -> None:
+def test_a_request_without_sense_is_refused_before_anything_is_read(
+    arguments: tuple[str, ...], words: str
+) -> None:
     """Exit code 2, at once."""
     with pytest.raises(RequestError, match=words):
         invoked("no/such/results", *arguments)
@@ -85,7 +94,9 @@ def test_prices_that_are_none_are_refused(tmp_path: Path, text: str, words: str)
     assert str(prices) in str(error.value)
 
 
-def test_money_and_accelerators_are_derived_of_rates_and_times_alone(results: Path, other: Path, tmp_path: Path) -> None:
+def test_money_and_accelerators_are_derived_of_rates_and_times_alone(
+    results: Path, other: Path, tmp_path: Path
+) -> None:
     """36 dollars an hour: 2 minutes cost 1.20, and 202.5 samples/s are 20,250 samples for one."""
     prices = tmp_path / "prices.toml"
     prices.write_text(PRICES)
@@ -94,21 +105,29 @@ def test_money_and_accelerators_are_derived_of_rates_and_times_alone(results: Pa
     assert first["training"] == {"value": pytest.approx(1.2), "unit": "USD per training"}
     assert first["Offline"] == {"value": pytest.approx(20_250), "unit": "samples per USD"}
     assert first["SingleStream"] is first["MultiStream"] is None
-    assert any("no official metrics: prices in USD of 2026-11-01" in line for line in found["legend"])
-    yearly = prices.write_text(PRICES.replace("hourly", "yearly").replace("36.0", str(36 * 8766))) and kinds(
-        document(results, "--per", "dollar", "--prices", prices)
+    assert any(
+        "no official metrics: prices in USD of 2026-11-01" in line for line in found["legend"]
     )
+    yearly = prices.write_text(
+        PRICES.replace("hourly", "yearly").replace("36.0", str(36 * 8766))
+    ) and kinds(document(results, "--per", "dollar", "--prices", prices))
     assert yearly["training"]["results"][0]["derived"] == first["training"]
 
 
 def describe(tree: Path, accelerators: int) -> None:
     """Fill in what the harness tells of a machine."""
     for path in tree.glob("*/*/systems/*.json"):
-        told = {"accelerator_model_name": "Card", "accelerators_per_node": accelerators, "number_of_nodes": 1}
+        told = {
+            "accelerator_model_name": "Card",
+            "accelerators_per_node": accelerators,
+            "number_of_nodes": 1,
+        }
         path.write_text(json.dumps(json.loads(path.read_text()) | told))
 
 
-def test_scaling_holds_speed_against_accelerators(results: Path, other: Path, make_log: Callable[..., None]) -> None:
+def test_scaling_holds_speed_against_accelerators(
+    results: Path, other: Path, make_log: Callable[..., None]
+) -> None:
     """Four times the cards, twice as fast: an efficiency of a half."""
     describe(results, 2)
     describe(other, 8)
@@ -116,16 +135,27 @@ def test_scaling_holds_speed_against_accelerators(results: Path, other: Path, ma
         path.write_text(path.read_text().replace("202.5", "405"))
     found = document(results, other, "--scaling", "--per", "accelerator")
     (offline,) = [each for each in found["scaling"] if each["scenario"] == "Offline"]
-    assert [(step["accelerators"], step["speed_up"], step["ideal"], step["efficiency"]) for step in offline["steps"]] == [(2, 1, 1, 1), (8, 2, 4, 0.5)]
+    assert [
+        (step["accelerators"], step["speed_up"], step["ideal"], step["efficiency"])
+        for step in offline["steps"]
+    ] == [(2, 1, 1, 1), (8, 2, 4, 0.5)]
     derived = [result["derived"] for result in kinds(found)["Offline"]["results"]]
-    assert derived == [{"value": 101.25, "unit": "samples/s per accelerator"}, {"value": 50.625, "unit": "samples/s per accelerator"}]
-    assert kinds(found)["training"]["results"][0]["derived"] == {"value": 4.0, "unit": "accelerator-minutes"}
+    assert derived == [
+        {"value": 101.25, "unit": "samples/s per accelerator"},
+        {"value": 50.625, "unit": "samples/s per accelerator"},
+    ]
+    assert kinds(found)["training"]["results"][0]["derived"] == {
+        "value": 4.0,
+        "unit": "accelerator-minutes",
+    }
     assert "8 x Card" in invoked(results, other, "--scaling").stdout
     describe(other, 2)
     assert document(results, other, "--scaling")["scaling"] == []
 
 
-def test_training_scales_in_time_and_in_samples(results: Path, other: Path, make_log: Callable[..., None]) -> None:
+def test_training_scales_in_time_and_in_samples(
+    results: Path, other: Path, make_log: Callable[..., None]
+) -> None:
     """Twice the samples/s, and twice the epochs for the larger batch: no time is won."""
     describe(results, 2)
     describe(other, 8)
@@ -136,12 +166,19 @@ def test_training_scales_in_time_and_in_samples(results: Path, other: Path, make
         make_log(path, minutes=3.0, train_samples=6000, campaign_nonce=BETA)
         path.write_text(path.read_text().replace('"epoch_num": 3', '"epoch_num": 6'))
     found = document(results, other, "--scaling")
-    assert kinds(found)["training"]["results"][0]["samples_per_second"] == pytest.approx(6000 * 3 / 180)
+    assert kinds(found)["training"]["results"][0]["samples_per_second"] == pytest.approx(
+        6000 * 3 / 180
+    )
     (training,) = [each for each in found["scaling"] if each["scenario"] is None]
-    assert [(step["speed_up"], step["throughput"]) for step in training["steps"]] == [(1.0, 1.0), (1.0, 2.0)]
+    assert [(step["speed_up"], step["throughput"]) for step in training["steps"]] == [
+        (1.0, 1.0),
+        (1.0, 2.0),
+    ]
 
 
-def test_the_runs_that_a_difference_needs_are_told(other: Path, tmp_path: Path, make_tree: Callable[..., Path]) -> None:
+def test_the_runs_that_a_difference_needs_are_told(
+    other: Path, tmp_path: Path, make_tree: Callable[..., Path]
+) -> None:
     """Of sets whose runs tell how far they spread."""
     third = make_tree(tmp_path / "third", org="gamma", nonce="c" * 32, runs=3)
     row = kinds(document(other, third, "--runs-for", "50%"))["training"]["results"][1]
@@ -150,13 +187,22 @@ def test_the_runs_that_a_difference_needs_are_told(other: Path, tmp_path: Path, 
     assert f"needed: {row['runs_for']} runs each" in text and "could have shown" in text
 
 
-def test_what_is_required_decides_the_exit_code(results: Path, other: Path, tmp_path: Path, make_tree: Callable[..., Path]) -> None:
+def test_what_is_required_decides_the_exit_code(
+    results: Path, other: Path, tmp_path: Path, make_tree: Callable[..., Path]
+) -> None:
     """For CI: nothing may stand in the way, or every ratio must be a difference."""
     assert invoked(results, other, "--require", "comparable").exit_code == 0
-    with pytest.raises(JudgedError, match="(?s)not everything is separable:.*training: .* is not tested"):
-        CliRunner().invoke(compare, [str(results), str(other), "--require", "separable"], catch_exceptions=False)
+    with pytest.raises(
+        JudgedError, match="(?s)not everything is separable:.*training: .* is not tested"
+    ):
+        CliRunner().invoke(
+            compare, [str(results), str(other), "--require", "separable"], catch_exceptions=False
+        )
     quick = make_tree(tmp_path / "quick", profile="quick")
-    with pytest.raises(JudgedError, match="not everything is comparable:\n  resnet50 training: profile: smoke and quick"):
+    with pytest.raises(
+        JudgedError,
+        match="not everything is comparable:\n  resnet50 training: profile: smoke and quick",
+    ):
         invoked(results, quick, "--require", "comparable")
     assert invoked(results, quick).exit_code == 0
     with pytest.raises(JudgedError, match="nothing to compare it with"):
@@ -167,27 +213,64 @@ def test_a_bundle_beside_itself_is_not_separable(other: Path, tmp_path: Path) ->
     """Three training runs, and one of each scenario."""
     bundle = pack(other, tmp_path / "x.tar.zst")
     found = kinds(document(bundle, bundle))
-    assert found["training"]["results"][1]["verdict"] == "not separable" and found["training"]["results"][1]["ratio"] == 1.0
-    assert (found["Offline"]["results"][1]["verdict"], found["Offline"]["results"][1]["why"]) == ("not tested", "one run each")
+    assert (
+        found["training"]["results"][1]["verdict"] == "not separable"
+        and found["training"]["results"][1]["ratio"] == 1.0
+    )
+    assert (found["Offline"]["results"][1]["verdict"], found["Offline"]["results"][1]["why"]) == (
+        "not tested",
+        "one run each",
+    )
 
 
-def test_published_rows_stand_beside_and_have_no_ratio_with_podiums(results: Path, other: Path) -> None:
+def test_published_rows_stand_beside_and_have_no_ratio_with_podiums(
+    results: Path, other: Path
+) -> None:
     """The round's own results are not MLPerf's."""
-    found = document(results, other, "--published", "training-v0.7", "--published", "documents", "--published", "inference-v0.5")
+    found = document(
+        results,
+        other,
+        "--published",
+        "training-v0.7",
+        "--published",
+        "documents",
+        "--published",
+        "inference-v0.5",
+    )
     rows = kinds(found)["training"]["references"]
     named = {row["path"] for row in rows}
-    assert "documents/S4/abci-fujitsu/resnet50/time_to_train" in named and "training-v0.7/Alibaba/v100-1280/resnet" in named
-    assert all(row["ratio"] is None and row["source"] for kind in found["comparisons"] for row in kind["references"])
+    assert (
+        "documents/S4/abci-fujitsu/resnet50/time_to_train" in named
+        and "training-v0.7/Alibaba/v100-1280/resnet" in named
+    )
+    assert all(
+        row["ratio"] is None and row["source"]
+        for kind in found["comparisons"]
+        for row in kind["references"]
+    )
     assert kinds(found)["training"]["comparable"], "reference points keep nobody from comparing"
     offline = kinds(found)["Offline"]["references"]
-    assert {row["round"] for row in offline} == {"documents", "inference-v0.5"} and {row["system"] for row in offline} >= {"Tesla V100", "Goya_1"}
-    assert any("registered and unregistered trademarks of MLCommons" in line for line in found["legend"])
+    assert {row["round"] for row in offline} == {"documents", "inference-v0.5"} and {
+        row["system"] for row in offline
+    } >= {"Tesla V100", "Goya_1"}
+    assert any(
+        "registered and unregistered trademarks of MLCommons" in line for line in found["legend"]
+    )
     assert any("have not been through an MLPerf review" in line for line in found["legend"])
-    assert invoked(results, other, "--published", "documents", "--require", "comparable").exit_code == 0
+    assert (
+        invoked(results, other, "--published", "documents", "--require", "comparable").exit_code
+        == 0
+    )
 
 
 def test_markdown_has_all_of_it(results: Path, other: Path) -> None:
     """For a summary in CI."""
     text = invoked(results, other, "--published", "training-v0.6", "--format", "markdown").stdout
-    assert text.startswith("| workload | result | times as fast |") and "not tested" in text and "trademarks of MLCommons" in text
-    assert len(text.splitlines()) > len([row for row in load("training-v0.6") if row.workload == "resnet50"])
+    assert (
+        text.startswith("| workload | result | times as fast |")
+        and "not tested" in text
+        and "trademarks of MLCommons" in text
+    )
+    assert len(text.splitlines()) > len(
+        [row for row in load("training-v0.6") if row.workload == "resnet50"]
+    )

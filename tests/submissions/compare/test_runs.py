@@ -1,4 +1,6 @@
-"""What the runs of two results show: intervals, verdicts, tests that are adjusted together, and published rounds beside each other."""
+"""What the runs of two results show: intervals, verdicts, tests that are adjusted together, and
+published rounds beside each other.
+"""
 
 import json
 from dataclasses import asdict, replace
@@ -16,9 +18,19 @@ from submissions.metrics import olympic
 from submissions.score.score import Score
 
 SCORE = Score(
-    org="acme", system="host", division="open", profile="smoke", round="podium-v1", workload="resnet50", scenario=None,
-    metric="time_to_train", value=10.0, unit="minutes", runs=(10.0,), compliant=True,
-)  # fmt: skip
+    org="acme",
+    system="host",
+    division="open",
+    profile="smoke",
+    round="podium-v1",
+    workload="resnet50",
+    scenario=None,
+    metric="time_to_train",
+    value=10.0,
+    unit="minutes",
+    runs=(10.0,),
+    compliant=True,
+)
 TIMES = (10.0, 10.2, 9.9, 10.1, 10.0)
 
 
@@ -37,9 +49,17 @@ def others(*sides: Side, request: Request | None = None) -> list[Compared]:
 def test_a_ratio_has_its_interval_and_verdict() -> None:
     """Half the time is twice as fast, by all runs on logarithms."""
     (found,) = others(training("a", TIMES), training("b", tuple(run / 2 for run in TIMES)))
-    assert found.verdict == "faster" and found.ratio == pytest.approx(2.0) and found.p is not None and found.p < 1e-9
+    assert (
+        found.verdict == "faster"
+        and found.ratio == pytest.approx(2.0)
+        and found.p is not None
+        and found.p < 1e-9
+    )
     assert found.ratio_interval and found.interval and found.value
-    assert found.ratio_interval.low < 2 < found.ratio_interval.high and found.interval.low < found.value < found.interval.high
+    assert (
+        found.ratio_interval.low < 2 < found.ratio_interval.high
+        and found.interval.low < found.value < found.interval.high
+    )
     (found,) = others(training("a", TIMES), training("b", tuple(run * 2 for run in TIMES)))
     assert found.verdict == "slower" and found.ratio == pytest.approx(0.5)
 
@@ -57,28 +77,48 @@ def test_a_result_beside_itself_is_not_separable() -> None:
         ((10.0,), (5.0,), "one run each"),
         ((10.0, 10.1), (5.0, 5.1), "2 runs each"),
         (TIMES, (5.0,), "5 and 1 runs"),
-        ((10.0,) * 5, (9.0,) * 5, "no run differs from another of its set, so nothing tells how far they spread"),
+        (
+            (10.0,) * 5,
+            (9.0,) * 5,
+            "no run differs from another of its set, so nothing tells how far they spread",
+        ),
     ],
 )
-def test_what_cannot_be_tested_is_told(first: tuple[float, ...], other: tuple[float, ...], why: str) -> None:
+def test_what_cannot_be_tested_is_told(
+    first: tuple[float, ...], other: tuple[float, ...], why: str
+) -> None:
     """The ratio stands, in brackets."""
     (found,) = others(training("a", first), training("b", other))
-    assert found.verdict == "not tested" and found.why == why and found.p is None and found.ratio_interval is None and found.ratio
+    assert (
+        found.verdict == "not tested"
+        and found.why == why
+        and found.p is None
+        and found.ratio_interval is None
+        and found.ratio
+    )
 
 
 def test_a_run_that_missed_is_the_slowest_and_ranks_decide() -> None:
     """Nobody knows how slow it would have been, so there is no interval."""
     (found,) = others(training("a", (*TIMES, None)), training("b", (5.0, 5.1, 5.2, 4.9, 5.0, 4.8)))
-    assert found.verdict == "faster" and found.p == pytest.approx(2 / 924) and found.ratio_interval is None
+    assert (
+        found.verdict == "faster"
+        and found.p == pytest.approx(2 / 924)
+        and found.ratio_interval is None
+    )
     assert found.why == "tested by ranks, since a run missed or has no time"
     (found,) = others(training("a", (10.0, 10.2, 9.9, None)), training("b", (5.0, 5.1, 5.2)))
-    assert found.verdict == "not separable" and found.why.endswith("4 and 3 runs are too few for that")
+    assert found.verdict == "not separable" and found.why.endswith(
+        "4 and 3 runs are too few for that"
+    )
 
 
 def test_runs_of_any_size_give_numbers() -> None:
     """A log may say anything, and JSON has no infinity."""
     wild = training("a", (1e-300, 1.0, 1e29, 1e-200))
-    (found,) = others(wild, training("b", (1e29, 2.0, 1e-299, 3.0)), request=Request(asked=Asked(share=0.05)))
+    (found,) = others(
+        wild, training("b", (1e29, 2.0, 1e-299, 3.0)), request=Request(asked=Asked(share=0.05))
+    )
     assert found.verdict == "not separable"
     assert "Infinity" not in json.dumps(asdict(found)) and "NaN" not in json.dumps(asdict(found))
     (found,) = others(training("a", (1e-300,)), training("b", (1e29,)))
@@ -89,7 +129,9 @@ def test_the_more_rows_the_more_a_difference_has_to_show() -> None:
     """Holm: of 20 equal systems one would be faster by chance."""
     other = training("b", tuple(run * 0.983 for run in TIMES))
     (alone,) = others(training("a", TIMES), other)
-    many = others(training("a", TIMES), other, *(training(f"c{number}", TIMES) for number in range(9)))
+    many = others(
+        training("a", TIMES), other, *(training(f"c{number}", TIMES) for number in range(9))
+    )
     assert alone.verdict == "faster" and alone.p and many[0].p == pytest.approx(10 * alone.p)
     assert many[0].verdict == "not separable" and many[0].ratio_interval == alone.ratio_interval
 
@@ -98,9 +140,16 @@ def test_the_baseline_is_the_one_that_was_asked_for() -> None:
     """And the order of the paths stays."""
     sides = [training("a", TIMES), training("b", tuple(run / 2 for run in TIMES))]
     (found,) = compare(sides, ["a", "b"], Request(baseline="b"))
-    assert [(each.path, each.baseline, each.verdict) for each in found.results] == [("a", False, "slower"), ("b", True, None)]
+    assert [(each.path, each.baseline, each.verdict) for each in found.results] == [
+        ("a", False, "slower"),
+        ("b", True, None),
+    ]
     (found,) = compare([training("a", TIMES)], ["a", "b"], Request(baseline="b"))
-    assert found.results[0].why == "the baseline has no such result" and found.results[0].ratio is None and not found.comparable
+    assert (
+        found.results[0].why == "the baseline has no such result"
+        and found.results[0].ratio is None
+        and not found.comparable
+    )
 
 
 # ---- published rounds ----
@@ -108,28 +157,45 @@ def test_the_baseline_is_the_one_that_was_asked_for() -> None:
 
 def published(path: str, round_name: str, **changes: Any) -> Side:
     """A set of a published round."""
-    return training(path, TIMES, round=round_name, profile="published", division="closed", **changes)
+    return training(
+        path, TIMES, round=round_name, profile="published", division="closed", **changes
+    )
 
 
 def test_compatible_rounds_are_compared_and_others_not() -> None:
-    """MLCommons says which: ResNet-50's rules stayed from v0.6 to v0.7; all clocks changed in v0.6."""
+    """MLCommons says which: ResNet-50's rules stayed from v0.6 to v0.7; all clocks changed in
+    v0.6.
+    """
     first = published("a", "training-v0.6")
     assert list(reasons(first, published("b", "training-v0.7"))) == []
-    assert list(notes(first, published("b", "training-v0.7"))) == ["round: training-v0.6 and training-v0.7"]
-    assert list(reasons(first, published("b", "training-v0.5"))) == ["round: training-v0.6 and training-v0.5"]
+    assert list(notes(first, published("b", "training-v0.7"))) == [
+        "round: training-v0.6 and training-v0.7"
+    ]
+    assert list(reasons(first, published("b", "training-v0.5"))) == [
+        "round: training-v0.6 and training-v0.5"
+    ]
     assert "round: training-v0.6 and podium-v1" in list(reasons(first, training("b", TIMES)))
 
 
-def test_accelerators_and_nodes_are_always_said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_accelerators_and_nodes_are_always_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """64 times the chips are no better system."""
     monkeypatch.delenv("COLUMNS", raising=False)
     few, many = (Machine(accelerator="TPU v3", accelerators=count, nodes=2) for count in (16, 1024))
-    first, other = replace(published("a", "training-v0.6"), machine=few), replace(published("b", "training-v0.6"), machine=many)
+    first, other = (
+        replace(published("a", "training-v0.6"), machine=few),
+        replace(published("b", "training-v0.6"), machine=many),
+    )
     assert list(notes(first, other)) == ["accelerators: 16 and 1024"]
-    assert list(notes(first, replace(first, machine=replace(few, accelerator="tpu-v3")))) == [], "another spelling is no other chip"
+    assert list(notes(first, replace(first, machine=replace(few, accelerator="tpu-v3")))) == [], (
+        "another spelling is no other chip"
+    )
     print_comparisons(compare([first, other], ["a", "b"]))
     out = capsys.readouterr().out
     assert "16 x TPU v3, 2 nodes" in out and "1024 x TPU v3, 2 nodes" in out
     assert list(notes(first, published("b", "training-v0.6"))) == [
-        "accelerator: TPU v3 and not told", "accelerators: 16 and not told", "nodes: 2 and not told",
-    ]  # fmt: skip
+        "accelerator: TPU v3 and not told",
+        "accelerators: 16 and not told",
+        "nodes: 2 and not told",
+    ]

@@ -16,7 +16,10 @@ from suite.records import EnergyRecord
 
 pytestmark = pytest.mark.usefixtures("objections")
 
-PRICES = 'currency = "USD"\ndate = "2026-11-01"\n[[system]]\nmatch = "host-*"\nhourly = { value = 36.0, low = 18.0, high = 72.0, source = "quote" }\n'
+PRICES = (
+    'currency = "USD"\ndate = "2026-11-01"\n[[system]]\nmatch = "host-*"\nhourly = { value = 36.0,'
+    ' low = 18.0, high = 72.0, source = "quote" }\n'
+)
 
 
 @pytest.fixture
@@ -32,11 +35,16 @@ def invoked(*arguments: object) -> Result:
 
 
 def test_rates_and_training_cost_and_latencies_do_not(results: Path, prices: Path) -> None:
-    """202.5 samples/s: a million takes 1.3717 h; two minutes of training are 1.20; the streams' latencies are no rates."""
+    """202.5 samples/s: a million takes 1.3717 h; two minutes of training are 1.20; the streams'
+    latencies are no rates.
+    """
     document = json.loads(invoked(results, "--prices", prices, "--format", "json").stdout)
     rows = {row["scenario"] or "training": row for row in document["costs"]}
     assert set(rows) == {"training", "Server", "Offline"}
-    assert rows["Offline"]["per_million_samples"] == {key: pytest.approx(49.3827 * factor) for key, factor in (("value", 1), ("low", 0.5), ("high", 2))}
+    assert rows["Offline"]["per_million_samples"] == {
+        key: pytest.approx(49.3827 * factor)
+        for key, factor in (("value", 1), ("low", 0.5), ("high", 2))
+    }
     assert rows["Offline"]["per_10000_samples"]["value"] == pytest.approx(0.493827)
     assert rows["training"]["per_training_run"]["value"] == pytest.approx(1.2)
     assert rows["training"]["per_million_samples"] is None
@@ -55,17 +63,31 @@ def test_text_prints_the_formula_and_the_prices(results: Path, prices: Path) -> 
 def test_a_bought_system_without_power_says_so(results: Path, prices: Path) -> None:
     """An estimate is not put in the place of a measurement."""
     own = 'price = { value = 8766, source = "s" }\nlifetime_years = { value = 1, source = "s" }\n'
-    prices.write_text(PRICES.replace("[[system]]", '[energy]\nper_kwh = { value = 0.1, source = "s" }\n[[system]]').partition("hourly")[0] + own)
-    assert "without energy: the result has no measured power" in invoked(results, "--prices", prices).stdout
+    prices.write_text(
+        PRICES.replace(
+            "[[system]]", '[energy]\nper_kwh = { value = 0.1, source = "s" }\n[[system]]'
+        ).partition("hourly")[0]
+        + own
+    )
+    assert (
+        "without energy: the result has no measured power"
+        in invoked(results, "--prices", prices).stdout
+    )
 
 
 def test_csv_has_one_line_per_result(results: Path, prices: Path) -> None:
     """Money in three columns."""
-    rows = list(csv.DictReader(io.StringIO(invoked(results, "--prices", prices, "--format", "csv").stdout)))
-    assert {row["scenario"]: row["per_million_samples_low"][:5] for row in rows}["Offline"] == "24.69"
+    rows = list(
+        csv.DictReader(io.StringIO(invoked(results, "--prices", prices, "--format", "csv").stdout))
+    )
+    assert {row["scenario"]: row["per_million_samples_low"][:5] for row in rows}[
+        "Offline"
+    ] == "24.69"
 
 
-def test_what_has_no_price_or_does_not_count_is_named(results: Path, prices: Path, objections: list[Finding], objection: Finding) -> None:
+def test_what_has_no_price_or_does_not_count_is_named(
+    results: Path, prices: Path, objections: list[Finding], objection: Finding
+) -> None:
     """Exit code 1, after what could be told; prices are read before results."""
     prices.write_text(PRICES.replace("host-*", "other"))
     with pytest.raises(JudgedError, match=r"no \[\[system\]\] of the prices fits host-torch-fp32"):
@@ -79,18 +101,50 @@ def test_what_has_no_price_or_does_not_count_is_named(results: Path, prices: Pat
         invoked("no/such/results", "--prices", prices)
 
 
-def test_measured_power_is_in_the_cost_and_a_part_s_only_with_the_rest(results: Path, prices: Path) -> None:
+def test_measured_power_is_in_the_cost_and_a_part_s_only_with_the_rest(
+    results: Path, prices: Path
+) -> None:
     """100 W at 0.1 for a kWh are 0.01 an hour; a chip's counter is not the system's power."""
     measured = EnergyRecord(
-        name="meter", source="meter", grade="meter", scope=("system",), within=(), joules=500.0, average_w=100.0, edge_j=0.1, readings=50, longest_gap_ms=100,
-        mlperf_mean_w=100.0, per_sample_j=0.5, samples_per_s_per_w=2.0, mj_per_query=None,
-    )  # fmt: skip
-    own = '[energy]\nper_kwh = { value = 0.1, source = "s" }\n[[system]]\nmatch = "*"\nyearly = { value = 8766, source = "s" }\n'
+        name="meter",
+        source="meter",
+        grade="meter",
+        scope=("system",),
+        within=(),
+        joules=500.0,
+        average_w=100.0,
+        edge_j=0.1,
+        readings=50,
+        longest_gap_ms=100,
+        mlperf_mean_w=100.0,
+        per_sample_j=0.5,
+        samples_per_s_per_w=2.0,
+        mj_per_query=None,
+    )
+    own = (
+        '[energy]\nper_kwh = { value = 0.1, source = "s" }\n[[system]]\nmatch = "*"\nyearly = {'
+        ' value = 8766, source = "s" }\n'
+    )
     for energy, rest, words, hour in (
         (measured, "", "with energy: 100.0 W (meter, system)", 1.01),
-        (measured, 'rest_w = { value = 50, source = "s" }\n', "with energy: 100.0 W (meter, system)", 1.01),
-        (replace(measured, grade="counter", scope=("package",)), "", "the prices have no rest_w", 1.0),
-        (replace(measured, grade="counter", scope=("package",)), 'rest_w = { value = 50, source = "s" }\n', "(counter, package) + 50 W", 1.015),
+        (
+            measured,
+            'rest_w = { value = 50, source = "s" }\n',
+            "with energy: 100.0 W (meter, system)",
+            1.01,
+        ),
+        (
+            replace(measured, grade="counter", scope=("package",)),
+            "",
+            "the prices have no rest_w",
+            1.0,
+        ),
+        (
+            replace(measured, grade="counter", scope=("package",)),
+            'rest_w = { value = 50, source = "s" }\n',
+            "(counter, package) + 50 W",
+            1.015,
+        ),
     ):
         for path in results.rglob("Offline/performance/run_1/run.json"):
             path.write_text(json.dumps(json.loads(path.read_text()) | {"energy": [asdict(energy)]}))

@@ -11,7 +11,14 @@ from submissions.cost.prices import Amount, Energy, Price
 
 exactly = Amount.exactly
 PLAIN = Price(match="*", hourly=exactly(36.0))
-BOUGHT = Price(match="*", price=exactly(8766.0), lifetime_years=exactly(1.0), utilisation=exactly(0.5), idle_w=exactly(100.0), rest_w=exactly(50.0))
+BOUGHT = Price(
+    match="*",
+    price=exactly(8766.0),
+    lifetime_years=exactly(1.0),
+    utilisation=exactly(0.5),
+    idle_w=exactly(100.0),
+    rest_w=exactly(50.0),
+)
 TARIFF = Energy(per_kwh=exactly(0.2), pue=exactly(1.5))
 
 
@@ -29,33 +36,49 @@ def test_rented_time_is_billed_in_whole_units() -> None:
 
 
 def test_energy_is_that_of_the_work_and_of_the_hours_without_it() -> None:
-    """K = 1 / 0.5 + e(200 + 50) + e(100) x 0.5 / 0.5, with e(W) = W x 1.5 x 0.2 / 1000: idle watts are those at the plug, so the rest counts once."""
+    """K = 1 / 0.5 + e(200 + 50) + e(100) x 0.5 / 0.5, with e(W) = W x 1.5 x 0.2 / 1000: idle watts
+    are those at the plug, so the rest counts once.
+    """
     rate = Rate(price=BOUGHT, energy=TARIFF, watts=200.0)
     assert rate.useful_hour() == pytest.approx(2 + 0.075 + 0.03)
-    assert rate.formula == (
-        "K = 8766 / (1 y x 8,766 h) / 0.5 + (200 + 50) W x 1.5 x 0.2 / 1000 + 100 W x 1.5 x 0.2 / 1000 x (1 - 0.5) / 0.5 = 2.105 per useful hour"
+    assert (
+        rate.formula
+        == "K = 8766 / (1 y x 8,766 h) / 0.5 + (200 + 50) W x 1.5 x 0.2 / 1000 + 100 W x 1.5 x 0.2"
+        " / 1000 x (1 - 0.5) / 0.5 = 2.105 per useful hour"
     )
-    assert Rate(price=BOUGHT, energy=TARIFF).useful_hour() == 2  # nothing was measured: nothing is estimated
-    assert Rate(price=PLAIN, energy=TARIFF, watts=200.0).useful_hour() == 36  # energy is in the rent
+    assert (
+        Rate(price=BOUGHT, energy=TARIFF).useful_hour() == 2
+    )  # nothing was measured: nothing is estimated
+    assert (
+        Rate(price=PLAIN, energy=TARIFF, watts=200.0).useful_hour() == 36
+    )  # energy is in the rent
 
 
 def test_the_ratio_of_a_published_study() -> None:
-    """A GPU server (price 1, energy 1/7 of it) against CPU servers of equal work (12 and 20/7): 13.0 times the cost.
+    """A GPU server (price 1, energy 1/7 of it) against CPU servers of equal work (12 and 20/7):
+    13.0 times the cost.
 
-    Source: NVIDIA, V100 inference on HGX-1 beside dual-socket servers: 1/12 of the cost, 1/20 of the power, 13 times better cost of ownership.
+    Source: NVIDIA, V100 inference on HGX-1 beside dual-socket servers: 1/12 of the cost, 1/20 of
+    the power, 13 times better cost of ownership.
     """
     tariff = Energy(per_kwh=exactly(1000.0))  # an hour at one watt costs 1
     one = Price(match="*", hourly=None, yearly=exactly(8766.0))
     gpu = Rate(price=one, energy=tariff, watts=1 / 7).useful_hour()
-    cpu = Rate(price=replace(one, yearly=exactly(12 * 8766.0)), energy=tariff, watts=20 / 7).useful_hour()
+    cpu = Rate(
+        price=replace(one, yearly=exactly(12 * 8766.0)), energy=tariff, watts=20 / 7
+    ).useful_hour()
     assert cpu / gpu == pytest.approx(13.0, abs=0.01)
 
 
 @given(st.floats(1e-2, 1e6), st.floats(1e-2, 1e6), st.floats(0, 1e4))
-def test_cost_falls_as_the_rate_grows_and_grows_with_power(first: float, second: float, watts: float) -> None:
+def test_cost_falls_as_the_rate_grows_and_grows_with_power(
+    first: float, second: float, watts: float
+) -> None:
     """As 1/R, and never less for more watts."""
     rate = Rate(price=BOUGHT, energy=TARIFF, watts=watts)
-    assert rate.samples(MILLION, first).value * first == pytest.approx(rate.samples(MILLION, second).value * second)
+    assert rate.samples(MILLION, first).value * first == pytest.approx(
+        rate.samples(MILLION, second).value * second
+    )
     assert replace(rate, watts=watts + 1).useful_hour() > rate.useful_hour()
 
 

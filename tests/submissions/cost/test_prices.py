@@ -9,9 +9,10 @@ from suite.errors import RequestError
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "prices.toml"
 BOUGHT = (
-    'currency = "USD"\ndate = "2026-11-01"\n[energy]\nper_kwh = { value = 0.12, source = "s" }\npue = { value = 1.3, source = "s" }\n[[system]]\nmatch = "*"\n'
-    'price = { value = 21000, low = 20000, high = 30000, source = "s" }\nlifetime_years = { value = 4, low = 3, high = 5, source = "s" }\n'
-    'utilisation = { value = 0.6, source = "s" }\n'
+    'currency = "USD"\ndate = "2026-11-01"\n[energy]\nper_kwh = { value = 0.12, source = "s" }\npue'
+    ' = { value = 1.3, source = "s" }\n[[system]]\nmatch = "*"\nprice = { value = 21000, low ='
+    ' 20000, high = 30000, source = "s" }\nlifetime_years = { value = 4, low = 3, high = 5, source'
+    ' = "s" }\nutilisation = { value = 0.6, source = "s" }\n'
 )
 
 
@@ -19,7 +20,11 @@ def test_the_example_is_a_file_of_prices() -> None:
     """The page points to it."""
     prices = read_prices(EXAMPLE)
     bought, rented = prices.of("host", "NVIDIA A100-SXM4"), prices.of("host-torch-fp32", "")
-    assert bought and not bought.rented and bought.per_hour.value == pytest.approx(21000 / (4 * HOURS_PER_YEAR) + 0.05)
+    assert (
+        bought
+        and not bought.rented
+        and bought.per_hour.value == pytest.approx(21000 / (4 * HOURS_PER_YEAR) + 0.05)
+    )
     assert rented and rented.rented and rented.per_hour.value == 0.4
 
 
@@ -29,7 +34,10 @@ def test_the_range_of_an_hour_takes_the_ends_that_fit(tmp_path: Path) -> None:
     path.write_text(BOUGHT)
     (price,) = read_prices(path).systems
     hour = price.per_hour
-    assert (hour.low, hour.high) == (pytest.approx(20000 / 5 / HOURS_PER_YEAR), pytest.approx(30000 / 3 / HOURS_PER_YEAR))
+    assert (hour.low, hour.high) == (
+        pytest.approx(20000 / 5 / HOURS_PER_YEAR),
+        pytest.approx(30000 / 3 / HOURS_PER_YEAR),
+    )
 
 
 @pytest.mark.parametrize(
@@ -47,11 +55,23 @@ def test_the_range_of_an_hour_takes_the_ends_that_fit(tmp_path: Path) -> None:
         ('"2026-11-01"', '"2026-13-01"', "required: a date"),
         ('"USD"', '""', "required: three capital letters, as in USD"),
         ('"USD"', '"dollars"', "required: three capital letters"),
-        ('match = "*"\n', 'match = "*"\nhourly = { value = 1, source = "s" }\n', "give either hourly, yearly or price"),
-        ('utilisation = { value = 0.6, source = "s" }', 'billing_s = { value = 60, source = "s" }', "billing_s is of rented systems"),
-        ('price = { value = 21000, low = 20000, high = 30000, source = "s" }', 'hourly = { value = 1, source = "s" }', "belong together"),
+        (
+            'match = "*"\n',
+            'match = "*"\nhourly = { value = 1, source = "s" }\n',
+            "give either hourly, yearly or price",
+        ),
+        (
+            'utilisation = { value = 0.6, source = "s" }',
+            'billing_s = { value = 60, source = "s" }',
+            "billing_s is of rented systems",
+        ),
+        (
+            'price = { value = 21000, low = 20000, high = 30000, source = "s" }',
+            'hourly = { value = 1, source = "s" }',
+            "belong together",
+        ),
         ('source = "s" }\npue', 'source = " " }\npue', "an amount is"),
-        ('[energy]', '[power]', "the file: unknown power"),
+        ("[energy]", "[power]", "the file: unknown power"),
     ],
 )
 def test_what_makes_no_sense_is_refused(tmp_path: Path, old: str, new: str, words: str) -> None:

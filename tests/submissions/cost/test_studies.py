@@ -15,7 +15,10 @@ from suite.errors import JudgedError
 
 BASE = Path(__file__).parents[2] / "examples" / "base"
 RATE, LOW, HIGH = 952.6077637532746, 950.4488049016181, 954.7765531506077
-PRICES = 'currency = "USD"\ndate = "2026-11-01"\n[[system]]\nmatch = "box*"\nhourly = { value = 36.0, low = 18.0, high = 72.0, source = "quote" }\n'
+PRICES = (
+    'currency = "USD"\ndate = "2026-11-01"\n[[system]]\nmatch = "box*"\nhourly = { value = 36.0,'
+    ' low = 18.0, high = 72.0, source = "quote" }\n'
+)
 
 
 @pytest.fixture
@@ -37,34 +40,82 @@ def invoked(*arguments: object) -> Result:
 
 
 @pytest.mark.parametrize("file", ["", "study.json"])
-def test_each_measured_row_has_its_cost_and_says_that_it_is_no_result(file: str, study: Path, prices: Path) -> None:
-    """0.01 an hour's second over the rate; the range is that of the prices and of the rate's interval; a row without a figure has none."""
+def test_each_measured_row_has_its_cost_and_says_that_it_is_no_result(
+    file: str, study: Path, prices: Path
+) -> None:
+    """0.01 an hour's second over the rate; the range is that of the prices and of the rate's
+    interval; a row without a figure has none.
+    """
     found = json.loads(invoked(study / file, "--prices", prices, "--format", "json").stdout)
     (row,) = found["costs"]
     wanted = {"value": 10_000 / RATE, "low": 5_000 / HIGH, "high": 20_000 / LOW}
-    assert row["per_million_samples"] == {key: pytest.approx(value) for key, value in wanted.items()}
+    assert row["per_million_samples"] == {
+        key: pytest.approx(value) for key, value in wanted.items()
+    }
     assert row["per_10000_samples"]["value"] == pytest.approx(100 / RATE)
-    said = {key: row[key] for key in ("study", "workload", "system", "engine", "precision", "batch", "unit", "value_low", "value_high")}
-    assert said == {"study": "toy", "workload": "toy", "system": "box-torch-fp32", "engine": "torch", "precision": "fp32", "batch": 8, "unit": "samples/s",
-                    "value_low": LOW, "value_high": HIGH}  # fmt: skip
-    assert row["round"] == "" and row["compliant"] is False and "no verdict of a round" in found["legend"]
+    said = {
+        key: row[key]
+        for key in (
+            "study",
+            "workload",
+            "system",
+            "engine",
+            "precision",
+            "batch",
+            "unit",
+            "value_low",
+            "value_high",
+        )
+    }
+    assert said == {
+        "study": "toy",
+        "workload": "toy",
+        "system": "box-torch-fp32",
+        "engine": "torch",
+        "precision": "fp32",
+        "batch": 8,
+        "unit": "samples/s",
+        "value_low": LOW,
+        "value_high": HIGH,
+    }
+    assert (
+        row["round"] == ""
+        and row["compliant"] is False
+        and "no verdict of a round" in found["legend"]
+    )
 
 
 def test_text_and_csv_mark_the_row(study: Path, prices: Path) -> None:
     """A cost of a study must not pass for one of a result."""
     text = invoked(study, "--prices", prices).stdout
-    assert "toy, batch 8, box-torch-fp32, row of a study: 10.5 (5.237-21.04) USD per million samples" in text
+    assert (
+        "toy, batch 8, box-torch-fp32, row of a study: 10.5 (5.237-21.04) USD per million samples"
+        in text
+    )
     assert "K x 10^6 / (3600 x 952.608)" in text and "rows of a study are no results" in text
-    (line,) = csv.DictReader(io.StringIO(invoked(study, "--prices", prices, "--format", "csv").stdout))
-    assert line["study"] == "toy" and line["batch"] == "8" and line["per_million_samples_high"].startswith("21.04")
+    (line,) = csv.DictReader(
+        io.StringIO(invoked(study, "--prices", prices, "--format", "csv").stdout)
+    )
+    assert (
+        line["study"] == "toy"
+        and line["batch"] == "8"
+        and line["per_million_samples_high"].startswith("21.04")
+    )
 
 
-def test_a_run_too_short_for_an_interval_has_the_range_of_its_prices_alone(study: Path, prices: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_too_short_for_an_interval_has_the_range_of_its_prices_alone(
+    study: Path, prices: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing is put in the place of what was not measured."""
-    monkeypatch.setattr("submissions.compliance_check.errors", lambda path: [])  # the table no longer has the run's interval
+    monkeypatch.setattr(
+        "submissions.compliance_check.errors", lambda path: []
+    )  # the table no longer has the run's interval
     edited(study, low=None, high=None)
     (row,) = json.loads(invoked(study, "--prices", prices, "--format", "json").stdout)["costs"]
-    assert row["per_million_samples"]["low"] == pytest.approx(5_000 / RATE) and row["value_low"] is None
+    assert (
+        row["per_million_samples"]["low"] == pytest.approx(5_000 / RATE)
+        and row["value_low"] is None
+    )
 
 
 def edited(study: Path, **changes: Any) -> None:
@@ -78,7 +129,9 @@ def edited(study: Path, **changes: Any) -> None:
 def test_a_study_that_was_edited_is_refused(study: Path, prices: Path) -> None:
     """Exit code 1, with what the judge found; no figure is printed."""
     edited(study, samples_per_second=2 * RATE)
-    with pytest.raises(JudgedError, match=r"does not pass `podium check`, so its rates have no cost: .*study\.") as caught:
+    with pytest.raises(
+        JudgedError, match=r"does not pass `podium check`, so its rates have no cost: .*study\."
+    ) as caught:
         invoked(study, "--prices", prices)
     assert caught.value.exit_code == 1
 

@@ -9,11 +9,35 @@ from submissions.publish.groups import grouped, kind_of, named
 from submissions.publish.rows import Row
 
 ROW = Row(
-    id="0" * 64, round="podium-v1", profile="full", division="closed", org="acme", system="box", accelerator="", accelerators=0, nodes=1, engine="torch",
-    precision="fp32", workload="resnet50", half="training", scenario="", metric="time_to_train", unit="minutes",
-    value=10.0, low=None, high=None, n=1, runs=(10.0,),
-    attempts=1, verdict="Valid", noise=(), signed_by="", kind="bundle", source="", note="",
-)  # fmt: skip
+    id="0" * 64,
+    round="podium-v1",
+    profile="full",
+    division="closed",
+    org="acme",
+    system="box",
+    accelerator="",
+    accelerators=0,
+    nodes=1,
+    engine="torch",
+    precision="fp32",
+    workload="resnet50",
+    half="training",
+    scenario="",
+    metric="time_to_train",
+    unit="minutes",
+    value=10.0,
+    low=None,
+    high=None,
+    n=1,
+    runs=(10.0,),
+    attempts=1,
+    verdict="Valid",
+    noise=(),
+    signed_by="",
+    kind="bundle",
+    source="",
+    note="",
+)
 
 
 def row(name: str, runs: tuple[float, ...], **changes: object) -> Row:
@@ -26,7 +50,9 @@ def around(mean: float, seed: int) -> tuple[float, ...]:
 
 
 def test_results_far_apart_have_letters_of_their_own() -> None:
-    found = grouped([row("slow", around(30, 1)), row("fast", around(10, 2)), row("middle", around(20, 3))])
+    found = grouped(
+        [row("slow", around(30, 1)), row("fast", around(10, 2)), row("middle", around(20, 3))]
+    )
     assert [each.system for each in found.rows] == ["fast", "middle", "slow"]
     assert found.letters == ("A", "B", "C")
 
@@ -41,12 +67,20 @@ def test_single_runs_are_never_told_apart() -> None:
 
 
 def test_the_first_that_differs_from_its_groups_best_opens_the_next() -> None:
-    rows = [row("a", around(10.0, 1)), row("b", around(10.05, 2)), row("c", around(13, 3)), row("d", around(13.05, 4))]
+    rows = [
+        row("a", around(10.0, 1)),
+        row("b", around(10.05, 2)),
+        row("c", around(13, 3)),
+        row("d", around(13.05, 4)),
+    ]
     assert grouped(rows).letters == ("A", "A", "B", "B")
 
 
 def test_more_is_better_for_rates() -> None:
-    rows = [row("low", around(10, 1), metric="samples_per_second"), row("high", around(20, 2), metric="samples_per_second")]
+    rows = [
+        row("low", around(10, 1), metric="samples_per_second"),
+        row("high", around(20, 2), metric="samples_per_second"),
+    ]
     assert [each.system for each in grouped(rows).rows] == ["high", "low"]
 
 
@@ -56,7 +90,10 @@ def test_a_result_without_a_value_stands_last_without_a_letter() -> None:
 
 
 def test_the_order_of_the_input_decides_nothing() -> None:
-    rows = [row(str(number), around(10 + number % 3, number), id=f"{number:064x}") for number in range(12)]
+    rows = [
+        row(str(number), around(10 + number % 3, number), id=f"{number:064x}")
+        for number in range(12)
+    ]
     assert grouped(rows) == grouped(rows[::-1])
 
 
@@ -66,4 +103,11 @@ def test_what_may_not_be_compared_has_another_table(field: str) -> None:
 
 
 def test_letters_go_on_behind_z() -> None:
-    assert [named(number) for number in (0, 25, 26, 27, 701, 702)] == ["A", "Z", "AA", "AB", "ZZ", "AAA"]
+    assert [named(number) for number in (0, 25, 26, 27, 701, 702)] == [
+        "A",
+        "Z",
+        "AA",
+        "AB",
+        "ZZ",
+        "AAA",
+    ]

@@ -1,4 +1,6 @@
-"""The figure of a table: dots that can be told apart, whatever lies between the best and the worst."""
+"""The figure of a table: dots that can be told apart, whatever lies between the best and the
+worst.
+"""
 
 import re
 from dataclasses import replace
@@ -11,14 +13,27 @@ from submissions.publish.rows import published_row
 from submissions.published_rows import load
 
 
-@pytest.mark.parametrize(("values", "far"), [((6.0, 8.0, 30.0, 9_000.0), True), ((6.0, 6.5, 7.0, 9.0), False), ((0.0, 1.0, 5.0, 9_000.0), False)])
-def test_an_axis_is_logarithmic_where_dots_would_lie_on_one_another(values: tuple[float, ...], far: bool) -> None:
+@pytest.mark.parametrize(
+    ("values", "far"),
+    [
+        ((6.0, 8.0, 30.0, 9_000.0), True),
+        ((6.0, 6.5, 7.0, 9.0), False),
+        ((0.0, 1.0, 5.0, 9_000.0), False),
+    ],
+)
+def test_an_axis_is_logarithmic_where_dots_would_lie_on_one_another(
+    values: tuple[float, ...], far: bool
+) -> None:
     """Minutes of a chip beside those of a thousand."""
     row = published_row(next(row for row in load("training-v0.7") if row.workload == "resnet50"))
     rows = tuple(replace(row, value=value, low=None, high=None) for value in values)
     drawn = str(intervals(Grouped(rows=rows, letters=("a",) * len(rows)), "figure"))
     places = [float(x) for x in re.findall(r'<circle [^>]*cx="([0-9.]+)"', drawn)]
-    assert len(places) == len(values) and all(LEFT <= x <= RIGHT for x in places) and places == sorted(places)
+    assert (
+        len(places) == len(values)
+        and all(LEFT <= x <= RIGHT for x in places)
+        and places == sorted(places)
+    )
     assert ("on a logarithmic axis" in drawn) is far
     if far:
         assert min(later - earlier for earlier, later in zip(places, places[1:], strict=False)) > 5

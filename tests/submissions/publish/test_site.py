@@ -1,4 +1,6 @@
-"""A site: every result once, its data equal in all forms, the same bytes each time, and nothing of it where something went wrong."""
+"""A site: every result once, its data equal in all forms, the same bytes each time, and nothing of
+it where something went wrong.
+"""
 
 import csv
 import errno
@@ -19,20 +21,60 @@ from submissions.cli import publish
 from suite.errors import JudgedError, MissingError, RequestError
 
 MLCOMMONS = {
-    "Accelerator", "Accuracy", "Availability", "Category", "Code", "ColorKey", "Details", "ID", "Location", "Model", "Nodes", "Notes",
-    "Performance_Result", "Performance_Units", "Platform", "Power_Result", "Power_Units", "Processor", "Scenario", "Software", "Submitter", "Suite",
-    "System", "Unique ID (e.g. for Audit)", "UsedModel", "a#", "compliance", "errors", "has_power", "host_processor_core_count",
-    "host_processors_per_node", "inferred", "operating_system", "p#", "version", "weight_data_types",
-}  # fmt: skip
+    "Accelerator",
+    "Accuracy",
+    "Availability",
+    "Category",
+    "Code",
+    "ColorKey",
+    "Details",
+    "ID",
+    "Location",
+    "Model",
+    "Nodes",
+    "Notes",
+    "Performance_Result",
+    "Performance_Units",
+    "Platform",
+    "Power_Result",
+    "Power_Units",
+    "Processor",
+    "Scenario",
+    "Software",
+    "Submitter",
+    "Suite",
+    "System",
+    "Unique ID (e.g. for Audit)",
+    "UsedModel",
+    "a#",
+    "compliance",
+    "errors",
+    "has_power",
+    "host_processor_core_count",
+    "host_processors_per_node",
+    "inferred",
+    "operating_system",
+    "p#",
+    "version",
+    "weight_data_types",
+}
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
 def run(*words: object) -> str:
-    return str(CliRunner().invoke(publish, [*map(str, words)], catch_exceptions=False, standalone_mode=False).output)
+    return str(
+        CliRunner()
+        .invoke(publish, [*map(str, words)], catch_exceptions=False, standalone_mode=False)
+        .output
+    )
 
 
 def content(site: Path) -> dict[str, bytes]:
-    return {path.relative_to(site).as_posix(): path.read_bytes() for path in sorted(site.rglob("*")) if path.is_file()}
+    return {
+        path.relative_to(site).as_posix(): path.read_bytes()
+        for path in sorted(site.rglob("*"))
+        if path.is_file()
+    }
 
 
 @pytest.fixture
@@ -45,8 +87,19 @@ def site(bundle: Path, tmp_path: Path) -> Path:
 @pytest.mark.slow
 def test_a_site_has_a_page_for_each_result_and_a_report_for_each_bundle(site: Path) -> None:
     names = set(content(site))
-    assert {"index.html", "resnet50/training.html", "resnet50/singlestream.html", "data/results.json", "data/results.csv", "data/SHA256SUMS"} <= names
-    assert sum(name.startswith("r/") for name in names) == sum(name.startswith("bundles/") for name in names) == 1
+    assert {
+        "index.html",
+        "resnet50/training.html",
+        "resnet50/singlestream.html",
+        "data/results.json",
+        "data/results.csv",
+        "data/SHA256SUMS",
+    } <= names
+    assert (
+        sum(name.startswith("r/") for name in names)
+        == sum(name.startswith("bundles/") for name in names)
+        == 1
+    )
 
 
 def test_links_are_relative_and_lead_somewhere(site: Path) -> None:
@@ -69,14 +122,18 @@ def test_csv_and_json_say_the_same(site: Path) -> None:
 
 def test_the_json_fits_the_schema_beside_it(site: Path) -> None:
     schema = json.loads((site / "data/results.schema.json").read_text("utf-8"))
-    jsonschema.Draft202012Validator(schema).validate(json.loads((site / "data/results.json").read_text("utf-8")))
+    jsonschema.Draft202012Validator(schema).validate(
+        json.loads((site / "data/results.json").read_text("utf-8"))
+    )
 
 
 def test_the_sums_are_those_of_the_files(site: Path) -> None:
     lines = (site / "data/SHA256SUMS").read_text("utf-8").splitlines()
     files = content(site)
     del files["data/SHA256SUMS"]
-    assert {name: sha for sha, _, name in (line.partition("  ") for line in lines)} == {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+    assert {name: sha for sha, _, name in (line.partition("  ") for line in lines)} == {
+        name: hashlib.sha256(data).hexdigest() for name, data in files.items()
+    }
 
 
 @pytest.mark.slow
@@ -131,8 +188,12 @@ def test_what_is_no_bundle_is_left_out(bundle: Path, tmp_path: Path) -> None:
 def test_a_bundle_that_does_not_count_is_left_out_with_its_first_finding(
     packed: Callable[[str, str, str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The index said that the reasons stand under findings, of a report that a site does not have."""
-    monkeypatch.setattr("submissions.pack.bundle.refuse", lambda partial, results: None)  # podium would not pack it; others may
+    """The index said that the reasons stand under findings, of a report that a site does not
+    have.
+    """
+    monkeypatch.setattr(
+        "submissions.pack.bundle.refuse", lambda partial, results: None
+    )  # podium would not pack it; others may
     unknown = packed("unknown", '"framework": "torch"', '"framework": "abacus"')
     with pytest.raises(JudgedError, match=r"Not compliant: [a-z.]+: found .*; expected .*"):
         run(unknown, "-o", tmp_path / "site")
@@ -140,15 +201,21 @@ def test_a_bundle_that_does_not_count_is_left_out_with_its_first_finding(
 
 
 @pytest.mark.slow
-def test_two_bundles_of_one_campaign_that_differ_are_both_left_out(bundle: Path, packed: Callable[[str, str, str], Path], tmp_path: Path) -> None:
-    """Two seals with one nonce: the same runs told twice, or two results passed off as one campaign's."""
+def test_two_bundles_of_one_campaign_that_differ_are_both_left_out(
+    bundle: Path, packed: Callable[[str, str, str], Path], tmp_path: Path
+) -> None:
+    """Two seals with one nonce: the same runs told twice, or two results passed off as one
+    campaign's.
+    """
     other = packed("other", "16.0 GiB", "512 GiB")
     with pytest.raises(JudgedError, match="shares its campaign's nonce"):
         run(bundle, other, "-o", tmp_path / "site")
     assert json.loads((tmp_path / "site/data/results.json").read_text("utf-8"))["results"] == []
 
 
-def test_a_folder_that_podium_did_not_make_is_refused_untouched(bundle: Path, tmp_path: Path) -> None:
+def test_a_folder_that_podium_did_not_make_is_refused_untouched(
+    bundle: Path, tmp_path: Path
+) -> None:
     (tmp_path / "site").mkdir()
     (tmp_path / "site/thesis.tex").write_text("years of work")
     with pytest.raises(RequestError, match="did not make"):
@@ -157,7 +224,9 @@ def test_a_folder_that_podium_did_not_make_is_refused_untouched(bundle: Path, tm
 
 
 @pytest.mark.parametrize("words", [("-o", "no/folder/site"), ("-o", "site", "--signers", "nobody")])
-def test_places_that_are_not_there_are_refused(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> None:
+def test_places_that_are_not_there_are_refused(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(RequestError):
         run(bundle, *words)
@@ -165,7 +234,9 @@ def test_places_that_are_not_there_are_refused(bundle: Path, tmp_path: Path, mon
 
 
 @pytest.mark.slow
-def test_a_full_disk_leaves_the_earlier_site(site: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_the_earlier_site(
+    site: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = content(site)
 
     def full(*_: object, **__: object) -> int:
@@ -178,12 +249,16 @@ def test_a_full_disk_leaves_the_earlier_site(site: Path, bundle: Path, monkeypat
     assert sorted(path.name for path in site.parent.iterdir()) == ["site"]
 
 
-def test_published_rows_have_their_source_and_stand_in_tables_of_their_own(bundle: Path, tmp_path: Path) -> None:
+def test_published_rows_have_their_source_and_stand_in_tables_of_their_own(
+    bundle: Path, tmp_path: Path
+) -> None:
     run(bundle, "-o", tmp_path / "site", "--published")
     told = json.loads((tmp_path / "site/data/results.json").read_text("utf-8"))["results"]
     rows = [each for each in told if each["profile"] == "published"]
     assert len(rows) > 50 and all(each["source"] for each in rows)
-    assert {each["workload"] for each in rows} == {"resnet50"}, "models that the site has no result of are left out"
+    assert {each["workload"] for each in rows} == {"resnet50"}, (
+        "models that the site has no result of are left out"
+    )
     assert "trademarks of MLCommons" in (tmp_path / "site/index.html").read_text("utf-8")
 
 
@@ -195,13 +270,28 @@ def published(bundle: Path, tmp_path: Path) -> Path:
 
 
 def test_figures_of_documents_stand_under_their_half_and_are_not_ranked(published: Path) -> None:
-    """Watts, costs and latencies of inference stood under training, and the highest power was called the best."""
-    training, inference = (html.unescape((published / f"resnet50/{name}.html").read_text("utf-8")) for name in ("training", "inference"))
+    """Watts, costs and latencies of inference stood under training, and the highest power was
+    called the best.
+    """
+    training, inference = (
+        html.unescape((published / f"resnet50/{name}.html").read_text("utf-8"))
+        for name in ("training", "inference")
+    )
     assert "board power" not in training and "board power" in inference
     assert "The best stands first" in training and "The best stands first" not in inference
-    told = [row for row in json.loads((published / "data/results.json").read_text("utf-8"))["results"] if row["metric"] == "board_power"]
+    told = [
+        row
+        for row in json.loads((published / "data/results.json").read_text("utf-8"))["results"]
+        if row["metric"] == "board_power"
+    ]
     watts = [f"{row['value']:.2f} W" for row in told if row["system"] == "Tesla V100"]
-    assert len(watts) == 6 and re.findall(r"<td>Tesla V100<td>NVIDIA<td class=.m.>[^<]*<td class=.n.>([\d.]+ W)", inference) == watts, "in the document's order"
+    assert (
+        len(watts) == 6
+        and re.findall(
+            r"<td>Tesla V100<td>NVIDIA<td class=.m.>[^<]*<td class=.n.>([\d.]+ W)", inference
+        )
+        == watts
+    ), "in the document's order"
     assert {row["half"] for row in told} == {"inference"}
 
 
@@ -226,19 +316,32 @@ def test_published_rows_are_not_said_to_be_judged(published: Path) -> None:
 
 def test_rows_of_the_index_have_their_source(published: Path) -> None:
     index = html.unescape((published / "index.html").read_text("utf-8"))
-    rows = [row for row in json.loads((published / "data/results.json").read_text("utf-8"))["results"] if row["kind"] == "recomputed"]
+    rows = [
+        row
+        for row in json.loads((published / "data/results.json").read_text("utf-8"))["results"]
+        if row["kind"] == "recomputed"
+    ]
     assert rows and all(row["source"] in index for row in rows)
 
 
 def links(path: Path) -> set[Path]:
-    return {(path.parent / link).resolve() for link in re.findall(r'<a href="([^"#]+)', path.read_text("utf-8"))}
+    return {
+        (path.parent / link).resolve()
+        for link in re.findall(r'<a href="([^"#]+)', path.read_text("utf-8"))
+    }
 
 
 def test_every_file_of_a_site_can_be_reached_and_every_page_leads_back(site: Path) -> None:
-    """Bundles, schema and hashes were in the folder, and no page led to them; a report had no way out."""
+    """Bundles, schema and hashes were in the folder, and no page led to them; a report had no way
+    out.
+    """
     pages = list(site.rglob("*.html"))
     reached = {path for page in pages for path in links(page)}
-    files = {path for path in site.rglob("*") if path.is_file() and path.name not in (".podium-site", "results.parquet")}
+    files = {
+        path
+        for path in site.rglob("*")
+        if path.is_file() and path.name not in (".podium-site", "results.parquet")
+    }
     assert files - reached == set()
     assert all((site / "index.html").resolve() in links(page) for page in pages)
     (report,) = site.glob("r/*/index.html")
@@ -249,7 +352,12 @@ def test_every_file_of_a_site_can_be_reached_and_every_page_leads_back(site: Pat
 @pytest.mark.slow
 def test_without_bundles_no_page_links_them(bundle: Path, tmp_path: Path) -> None:
     run(bundle, "-o", tmp_path / "site", "--bundles", "none")
-    assert not [path for page in (tmp_path / "site").rglob("*.html") for path in links(page) if not path.is_file()]
+    assert not [
+        path
+        for page in (tmp_path / "site").rglob("*.html")
+        for path in links(page)
+        if not path.is_file()
+    ]
 
 
 @pytest.mark.slow
@@ -276,12 +384,27 @@ def test_a_bundle_of_another_file_system_is_not_linked(bundle: Path, tmp_path: P
 
 
 def test_mlcommons_rows_have_the_keys_of_their_summaries(site: Path) -> None:
-    """The names are those of summary_results.json of inference v5.1, power's among them; a reader of that finds none missing."""
+    """The names are those of summary_results.json of inference v5.1, power's among them; a reader
+    of that finds none missing.
+    """
     (row,) = json.loads((site / "data/mlcommons.json").read_text("utf-8"))
     assert row.keys() == MLCOMMONS and len(MLCOMMONS) == 36
-    (told,) = (each for each in json.loads((site / "data/results.json").read_text("utf-8"))["results"] if each["scenario"])
-    assert (row["Performance_Result"], row["Scenario"], row["Submitter"]) == (told["value"] / 1e6, told["scenario"], told["org"])
-    assert row["Performance_Units"] == "Latency (ms)" and row["compliance"] == 1 and row["Processor"] and row["host_processors_per_node"] >= 1
+    (told,) = (
+        each
+        for each in json.loads((site / "data/results.json").read_text("utf-8"))["results"]
+        if each["scenario"]
+    )
+    assert (row["Performance_Result"], row["Scenario"], row["Submitter"]) == (
+        told["value"] / 1e6,
+        told["scenario"],
+        told["org"],
+    )
+    assert (
+        row["Performance_Units"] == "Latency (ms)"
+        and row["compliance"] == 1
+        and row["Processor"]
+        and row["host_processors_per_node"] >= 1
+    )
     assert (site / row["Location"]).is_file() and (site / row["Details"]).is_file()
 
 
@@ -293,8 +416,12 @@ def test_parquet_says_what_json_says(site: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_target_with_dots_or_behind_a_link_is_written_and_stays_what_it_is(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`twice/../twice/` moved the earlier site away and had no name for the new one; `.` was a traceback; a link became a folder."""
+def test_a_target_with_dots_or_behind_a_link_is_written_and_stays_what_it_is(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`twice/../twice/` moved the earlier site away and had no name for the new one; `.` was a
+    traceback; a link became a folder.
+    """
     site, other = tmp_path / "site", tmp_path / "link"
     run(bundle, "-o", site)
     whole = content(site)
@@ -305,7 +432,11 @@ def test_a_target_with_dots_or_behind_a_link_is_written_and_stays_what_it_is(bun
     run(bundle, "-o", ".")
     other.symlink_to(site)
     run(bundle, "-o", other)
-    assert content(site) == whole and other.is_symlink() and sorted(path.name for path in tmp_path.iterdir()) == ["link", "site"]
+    assert (
+        content(site) == whole
+        and other.is_symlink()
+        and sorted(path.name for path in tmp_path.iterdir()) == ["link", "site"]
+    )
 
 
 @pytest.mark.slow
@@ -315,9 +446,13 @@ def test_what_others_put_into_a_site_stays(site: Path, bundle: Path) -> None:
         (site / name).parent.mkdir(exist_ok=True)
         (site / name).write_text("mine")
     (site / "r" / "gone.html").write_text("an old page")
-    (site / "data/SHA256SUMS").write_text((site / "data/SHA256SUMS").read_text() + f"{'0' * 64}  r/gone.html\n")
+    (site / "data/SHA256SUMS").write_text(
+        (site / "data/SHA256SUMS").read_text() + f"{'0' * 64}  r/gone.html\n"
+    )
     run(bundle, "-o", site)
-    assert (site / "CNAME").read_text() == (site / ".git/HEAD").read_text() == "mine" and not (site / "r" / "gone.html").exists()
+    assert (site / "CNAME").read_text() == (site / ".git/HEAD").read_text() == "mine" and not (
+        site / "r" / "gone.html"
+    ).exists()
 
 
 def test_a_folder_in_the_way_is_not_deleted(bundle: Path, tmp_path: Path) -> None:
@@ -331,7 +466,9 @@ def test_a_folder_in_the_way_is_not_deleted(bundle: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_a_site_that_cannot_take_its_place_leaves_the_earlier_one(site: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_site_that_cannot_take_its_place_leaves_the_earlier_one(
+    site: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The earlier site was moved aside, and stayed there."""
     whole, original = content(site), Path.replace
 
@@ -347,7 +484,9 @@ def test_a_site_that_cannot_take_its_place_leaves_the_earlier_one(site: Path, bu
 
 
 @pytest.mark.slow
-def test_neither_name_nor_place_of_a_bundle_changes_a_site(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neither_name_nor_place_of_a_bundle_changes_a_site(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A publisher's folders are nobody's business; another spelling of a path gave other bytes."""
     run(bundle, "-o", tmp_path / "one")
     again = tmp_path / "elsewhere" / "b"
@@ -356,7 +495,11 @@ def test_neither_name_nor_place_of_a_bundle_changes_a_site(bundle: Path, tmp_pat
     monkeypatch.chdir(again.parent)
     run("b", "-o", tmp_path / "two")
     assert content(tmp_path / "one") == content(tmp_path / "two")
-    assert not [name for name, text in content(tmp_path / "one").items() if not name.startswith("bundles/") and str(bundle.parent).encode() in text]
+    assert not [
+        name
+        for name, text in content(tmp_path / "one").items()
+        if not name.startswith("bundles/") and str(bundle.parent).encode() in text
+    ]
 
 
 def test_a_site_without_its_list_of_files_is_refused_untouched(site: Path, bundle: Path) -> None:
@@ -372,7 +515,9 @@ def test_a_site_without_its_list_of_files_is_refused_untouched(site: Path, bundl
 def test_a_list_of_files_that_is_no_text_ends_nothing(site: Path, bundle: Path) -> None:
     (site / "data/SHA256SUMS").write_bytes(b"\xff\xfe\n")
     run(bundle, "-o", site)
-    assert "index.html" in (site / "data/SHA256SUMS").read_text("utf-8") and sorted(path.name for path in site.parent.iterdir()) == ["site"]
+    assert "index.html" in (site / "data/SHA256SUMS").read_text("utf-8") and sorted(
+        path.name for path in site.parent.iterdir()
+    ) == ["site"]
 
 
 @pytest.mark.parametrize("title", ["", "  "])

@@ -1,4 +1,6 @@
-"""A site in a real browser: every kind of page, light, dark and narrow; filters that need no scripts."""
+"""A site in a real browser: every kind of page, light, dark and narrow; filters that need no
+scripts.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,19 +15,30 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 PAGES = ("index.html", "resnet50/training.html", "resnet50/singlestream.html")
-MODES: dict[str, dict[str, Any]] = {"light": {}, "dark": {"color_scheme": "dark"}, "phone": {"viewport": {"width": 360, "height": 780}}}
+MODES: dict[str, dict[str, Any]] = {
+    "light": {},
+    "dark": {"color_scheme": "dark"},
+    "phone": {"viewport": {"width": 360, "height": 780}},
+}
 
 
 @pytest.fixture(scope="module")
 def site(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A site of one bundle and the published rows of its model."""
     target = tmp_path_factory.mktemp("site") / "site"
-    CliRunner().invoke(publish, [str(bundle), "-o", str(target), "--published"], catch_exceptions=False, standalone_mode=False)
+    CliRunner().invoke(
+        publish,
+        [str(bundle), "-o", str(target), "--published"],
+        catch_exceptions=False,
+        standalone_mode=False,
+    )
     return target
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_pages_ask_for_nothing_and_can_be_read_by_everybody(browser: "Browser", site: Path, mode: str) -> None:
+def test_pages_ask_for_nothing_and_can_be_read_by_everybody(
+    browser: "Browser", site: Path, mode: str
+) -> None:
     for name in PAGES:
         with browser.opened(site / name, **MODES[mode]) as seen:
             assert (name, seen.violations(), seen.requests, seen.complaints) == (name, [], [], [])

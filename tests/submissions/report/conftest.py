@@ -1,4 +1,6 @@
-"""A results folder and a bundle that the judge accepts, with records of queries and telemetry as the harness writes them."""
+"""A results folder and a bundle that the judge accepts, with records of queries and telemetry as
+the harness writes them.
+"""
 
 import json
 import shutil
@@ -52,8 +54,24 @@ def write_queries(path: Path, count: int) -> None:
 
 
 def write_telemetry(path: Path, seconds: int) -> None:
-    """Write telemetry of a host that tells neither clocks nor temperatures, as a virtual one does."""
-    lines: list[dict[str, object]] = [{"telemetry": 1, "channels": [{"id": 0, "name": "host", "kind": "state"}], "clocks_ns": [FIRST_NS, UTC_NS]}]
-    host = {"cpu_own": 0.75, "cpu_others": 0.125, "steal": 0.0, "mhz": None, "temp_c": None, "rss_mib": 512.0, "free_mib": 1024.0}
+    """Write telemetry of a host that tells neither clocks nor temperatures, as a virtual one
+    does.
+    """
+    lines: list[dict[str, object]] = [
+        {
+            "telemetry": 1,
+            "channels": [{"id": 0, "name": "host", "kind": "state"}],
+            "clocks_ns": [FIRST_NS, UTC_NS],
+        }
+    ]
+    host = {
+        "cpu_own": 0.75,
+        "cpu_others": 0.125,
+        "steal": 0.0,
+        "mhz": None,
+        "temp_c": None,
+        "rss_mib": 512.0,
+        "free_mib": 1024.0,
+    }
     lines += [{"t": FIRST_NS + second * 1_000_000_000, "host": host} for second in range(seconds)]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -1,4 +1,6 @@
-"""The page in a real browser: light, dark, narrow, without scripts, without styles, printed, in forced colours."""
+"""The page in a real browser: light, dark, narrow, without scripts, without styles, printed, in
+forced colours.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 PHONE = {"viewport": {"width": 360, "height": 780}}
 STRICT = "sandbox; default-src 'none'; img-src 'self'; style-src 'self';"
-"""What Jenkins allows pages of builds by default. Source: jenkins.io, Configuring Content Security Policy."""
+"""What Jenkins allows pages of builds by default. Source: jenkins.io, Configuring Content Security
+Policy.
+"""
 MODES: dict[str, dict[str, Any]] = {
     "light": {"color_scheme": "light"},
     "dark": {"color_scheme": "dark"},
@@ -27,9 +31,13 @@ MODES: dict[str, dict[str, Any]] = {
 
 @pytest.fixture
 def page(recorded: Path, tmp_path: Path) -> Path:
-    """The page of a results folder with records, and with text that would like to be more than text."""
+    """The page of a results folder with records, and with text that would like to be more than
+    text.
+    """
     for path in recorded.glob("open/acme/systems/*.json"):
-        path.write_text(path.read_text("utf-8").replace("Example 9000", "<img src=x onerror=alert(1)>"), "utf-8")
+        path.write_text(
+            path.read_text("utf-8").replace("Example 9000", "<img src=x onerror=alert(1)>"), "utf-8"
+        )
     target = tmp_path / "page.html"
     target.write_text(html(read(plain(build.document([recorded])[0]))), "utf-8")
     return target
@@ -38,19 +46,34 @@ def page(recorded: Path, tmp_path: Path) -> Path:
 def test_faint_text_is_found_each_time(browser: "Browser", tmp_path: Path) -> None:
     """The look for violations sees what it should: colours that it has met before, too."""
     page = tmp_path / "faint.html"
-    page.write_text('<!DOCTYPE html><html lang="en"><title>Faint</title><main>' + '<p style="color: #777; background: #888">faint</p>' * 2 + "</main>", "utf-8")
+    page.write_text(
+        '<!DOCTYPE html><html lang="en"><title>Faint</title><main>'
+        + '<p style="color: #777; background: #888">faint</p>' * 2
+        + "</main>",
+        "utf-8",
+    )
     with browser.opened(page) as seen:
         assert sum(each.startswith("color-contrast") for each in seen.violations()) == 1
-        assert seen.page.evaluate("axe.run().then(told => told.violations.find(each => each.id == 'color-contrast').nodes.length)") == 2
+        assert (
+            seen.page.evaluate(
+                "axe.run().then(told => told.violations.find(each => each.id =="
+                " 'color-contrast').nodes.length)"
+            )
+            == 2
+        )
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_page_asks_for_nothing_complains_of_nothing_and_can_be_read_by_everybody(browser: "Browser", page: Path, mode: str) -> None:
+def test_a_page_asks_for_nothing_complains_of_nothing_and_can_be_read_by_everybody(
+    browser: "Browser", page: Path, mode: str
+) -> None:
     with browser.opened(page, **MODES[mode]) as seen:
         assert seen.violations() == []
         assert seen.requests == []
         assert seen.complaints == []
-        assert seen.width() <= (MODES[mode].get("viewport") or {"width": 1280})["width"], "nothing is cut off at the side"
+        assert seen.width() <= (MODES[mode].get("viewport") or {"width": 1280})["width"], (
+            "nothing is cut off at the side"
+        )
 
 
 def test_without_scripts_the_page_says_the_same(browser: "Browser", page: Path) -> None:
@@ -75,11 +98,19 @@ def test_it_prints(browser: "Browser", page: Path) -> None:
     assert printed.startswith(b"%PDF") and len(printed) > 20_000
 
 
-def test_under_a_policy_without_scripts_and_styles_it_can_still_be_read(browser: "Browser", page: Path) -> None:
+def test_under_a_policy_without_scripts_and_styles_it_can_still_be_read(
+    browser: "Browser", page: Path
+) -> None:
     """Where styles are forbidden, a figure that relies on them turns into black areas."""
     content = page.read_bytes()
     with browser.opened(page) as seen:
-        seen.page.route("**/*", lambda route: route.fulfill(body=content, headers={"content-type": "text/html", "content-security-policy": STRICT}))
+        seen.page.route(
+            "**/*",
+            lambda route: route.fulfill(
+                body=content,
+                headers={"content-type": "text/html", "content-security-policy": STRICT},
+            ),
+        )
         seen.page.goto("http://jenkins.example/page.html")
         assert "Figures were recomputed" in seen.page.locator("main").inner_text()
         box = seen.page.locator("svg.chart").first.bounding_box()
@@ -88,4 +119,6 @@ def test_under_a_policy_without_scripts_and_styles_it_can_still_be_read(browser:
 
 def test_every_table_can_be_reached_by_keyboard(browser: "Browser", page: Path) -> None:
     with browser.opened(page, **PHONE) as seen:
-        assert seen.page.evaluate("[...document.querySelectorAll('.scroll')].every(each => each.tabIndex === 0)")
+        assert seen.page.evaluate(
+            "[...document.querySelectorAll('.scroll')].every(each => each.tabIndex === 0)"
+        )

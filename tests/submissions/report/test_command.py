@@ -14,7 +14,11 @@ from suite.errors import JudgedError, MissingError, RequestError
 
 
 def run(*words: object) -> str:
-    return str(CliRunner().invoke(report, [*map(str, words)], catch_exceptions=False, standalone_mode=False).output)
+    return str(
+        CliRunner()
+        .invoke(report, [*map(str, words)], catch_exceptions=False, standalone_mode=False)
+        .output
+    )
 
 
 def test_the_page_is_written_and_named(bundle: Path, tmp_path: Path) -> None:
@@ -23,7 +27,9 @@ def test_the_page_is_written_and_named(bundle: Path, tmp_path: Path) -> None:
     assert page.read_text("utf-8").startswith("<!doctype html>")
 
 
-def test_without_a_name_the_page_is_called_like_the_bundle(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_name_the_page_is_called_like_the_bundle(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert run(bundle) == "report: mine.html\n"
     assert (tmp_path / "mine.html").is_file()
@@ -34,7 +40,9 @@ def test_json_goes_to_the_terminal(bundle: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["", "no/such/folder/page.html"])
-def test_a_place_that_cannot_hold_a_page_is_refused_before_anything_is_read(bundle: Path, tmp_path: Path, place: str) -> None:
+def test_a_place_that_cannot_hold_a_page_is_refused_before_anything_is_read(
+    bundle: Path, tmp_path: Path, place: str
+) -> None:
     with pytest.raises(RequestError):
         run(bundle, "-o", tmp_path / place)
     assert not [*tmp_path.iterdir()]
@@ -52,10 +60,14 @@ def test_a_broken_bundle_gets_its_page_and_exit_1(bundle: Path, tmp_path: Path) 
     with pytest.raises(JudgedError, match="broken.tar.zst: broken"):
         run(broken, "-o", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text("utf-8")
-    assert ">Broken<" in page and "Not compliant" not in page and "samples/s" not in page, "figures of a broken file would be believed"
+    assert ">Broken<" in page and "Not compliant" not in page and "samples/s" not in page, (
+        "figures of a broken file would be believed"
+    )
 
 
-def test_a_full_disk_is_exit_3_and_leaves_nothing(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_exit_3_and_leaves_nothing(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_: object, **__: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -72,7 +84,9 @@ def test_the_report_of_a_campaign_lies_beside_its_bundle(bundle: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["html", "json"])
-def test_a_report_is_not_written_over_what_it_reads(bundle: Path, tmp_path: Path, form: str) -> None:
+def test_a_report_is_not_written_over_what_it_reads(
+    bundle: Path, tmp_path: Path, form: str
+) -> None:
     """A bundle was replaced by its page."""
     copy = Path(shutil.copy(bundle, tmp_path / "copy.tar.zst"))
     for words in ((copy, "-o", copy), (bundle, "--against", copy, "-o", copy)):

@@ -1,4 +1,6 @@
-"""The game of an evaluation on the page: drawn from the training log alone, or a sentence that says why not."""
+"""The game of an evaluation on the page: drawn from the training log alone, or a sentence that says
+why not.
+"""
 
 import json
 from dataclasses import replace
@@ -15,7 +17,13 @@ from submissions.result_index import Result, opened
 from submissions.score.score import Score, score
 from suite.events import EVAL_ACCURACY, EXAMPLE, TOKEN
 
-GAME = {"board": 5, "opponent": "area", "moves": "B5 A5 A4 pass C3", "values": [0.0, 0.5, -1.0], "won": 1.0}
+GAME = {
+    "board": 5,
+    "opponent": "area",
+    "moves": "B5 A5 A4 pass C3",
+    "values": [0.0, 0.5, -1.0],
+    "won": 1.0,
+}
 
 
 def with_examples(log: Path, value: Any) -> None:
@@ -42,10 +50,21 @@ def drawn(tree: Path, workload: str, value: Any) -> Section | None:
 def test_a_game_is_drawn_with_its_estimates_and_the_metric_over_generations(tree: Path) -> None:
     """Numbers of the page are those of the log."""
     found = drawn(tree, "minigo", GAME)
-    assert found and [chart.title for chart in found.charts] == ["Winning estimate over the moves", "top1 over generations"]
+    assert found and [chart.title for chart in found.charts] == [
+        "Winning estimate over the moves",
+        "top1 over generations",
+    ]
     assert found.charts[0].lines[0].points == ((1.0, 0.5), (3.0, 0.75), (5.0, 0.0))
-    assert [frame.expected for frame in found.galleries[0].shown] == ["black B5", "white A5", "black A4", "white pass", "black C3"]
-    assert found.charts[1].lines[0].points and all(epoch == int(epoch) for epoch, _ in found.charts[1].lines[0].points)
+    assert [frame.expected for frame in found.galleries[0].shown] == [
+        "black B5",
+        "white A5",
+        "black A4",
+        "white pass",
+        "black C3",
+    ]
+    assert found.charts[1].lines[0].points and all(
+        epoch == int(epoch) for epoch, _ in found.charts[1].lines[0].points
+    )
 
 
 def test_the_page_shows_every_move_without_a_script(tree: Path) -> None:
@@ -59,7 +78,14 @@ def test_the_page_shows_every_move_without_a_script(tree: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "told"), [({**GAME, "moves": "B5 B5 A4 pass C3"}, "move 2, white B5, is illegal: the point is not empty"), ("C3", "is a table")]
+    ("value", "told"),
+    [
+        (
+            {**GAME, "moves": "B5 B5 A4 pass C3"},
+            "move 2, white B5, is illegal: the point is not empty",
+        ),
+        ("C3", "is a table"),
+    ],
 )
 def test_what_is_no_game_is_a_sentence(tree: Path, value: Any, told: str) -> None:
     """The rest of the page continues."""

@@ -1,4 +1,6 @@
-"""Examples of answers: drawn by the nonce and not by hand, right and wrong as the scorer has it, and no pictures that are not podium's."""
+"""Examples of answers: drawn by the nonce and not by hand, right and wrong as the scorer has it,
+and no pictures that are not podium's.
+"""
 
 import base64
 import struct
@@ -25,9 +27,19 @@ from workloads.transformer.scoring import write_truth
 from workloads.transformer.subwords import build
 
 WORKLOADS = ("gnmt", "maskrcnn", "minigo", "resnet50", "ssd", "transformer")
-BOX = {"id": 1, "image_id": 1, "category_id": 1, "bbox": [10, 20, 30, 20], "area": 600, "segmentation": [[10, 20, 40, 20, 40, 40, 10, 40]]}
+BOX = {
+    "id": 1,
+    "image_id": 1,
+    "category_id": 1,
+    "bbox": [10, 20, 30, 20],
+    "area": 600,
+    "segmentation": [[10, 20, 40, 20, 40, 40, 10, 40]],
+}
 SCENE = {
-    "images": [{"id": 1, "file_name": "000000000001.jpg", "width": 100, "height": 50}, {"id": 2, "file_name": "000000000002.jpg", "width": 64, "height": 64}],
+    "images": [
+        {"id": 1, "file_name": "000000000001.jpg", "width": 100, "height": 50},
+        {"id": 2, "file_name": "000000000002.jpg", "width": 64, "height": 64},
+    ],
     "annotations": [BOX],
     "categories": [{"id": 1, "name": "circle"}, {"id": 3, "name": "cross"}],
 }
@@ -51,8 +63,12 @@ class Fixed:
         return Example(sample=sample, right=None, expected="", answered="")
 
 
-def examples_of(workload: str, answers: dict[int, bytes], truth: Path, embedded: bool = True) -> Examples:
-    found: Examples = registry.resolve(registry.EXAMPLES, "examples", workload)(answers, truth, embedded, truth / "cache")
+def examples_of(
+    workload: str, answers: dict[int, bytes], truth: Path, embedded: bool = True
+) -> Examples:
+    found: Examples = registry.resolve(registry.EXAMPLES, "examples", workload)(
+        answers, truth, embedded, truth / "cache"
+    )
     return found
 
 
@@ -77,9 +93,15 @@ def test_of_few_samples_all_are_shown_once() -> None:
 
 def test_classes_are_right_where_the_first_is(tmp_path: Path) -> None:
     write_labels(tmp_path, [0, 0, 1])
-    found = examples_of("resnet50", {0: class_answer([0]), 1: class_answer([2, 0, 3, 4, 5])}, tmp_path)
+    found = examples_of(
+        "resnet50", {0: class_answer([0]), 1: class_answer([2, 0, 3, 4, 5])}, tmp_path
+    )
     assert [found.example(sample).right for sample in range(3)] == [True, False, False]
-    assert [found.quality(sample) for sample in range(3)] == [1.0, 0.5, 0.0], "a missing answer is the worst"
+    assert [found.quality(sample) for sample in range(3)] == [
+        1.0,
+        0.5,
+        0.0,
+    ], "a missing answer is the worst"
     shown = found.example(1)
     assert shown.expected == "bars-cross" and shown.answered.startswith("bars-square, bars-cross")
     assert shown.picture.startswith("data:image/jpeg;base64,")
@@ -97,7 +119,9 @@ def test_detections_are_drawn_in_pixels_of_the_picture(tmp_path: Path) -> None:
     (tmp_path / ANNOTATIONS).write_bytes(msgspec.json.encode(SCENE))
     answer = struct.pack("<14f", 0, 0.4, 0.1, 0.8, 0.4, 0.9, 1, 0, 0, 0, 1, 1, 0.01, 2)
     shown = examples_of("ssd", {0: answer}, tmp_path, embedded=False).example(0)
-    assert [(each.label, pytest.approx(each.box)) for each in shown.found] == [("circle", (10, 20, 30, 20))], "a faint one is left out"
+    assert [(each.label, pytest.approx(each.box)) for each in shown.found] == [
+        ("circle", (10, 20, 30, 20))
+    ], "a faint one is left out"
     assert not shown.truth[0].polygons and shown.quality == 1.0 and shown.right
     assert (shown.width, shown.height) == (100, 50)
 
@@ -109,11 +133,18 @@ def test_masks_become_polygons(tmp_path: Path) -> None:
     mask = np.zeros((50, 100), dtype=np.uint8)
     mask[20:40, 10:40] = 1
     box = np.array([[0.1, 0.4, 0.4, 0.8]], dtype=np.float32)
-    found = Found(box_D4=box, score_D=np.array([0.8], dtype=np.float32), label_D=np.array([1]), mask_D=rle.compressed(mask[None]))
+    found = Found(
+        box_D4=box,
+        score_D=np.array([0.8], dtype=np.float32),
+        label_D=np.array([1]),
+        mask_D=rle.compressed(mask[None]),
+    )
     shown = examples_of("maskrcnn", {0: packed(0, found)}, tmp_path, embedded=False).example(0)
     (outline,) = shown.found
     assert shown.truth[0].polygons
-    assert {(x, y) for x, y in zip(outline.polygons[0][::2], outline.polygons[0][1::2], strict=True)} >= {(10.0, 20.0), (40.0, 40.0)}
+    assert {
+        (x, y) for x, y in zip(outline.polygons[0][::2], outline.polygons[0][1::2], strict=True)
+    } >= {(10.0, 20.0), (40.0, 40.0)}
 
 
 def test_an_empty_scene_with_no_detection_is_right(tmp_path: Path) -> None:
@@ -130,22 +161,40 @@ def test_each_detection_counts_once_and_for_its_own_class() -> None:
 
 
 def test_a_position_is_drawn_with_both_moves(tmp_path: Path) -> None:
-    """Half of the quality is the move, half the winner; a record of others has no board to be drawn from."""
+    """Half of the quality is the move, half the winner; a record of others has no board to be drawn
+    from.
+    """
     write_positions(tmp_path, [(12, 1), (25, -1)])
-    shown = examples_of("minigo", {0: position_answer([0.0] * 12 + [1.0] + [0.0] * 13, -0.5)}, tmp_path)
+    shown = examples_of(
+        "minigo", {0: position_answer([0.0] * 12 + [1.0] + [0.0] * 13, -0.5)}, tmp_path
+    )
     assert [shown.quality(sample) for sample in range(2)] == [0.5, 0.0]
     first, second = shown.example(0), shown.example(1)
-    assert (first.right, first.expected, first.answered) == (True, "C3, who moves wins", "C3 (100%), value -0.50")
-    assert (second.right, second.expected, second.answered) == (False, "pass, who moves loses", "no answer")
+    assert (first.right, first.expected, first.answered) == (
+        True,
+        "C3, who moves wins",
+        "C3 (100%), value -0.50",
+    )
+    assert (second.right, second.expected, second.answered) == (
+        False,
+        "pass, who moves loses",
+        "no answer",
+    )
     drawing = base64.b64decode(first.picture.removeprefix("data:image/svg+xml;base64,")).decode()
-    assert drawing.count("h0") > 1 and drawing.count("<circle") == 1 and first.width == first.height > 0
+    assert (
+        drawing.count("h0") > 1
+        and drawing.count("<circle") == 1
+        and first.width == first.height > 0
+    )
     assert examples_of("minigo", {}, tmp_path, embedded=False).example(0).picture == ""
 
 
 def test_a_translation_stands_beside_its_reference(tmp_path: Path) -> None:
     write_vocabulary(tmp_path, [*SPECIAL, "ein", "hund"])
     references.write(tmp_path, ["ein hund", "ein hund"])
-    found = examples_of("gnmt", {0: struct.pack("<3i", 4, 5, 3), 1: struct.pack("<i", 4)}, tmp_path, embedded=False)
+    found = examples_of(
+        "gnmt", {0: struct.pack("<3i", 4, 5, 3), 1: struct.pack("<i", 4)}, tmp_path, embedded=False
+    )
     assert (found.example(0).answered, found.example(0).right) == ("ein hund", True)
     assert (found.example(1).answered, found.example(1).right) == ("ein", False)
     assert found.quality(0) == 1.0 > found.quality(1) > 0.0
@@ -161,7 +210,9 @@ def test_subtokens_are_joined(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("workload", WORKLOADS)
 @pytest.mark.parametrize("answer", [b"", b"\x01", b"\xff" * 8, b"\x00" * 28, b"\xff" * 400])
-def test_answers_that_are_none_are_shown_as_wrong(workload: str, answer: bytes, tmp_path: Path) -> None:
+def test_answers_that_are_none_are_shown_as_wrong(
+    workload: str, answer: bytes, tmp_path: Path
+) -> None:
     write_labels(tmp_path, [0, 1])
     (tmp_path / ANNOTATIONS).write_bytes(msgspec.json.encode(SCENE))
     references.write(tmp_path, ["ein hund", "ein hund"])
@@ -186,10 +237,14 @@ def test_embedded_data_is_known_by_the_hash_of_its_truth(tmp_path: Path) -> None
 
 
 def test_images_of_an_earlier_podium_are_not_shown(tmp_path: Path) -> None:
-    """ResNet-50's images were changed and its labels were not: a report would show a picture that the system never saw."""
+    """ResNet-50's images were changed and its labels were not: a report would show a picture that
+    the system never saw.
+    """
     from submissions.score.log_values import served
 
     tree = Path(__file__).resolve().parents[2] / "examples" / "base" / "tree" / "open" / "acme"
     record = served(tree / "results/box-torch-fp32/resnet50/SingleStream/accuracy")
-    earlier = {key: value for key, value in record.settings.items() if key != "loss.label_smoothing"}
+    earlier = {
+        key: value for key, value in record.settings.items() if key != "loss.label_smoothing"
+    }
     assert not is_embedded(tree / "truth/resnet50", replace(record, settings=earlier))

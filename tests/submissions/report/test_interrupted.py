@@ -29,7 +29,9 @@ def test_a_score_is_not_told_as_unreadable(monkeypatch: pytest.MonkeyPatch) -> N
         score.score(None)  # type: ignore[arg-type]
 
 
-def test_an_accuracy_is_not_told_as_one_that_cannot_be_recomputed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_accuracy_is_not_told_as_one_that_cannot_be_recomputed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """A finding of the judge would say so."""
     monkeypatch.setattr(registry, "scorer", interrupt)
     with pytest.raises(Terminated):

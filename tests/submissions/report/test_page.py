@@ -1,4 +1,6 @@
-"""The page: complete, safe with anybody's text, made from the JSON alone, and the same bytes each time."""
+"""The page: complete, safe with anybody's text, made from the JSON alone, and the same bytes each
+time.
+"""
 
 import json
 import re
@@ -46,30 +48,61 @@ def made(path: Path) -> Document:
 
 
 def all_charts(document: Document) -> list[str]:
-    return [chart.id for part in document.parts for section in part.sections for chart in charts(section)]
+    return [
+        chart.id
+        for part in document.parts
+        for section in part.sections
+        for chart in charts(section)
+    ]
 
 
 @pytest.mark.slow
 def test_a_page_loads_nothing_and_allows_nothing_else(bundle: Path) -> None:
     page = html(made(bundle))
     tags = parsed(page)
-    assert not [tag for tag, _ in tags.found if tag in ("link", "iframe", "object", "embed", "form", "base")]
+    assert not [
+        tag for tag, _ in tags.found if tag in ("link", "iframe", "object", "embed", "form", "base")
+    ]
     for _, attributes in tags.found:
         assert not [name for name in attributes if name.startswith("on") or name == "style"]
-        assert not [value for name, value in attributes.items() if name in ("src", "href") and value and not value.startswith(("#", "data:image/jpeg;base64,"))]
-    policy = next(attributes["content"] for _, attributes in tags.found if attributes.get("http-equiv") == "Content-Security-Policy")
+        assert not [
+            value
+            for name, value in attributes.items()
+            if name in ("src", "href")
+            and value
+            and not value.startswith(("#", "data:image/jpeg;base64,"))
+        ]
+    policy = next(
+        attributes["content"]
+        for _, attributes in tags.found
+        if attributes.get("http-equiv") == "Content-Security-Policy"
+    )
     assert "default-src 'none'" in str(policy)
     for name in ("report.css", "report.js"):
         assert digest(asset(name)) in str(policy)
     assert len(asset("report.js")) <= 3_000
 
 
-@pytest.mark.parametrize("text", [HOSTILE, TURNED, "</style><script>alert(1)</script>", "{{ 7 * 7 }}"])
+@pytest.mark.parametrize(
+    "text", [HOSTILE, TURNED, "</style><script>alert(1)</script>", "{{ 7 * 7 }}"]
+)
 def test_foreign_text_is_shown_as_text(tree: Path, text: str) -> None:
-    """A bundle is somebody else's: what stands in its descriptions must not become markup, nor turn the words around."""
+    """A bundle is somebody else's: what stands in its descriptions must not become markup, nor turn
+    the words around.
+    """
     for path in tree.glob("open/acme/systems/*.json"):
         document = json.loads(path.read_text("utf-8"))
-        path.write_text(json.dumps(document | {"host_processor_model_name": text, "accelerator_model_name": text, "accelerators_per_node": 3}), "utf-8")
+        path.write_text(
+            json.dumps(
+                document
+                | {
+                    "host_processor_model_name": text,
+                    "accelerator_model_name": text,
+                    "accelerators_per_node": 3,
+                }
+            ),
+            "utf-8",
+        )
     page = html(made(tree))
     tags = parsed(page)
     assert not [1 for tag, attributes in tags.found if tag == "img" or "onerror" in attributes]
@@ -83,13 +116,24 @@ def test_each_figure_has_title_description_and_numbers(recorded: Path) -> None:
     document = made(recorded)
     page = html(document)
     assert len(all_charts(document)) >= 6
-    assert page.count('<figure class="figure"') == page.count("<desc") == page.count("Numbers of this figure") == len(all_charts(document))
-    assert len(set(all_charts(document))) == len(all_charts(document)), "an id that stands twice names two figures"
+    assert (
+        page.count('<figure class="figure"')
+        == page.count("<desc")
+        == page.count("Numbers of this figure")
+        == len(all_charts(document))
+    )
+    assert len(set(all_charts(document))) == len(all_charts(document)), (
+        "an id that stands twice names two figures"
+    )
 
 
 @pytest.mark.slow
 def test_ids_are_unique(recorded: Path) -> None:
-    ids = [str(attributes["id"]) for _, attributes in parsed(html(made(recorded))).found if "id" in attributes]
+    ids = [
+        str(attributes["id"])
+        for _, attributes in parsed(html(made(recorded))).found
+        if "id" in attributes
+    ]
     assert sorted(set(ids)) == sorted(ids)
 
 
@@ -101,7 +145,11 @@ def test_ids_are_unique_on_a_page_of_two_results(recorded: Path, tmp_path: Path)
     page = html(document)
     ids = [str(attributes["id"]) for _, attributes in parsed(page).found if "id" in attributes]
     assert sorted(set(ids)) == sorted(ids) and len(ids) > 20
-    named = [each for _, attributes in parsed(page).found for each in str(attributes.get("aria-labelledby", "")).split()]
+    named = [
+        each
+        for _, attributes in parsed(page).found
+        for each in str(attributes.get("aria-labelledby", "")).split()
+    ]
     assert named and set(named) <= set(ids)
 
 
@@ -122,7 +170,9 @@ def test_equal_input_gives_equal_bytes(recorded: Path) -> None:
 def test_the_json_fits_its_published_schema(recorded: Path) -> None:
     """After a change of the document: `python -m submissions.report` writes the schema anew."""
     assert json.loads(SCHEMA.read_text("utf-8")) == json.loads(json.dumps(schema()))
-    jsonschema.Draft202012Validator(schema()).validate(json.loads(as_json(build.document([recorded])[0])))
+    jsonschema.Draft202012Validator(schema()).validate(
+        json.loads(as_json(build.document([recorded])[0]))
+    )
 
 
 @pytest.mark.slow
@@ -157,7 +207,12 @@ def test_a_broken_record_is_said_and_the_rest_is_drawn(recorded: Path) -> None:
 @pytest.mark.slow
 def test_the_verdict_stands_first_and_says_what_it_covers(bundle: Path) -> None:
     text = " ".join("".join(parsed(html(made(bundle))).text).split())
-    assert text.index("Valid") < text.index("Training") < text.index("Findings of the judge") < text.index("Provenance")
+    assert (
+        text.index("Valid")
+        < text.index("Training")
+        < text.index("Findings of the judge")
+        < text.index("Provenance")
+    )
     assert "no file can prove" in text
     assert "Result not verified by MLCommons Association." in text
 
@@ -168,15 +223,31 @@ def test_one_run_is_called_not_tested(bundle: Path) -> None:
 
 
 def test_the_result_is_told_from_the_measured_percentile(recorded: Path) -> None:
-    """Early stopping estimates a percentile above the measured one: two figures called p90 leave the reader to guess."""
+    """Early stopping estimates a percentile above the measured one: two figures called p90 leave
+    the reader to guess.
+    """
     document = made(recorded)
     tile = next(tile for tile in document.parts[0].tiles if tile.name == "SingleStream")
     assert "LoadGen's early-stopping estimate" in tile.note
-    (section,) = [part for each in document.parts[0].sections for part in each.parts if part.id.startswith("serving-") and part.title == "SingleStream"]
+    (section,) = [
+        part
+        for each in document.parts[0].sections
+        for part in each.parts
+        if part.id.startswith("serving-") and part.title == "SingleStream"
+    ]
     table = next(table for table in section.tables if table.title.startswith("Performance runs"))
-    assert table.columns[1] == "result: early-stopping estimate of p90" and table.columns[4] == "measured p90 ms"
-    assert [mark.name.split()[0] for mark in section.charts[0].marks] == ["measured", "measured", "result"]
-    assert f"{tile.value} ms is LoadGen's early-stopping estimate" in section.intro.replace("This", f"{tile.value} ms")
+    assert (
+        table.columns[1] == "result: early-stopping estimate of p90"
+        and table.columns[4] == "measured p90 ms"
+    )
+    assert [mark.name.split()[0] for mark in section.charts[0].marks] == [
+        "measured",
+        "measured",
+        "result",
+    ]
+    assert f"{tile.value} ms is LoadGen's early-stopping estimate" in section.intro.replace(
+        "This", f"{tile.value} ms"
+    )
 
 
 def test_a_tampered_bundle_gets_a_page_that_says_so(bundle: Path, tmp_path: Path) -> None:
@@ -191,19 +262,31 @@ def test_a_tampered_bundle_gets_a_page_that_says_so(bundle: Path, tmp_path: Path
 
 @pytest.mark.parametrize("length", [100, 5_000])
 def test_a_cut_bundle_is_not_said_to_be_judged(bundle: Path, tmp_path: Path, length: int) -> None:
-    """The judge has not read a file that could not be unpacked, and it broke no rule of a round; its problem is one, and was listed three times."""
+    """The judge has not read a file that could not be unpacked, and it broke no rule of a round;
+    its problem is one, and was listed three times.
+    """
     (tmp_path / "cut.tar.zst").write_bytes(bundle.read_bytes()[:length])
     document, problems = build.document([tmp_path / "cut.tar.zst"])
     text = markdown(read(plain(document)))
     assert problems == [f"{tmp_path / 'cut.tar.zst'}: broken"]
-    assert "Not compliant" not in text and "has read" not in text and "nothing in it was judged" in text
+    assert (
+        "Not compliant" not in text
+        and "has read" not in text
+        and "nothing in it was judged" in text
+    )
     (section,) = document.parts[0].sections
     assert [row[0] for table in section.tables for row in table.rows] == ["bundle.archive"]
 
 
 @pytest.mark.parametrize(
     ("text", "written"),
-    [("a<b>c", "a&#60;b&#62;c"), ("a|b", "a&#124;b"), ("# x", "\\# x"), ("a\\*b_c", "a\\\\\\*b\\_c"), ("&#60;", "&#38;\\#60;")],
+    [
+        ("a<b>c", "a&#60;b&#62;c"),
+        ("a|b", "a&#124;b"),
+        ("# x", "\\# x"),
+        ("a\\*b_c", "a\\\\\\*b\\_c"),
+        ("&#60;", "&#38;\\#60;"),
+    ],
 )
 def test_markdown_escapes_each_letter_once(text: str, written: str) -> None:
     """A `<` became `&\\#60;`, which a reader sees as such."""
@@ -212,7 +295,9 @@ def test_markdown_escapes_each_letter_once(text: str, written: str) -> None:
 
 def test_two_paths_stand_beside_one_another(bundle: Path, tree: Path) -> None:
     document, _ = build.document([bundle], [tree])
-    assert [section.id for section in document.sections if section.id == "comparison"] == ["comparison"]
+    assert [section.id for section in document.sections if section.id == "comparison"] == [
+        "comparison"
+    ]
     assert "not tested" in html(read(plain(document)))
 
 
@@ -228,7 +313,9 @@ def test_the_trace_has_counters_in_microseconds(recorded: Path) -> None:
     events = json.loads(trace(made(recorded)))["traceEvents"]
     counters = [event for event in events if event["ph"] == "C"]
     assert {"median", "this run"} <= {event["name"] for event in counters}
-    assert max(event["ts"] for event in counters if event["name"] == "median") == pytest.approx(5e6, rel=0.05), "500 queries, one each 10 ms"
+    assert max(event["ts"] for event in counters if event["name"] == "median") == pytest.approx(
+        5e6, rel=0.05
+    ), "500 queries, one each 10 ms"
 
 
 def test_a_page_stays_small(recorded: Path) -> None:
@@ -253,13 +340,17 @@ def luminance(colour: str) -> float:
     """WCAG 2.2, relative luminance."""
     colour = colour if len(colour) == 6 else "".join(letter * 2 for letter in colour)
     parts = [int(colour[place : place + 2], 16) / 255 for place in (0, 2, 4)]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 @pytest.mark.parametrize("theme", [":root{", ":root[data-theme=dark]{"])
 def test_colours_can_be_told_from_their_ground(theme: str) -> None:
-    """axe cannot judge text within SVG, so the palette is judged here: 4.5 for text, 3 for lines. Source: WCAG 2.2, 1.4.3 and 1.4.11."""
+    """axe cannot judge text within SVG, so the palette is judged here: 4.5 for text, 3 for lines.
+    Source: WCAG 2.2, 1.4.3 and 1.4.11.
+    """
     block = asset("report.css").partition(theme)[2].partition("}")[0]
     colours = dict(re.findall(r"--([a-z0-9-]+):#([0-9a-f]{3,6})", block))
     for ground in ("page", "card"):
@@ -272,17 +363,27 @@ def test_colours_can_be_told_from_their_ground(theme: str) -> None:
 
 
 def test_engines_of_a_bundle_stand_beside_one_another(tree: Path) -> None:
-    """A bundle holds no table of podium precision: its report was silent about engines although all their results were in it."""
+    """A bundle holds no table of podium precision: its report was silent about engines although all
+    their results were in it.
+    """
     own = tree / "open/acme/results/box-torch-fp32"
     other = tree / "open/acme/results/box-onnxruntime-int8"
     shutil.copytree(own / "resnet50", other / "resnet50")
     for path in other.rglob("run.json"):
         record = json.loads(path.read_text("utf-8"))
-        path.write_text(json.dumps(record | {"engine": "onnxruntime", "precision": "int8"}), "utf-8")
-    shutil.copy(tree / "open/acme/systems/box-torch-fp32.json", tree / "open/acme/systems/box-onnxruntime-int8.json")
+        path.write_text(
+            json.dumps(record | {"engine": "onnxruntime", "precision": "int8"}), "utf-8"
+        )
+    shutil.copy(
+        tree / "open/acme/systems/box-torch-fp32.json",
+        tree / "open/acme/systems/box-onnxruntime-int8.json",
+    )
     (section,) = [each for each in made(tree).parts[0].sections if each.id == "precision-resnet50"]
     (table,) = section.tables
-    assert [row[:2] for row in table.rows] == [("torch", "fp32"), ("onnxruntime", "int8")], "the first row is what the others are compared with"
+    assert [row[:2] for row in table.rows] == [
+        ("torch", "fp32"),
+        ("onnxruntime", "int8"),
+    ], "the first row is what the others are compared with"
     assert table.rows[0][6] == table.rows[1][6] != "-" and table.rows[1][3].endswith("+0.0000")
     assert {len(row) for row in table.rows} == {len(table.columns)}
 

@@ -16,13 +16,27 @@ from suite.studies.documents import Row, Study, best_within
 
 BASE = Path(__file__).parents[2] / "examples" / "base"
 WATTS = {
-    "name": "meter", "source": "meter", "grade": "meter", "scope": ["system"], "within": [], "joules": 1.0, "average_w": 50.0, "edge_j": 0.0, "readings": 9,
-    "longest_gap_ms": 1, "mlperf_mean_w": None, "per_sample_j": None, "samples_per_s_per_w": 2.0, "mj_per_query": None,
-}  # fmt: skip
+    "name": "meter",
+    "source": "meter",
+    "grade": "meter",
+    "scope": ["system"],
+    "within": [],
+    "joules": 1.0,
+    "average_w": 50.0,
+    "edge_j": 0.0,
+    "readings": 9,
+    "longest_gap_ms": 1,
+    "mlperf_mean_w": None,
+    "per_sample_j": None,
+    "samples_per_s_per_w": 2.0,
+    "mj_per_query": None,
+}
 
 
 def page(path: Path, form: str, target: Path) -> str:
-    found = CliRunner().invoke(report, [str(path), "--format", form, "-o", str(target)], catch_exceptions=False)
+    found = CliRunner().invoke(
+        report, [str(path), "--format", form, "-o", str(target)], catch_exceptions=False
+    )
     assert found.exit_code == 0, found.output
     return target.read_text()
 
@@ -37,8 +51,10 @@ def test_a_study_has_a_page(kind: str, tmp_path: Path) -> None:
     assert part["tone"] == "good" and first["id"] == f"study-{study.name}" and first["tables"]
     charts = first["charts"]
     assert [chart["title"] for chart in charts] == {
-        "study": ["Throughput against batch", "Latency against throughput"], "peak": ["Late queries against rate"], "speed": [],
-    }[kind]  # fmt: skip
+        "study": ["Throughput against batch", "Latency against throughput"],
+        "peak": ["Late queries against rate"],
+        "speed": [],
+    }[kind]
     text = page(BASE / kind, "html", tmp_path / "r.html")
     assert text.count('<svg class="chart"') == len(charts)
 
@@ -47,34 +63,73 @@ def sweep() -> Study:
     """The example's table, with a second number format, watts and scores."""
     (path,) = (BASE / "study" / "studies").glob("*/study.json")
     made = msgspec.json.decode(path.read_bytes(), type=Study)
-    (first, *_) = made.rows
-    watts: Any = msgspec.convert([WATTS], type=Row.__annotations__["energy"]) if not isinstance(Row.__annotations__["energy"], str) else None
-    rows = [replace(first, batch=batch, precision=precision, scores={"top1": 0.7}, **({"energy": watts} if watts else {}))
-            for batch in (1, 2, 4) for precision in ("fp32", "int8")]  # fmt: skip
+    first, *_ = made.rows
+    watts: Any = (
+        msgspec.convert([WATTS], type=Row.__annotations__["energy"])
+        if not isinstance(Row.__annotations__["energy"], str)
+        else None
+    )
+    rows = [
+        replace(
+            first,
+            batch=batch,
+            precision=precision,
+            scores={"top1": 0.7},
+            **({"energy": watts} if watts else {}),
+        )
+        for batch in (1, 2, 4)
+        for precision in ("fp32", "int8")
+    ]
     return replace(made, rows=tuple(rows), within_ms=7.0)
 
 
 def test_curves_have_a_line_for_each_engine_and_number_format() -> None:
-    """With the budget as a mark, accuracy against speed where several were scored, efficiency where power was read."""
+    """With the budget as a mark, accuracy against speed where several were scored, efficiency where
+    power was read.
+    """
     section = studies.of_sweep(sweep(), "toy")
     charts = {chart.title: chart for chart in section.charts}
-    assert {"Throughput against batch", "Efficiency against batch", "Latency against throughput", "Accuracy against speed"} == set(charts)
+    assert {
+        "Throughput against batch",
+        "Efficiency against batch",
+        "Latency against throughput",
+        "Accuracy against speed",
+    } == set(charts)
     assert [len(line.points) for line in charts["Throughput against batch"].lines] == [3, 3]
     assert [mark.value for mark in charts["Latency against throughput"].marks] == [7.0]
-    assert {point[1] for line in charts["Efficiency against batch"].lines for point in line.points} == {2.0}
+    assert {
+        point[1] for line in charts["Efficiency against batch"].lines for point in line.points
+    } == {2.0}
 
 
 def test_the_budget_is_drawn_beside_the_latency_that_is_held_against_it() -> None:
-    """A point whose mean is below the budget and whose p99 is above would look like one that keeps it."""
+    """A point whose mean is below the budget and whose p99 is above would look like one that keeps
+    it.
+    """
     made = sweep()
-    rows = tuple(replace(row, mean_latency_ns=6e6, p99_ns=9e6 if row.batch == 1 else None) for row in made.rows)
+    rows = tuple(
+        replace(row, mean_latency_ns=6e6, p99_ns=9e6 if row.batch == 1 else None)
+        for row in made.rows
+    )
     study = replace(made, rows=rows, best=best_within(rows, 7.0))
     section = studies.of_sweep(study, "toy")
     chart = next(chart for chart in section.charts if chart.title == "Latency against throughput")
-    assert [line.name for line in chart.lines] == ["torch fp32 mean", "torch int8 mean", "torch fp32 p99", "torch int8 p99"]
-    assert [len(line.points) for line in chart.lines] == [3, 3, 1, 1] and chart.y.name == "latency" and chart.y.log
+    assert [line.name for line in chart.lines] == [
+        "torch fp32 mean",
+        "torch int8 mean",
+        "torch fp32 p99",
+        "torch int8 p99",
+    ]
+    assert (
+        [len(line.points) for line in chart.lines] == [3, 3, 1, 1]
+        and chart.y.name == "latency"
+        and chart.y.log
+    )
     said = " ".join(note.text for note in section.notes)
-    assert "Largest batch within 7 ms: 4 in torch fp32, by its mean of 6.00 ms; 4 in torch int8, by its mean of 6.00 ms." in said
+    assert (
+        "Largest batch within 7 ms: 4 in torch fp32, by its mean of 6.00 ms; 4 in torch int8, by"
+        " its mean of 6.00 ms." in said
+    )
 
 
 def test_the_page_tells_intervals_watts_with_their_grade_and_an_unfinished_sweep() -> None:
@@ -83,17 +138,36 @@ def test_the_page_tells_intervals_watts_with_their_grade_and_an_unfinished_sweep
     section = studies.of_sweep(replace(made, finished=False, idle=made.rows[0].energy), "toy")
     (table,) = section.tables
     first = dict(zip(table.columns, table.rows[0], strict=True))
-    assert first["W"] == "50.0" and first["grade, scope"] == "meter, system" and first["samples/s/W"] == "2" and first["95 % interval"] == "950.4 to 954.8"
-    assert {table.columns[place] for place in table.numeric} == {"batch", *studies.FIGURES, "W", "samples/s/W"}
+    assert (
+        first["W"] == "50.0"
+        and first["grade, scope"] == "meter, system"
+        and first["samples/s/W"] == "2"
+        and first["95 % interval"] == "950.4 to 954.8"
+    )
+    assert {table.columns[place] for place in table.numeric} == {
+        "batch",
+        *studies.FIGURES,
+        "W",
+        "samples/s/W",
+    }
     assert section.notes[0].tone is Tone.CAUTION and "unfinished" in section.notes[0].text
-    assert "Idle: 50.0 W (meter, grade meter), not subtracted." in [note.text for note in section.notes]
+    assert "Idle: 50.0 W (meter, grade meter), not subtracted." in [
+        note.text for note in section.notes
+    ]
     bare = replace(made, rows=tuple(replace(row, energy=(), scores={}) for row in made.rows))
     assert not {"W", "score"} & set(studies.of_sweep(bare, "toy").tables[0].columns)
 
 
 def test_a_figure_s_words_have_no_exponents() -> None:
     """24.67 s are 24,673 ms for whoever reads the page, and a batch is no unit."""
-    rows = tuple(replace(row, mean_latency_ns=24_673.17e6, samples_per_second=5.188) for row in sweep().rows if row.precision == "fp32")
-    told = {chart.title: chart.description for chart in studies.of_sweep(replace(sweep(), rows=rows), "toy").charts}
+    rows = tuple(
+        replace(row, mean_latency_ns=24_673.17e6, samples_per_second=5.188)
+        for row in sweep().rows
+        if row.precision == "fp32"
+    )
+    told = {
+        chart.title: chart.description
+        for chart in studies.of_sweep(replace(sweep(), rows=rows), "toy").charts
+    }
     assert told["Throughput against batch"] == "torch fp32: at most 5.188 samples/s, at batch 1."
     assert "at most 24,673 ms, at 5.188 samples/s." in told["Latency against throughput"]

@@ -14,11 +14,23 @@ from suite.errors import JudgedError, RequestError
 
 TREE = Path(__file__).parents[2] / "examples" / "base" / "tree"
 PUBLISHED = {
-    "DGX-1": (148.3, 0), "DGX-2": (148.1, 0), "DGX-1 x130": (47.2, 7), "ABCI x512": (50.0, -10), "DGX-2H": (135.1, 4), "DGX-2H x32": (52.2, -3),
-    "DGX-2H x96": (36.5, -4), "C4140": (148.8, 0), "2xC4140": (148.0, 1), "4xC4140": (150.2, -1), "DGX-A100": (145.4, 12), "DGX-A100 x2": (87.3, -10),
+    "DGX-1": (148.3, 0),
+    "DGX-2": (148.1, 0),
+    "DGX-1 x130": (47.2, 7),
+    "ABCI x512": (50.0, -10),
+    "DGX-2H": (135.1, 4),
+    "DGX-2H x32": (52.2, -3),
+    "DGX-2H x96": (36.5, -4),
+    "C4140": (148.8, 0),
+    "2xC4140": (148.0, 1),
+    "4xC4140": (150.2, -1),
+    "DGX-A100": (145.4, 12),
+    "DGX-A100 x2": (87.3, -10),
     "DGX-A100 x96": (27.5, -3),
-}  # fmt: skip
-"""System -> measured milliseconds of a step, and the error in percent where it is left out of the fit; computed apart, from the same logs."""
+}
+"""System -> measured milliseconds of a step, and the error in percent where it is left out of the
+fit; computed apart, from the same logs.
+"""
 
 
 def asked(*words: str) -> dict[str, Any]:
@@ -30,15 +42,24 @@ def asked(*words: str) -> dict[str, Any]:
 
 def test_the_published_table_comes_out_to_three_digits() -> None:
     """A slip in the model or in a point would show in every figure that follows from them."""
-    table = {row["system"]: row for row in asked("resnet50", "--devices", "2048", "--batch", "81920")["points"]}
-    assert {name: (round(row["measured_ms"], 1), round(100 * row["left_out_error"])) for name, row in table.items()} == PUBLISHED
+    table = {
+        row["system"]: row
+        for row in asked("resnet50", "--devices", "2048", "--batch", "81920")["points"]
+    }
+    assert {
+        name: (round(row["measured_ms"], 1), round(100 * row["left_out_error"]))
+        for name, row in table.items()
+    } == PUBLISHED
     assert round(table["ABCI x512"]["samples_per_s"], -3) == 1_722_000
 
 
 def test_devices_that_fill_no_whole_nodes_exchange_over_the_network_too() -> None:
     """Nine devices in nodes of eight are two nodes."""
     point = next(point for point in data().point if point.per_node == 8)
-    times = [exchange_ms(replace(point, devices=devices), 25_000_000, 30.0, 0.5) for devices in (8, 9, 15, 16)]
+    times = [
+        exchange_ms(replace(point, devices=devices), 25_000_000, 30.0, 0.5)
+        for devices in (8, 9, 15, 16)
+    ]
     assert times[0] == 0 < times[1] == times[2] == times[3]
 
 

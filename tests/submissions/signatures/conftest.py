@@ -22,7 +22,9 @@ if shutil.which("ssh-keygen") is None:
 
 @dataclass(frozen=True, slots=True)
 class Lab:
-    """A folder with a key `lab` of bench@lab.example and a key `other`, and files of signers made of them."""
+    """A folder with a key `lab` of bench@lab.example and a key `other`, and files of signers made
+    of them.
+    """
 
     folder: Path
 
@@ -33,13 +35,23 @@ class Lab:
     def public(self, name: str = "lab") -> str:
         return " ".join((self.folder / f"{name}.pub").read_text().split()[:2])
 
-    def signers(self, options: str = 'namespaces="podium-bundle"', *, principal: str = "bench@lab.example", key: str = "lab") -> Path:
+    def signers(
+        self,
+        options: str = 'namespaces="podium-bundle"',
+        *,
+        principal: str = "bench@lab.example",
+        key: str = "lab",
+    ) -> Path:
         file = self.folder / "allowed_signers"
         file.write_text(f"{principal} {options} {self.public(key)}\n")
         return file
 
     def key_with(self, *arguments: str, name: str) -> Path:
-        subprocess.run(["ssh-keygen", "-q", "-f", str(self.folder / name), *arguments], check=True, stdin=subprocess.DEVNULL)
+        subprocess.run(
+            ["ssh-keygen", "-q", "-f", str(self.folder / name), *arguments],
+            check=True,
+            stdin=subprocess.DEVNULL,
+        )
         return self.folder / name
 
 
@@ -65,10 +77,14 @@ def bundle(packed: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def podium() -> Callable[..., Result]:
-    """Call a command; its exit code is that of the process, its errors are the sentence of a PodiumError."""
+    """Call a command; its exit code is that of the process, its errors are the sentence of a
+    PodiumError.
+    """
 
     def call(name: str, *arguments: object) -> Result:
-        outcome = CliRunner().invoke(getattr(cli, name), [str(each) for each in arguments], standalone_mode=False)
+        outcome = CliRunner().invoke(
+            getattr(cli, name), [str(each) for each in arguments], standalone_mode=False
+        )
         if isinstance(outcome.exception, PodiumError):
             outcome.exit_code = outcome.exception.exit_code
         elif outcome.exception is not None:
@@ -88,11 +104,18 @@ def signed(bundle: Path, lab: Lab, podium: Callable[..., Result]) -> Path:
 
 
 @pytest.fixture
-def without_programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Sequence[str]], None]:
+def without_programs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[[Sequence[str]], None]:
     """Make a machine on which some programs are not installed."""
 
     def hide(names: Sequence[str]) -> None:
-        found = [path for folder in os.environ["PATH"].split(os.pathsep) for path in Path(folder).glob("*") if path.name not in names]
+        found = [
+            path
+            for folder in os.environ["PATH"].split(os.pathsep)
+            for path in Path(folder).glob("*")
+            if path.name not in names
+        ]
         (tmp_path / "bin").mkdir()
         for path in found:
             if not (tmp_path / "bin" / path.name).exists():

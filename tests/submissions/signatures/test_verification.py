@@ -1,4 +1,6 @@
-"""`podium verify` about signatures: each way in which one is not good is named, and no bit of it can change unseen."""
+"""`podium verify` about signatures: each way in which one is not good is named, and no bit of it
+can change unseen.
+"""
 
 import base64
 import json
@@ -36,23 +38,37 @@ def resigned(bundle: Path, content: bytes) -> Path:
 
 def made_by(key: Path, text: bytes, namespace: str = "podium-bundle") -> bytes:
     """A signature that ssh-keygen made by hand."""
-    return subprocess.run(["ssh-keygen", "-q", "-Y", "sign", "-f", str(key), "-n", namespace], input=text, capture_output=True, check=True).stdout
+    return subprocess.run(
+        ["ssh-keygen", "-q", "-Y", "sign", "-f", str(key), "-n", namespace],
+        input=text,
+        capture_output=True,
+        check=True,
+    ).stdout
 
 
-def test_a_good_signature_is_told_in_a_line_of_its_own(signed: Path, lab: Any, podium: Podium) -> None:
+def test_a_good_signature_is_told_in_a_line_of_its_own(
+    signed: Path, lab: Any, podium: Podium
+) -> None:
     answer = podium("verify", signed, "--signers", lab.signers(), "--require", "signed")
     assert answer.exit_code == 0
     names = [line.split()[0] for line in answer.stdout.splitlines()]
     assert names == ["bytes", "judge", "ledger", "nonce", "signed", "time", "Not"]
     assert "bytes   whole: " in answer.stdout and "seal sha256:" in answer.stdout
     assert "judge   valid by podium-v1, profile smoke (podium " in answer.stdout
-    assert "signed  bench@lab.example, ED25519 SHA256:" in answer.stdout and answer.stdout.count("allowed_signers") == 1
+    assert (
+        "signed  bench@lab.example, ED25519 SHA256:" in answer.stdout
+        and answer.stdout.count("allowed_signers") == 1
+    )
     assert "time    the machine's own clock only" in answer.stdout
-    assert answer.stdout.endswith("Not shown by any of this: that the machine measured what the logs say.\n")
+    assert answer.stdout.endswith(
+        "Not shown by any of this: that the machine measured what the logs say.\n"
+    )
 
 
 def test_programs_read_a_field_for_each_line(signed: Path, lab: Any, podium: Podium) -> None:
-    told = json.loads(podium("verify", signed, "--signers", lab.signers(), "--format", "json").stdout)
+    told = json.loads(
+        podium("verify", signed, "--signers", lab.signers(), "--format", "json").stdout
+    )
     assert (told["whole"], told["problems"], told["unmet"]) == (True, [], [])
     assert told["bytes"]["state"] == told["judge"]["state"] == told["signed"][0]["state"] == "good"
     assert told["time"] == [{"state": "open", "text": "the machine's own clock only"}]
@@ -62,19 +78,30 @@ def test_programs_read_a_field_for_each_line(signed: Path, lab: Any, podium: Pod
 def test_nobody_signed_and_nobody_asked(bundle: Path, podium: Podium) -> None:
     assert "signed  not signed" in podium("verify", bundle).stdout
     required = podium("verify", bundle, "--require", "signed,timestamped")
-    assert required.exit_code == 1 and "required and not shown: signed, timestamped" in required.stdout
+    assert (
+        required.exit_code == 1 and "required and not shown: signed, timestamped" in required.stdout
+    )
     asked = podium("verify", bundle, "--require", "blessed")
     assert asked.exit_code == 2 and "unknown requirement 'blessed'" in str(asked.exception)
 
 
 @pytest.mark.slow
-def test_a_key_that_nobody_knows_is_an_error_only_where_a_signature_is_required(signed: Path, lab: Any, podium: Podium) -> None:
+def test_a_key_that_nobody_knows_is_an_error_only_where_a_signature_is_required(
+    signed: Path, lab: Any, podium: Podium
+) -> None:
     signers = lab.signers(key="other")
     answer = podium("verify", signed, "--signers", signers)
-    assert answer.exit_code == 0 and f"by a key that {signers} does not have: ED25519 SHA256:" in answer.stdout
+    assert (
+        answer.exit_code == 0
+        and f"by a key that {signers} does not have: ED25519 SHA256:" in answer.stdout
+    )
     assert podium("verify", signed, "--signers", signers, "--require", "signed").exit_code == 1
     alone = podium("verify", signed)
-    assert alone.exit_code == 0 and "who says to be bench@lab.example; whose key that is, --signers FILE would say" in alone.stdout
+    assert (
+        alone.exit_code == 0
+        and "who says to be bench@lab.example; whose key that is, --signers FILE would say"
+        in alone.stdout
+    )
     assert podium("verify", signed, "--require", "signed").exit_code == 1
 
 
@@ -87,16 +114,26 @@ def test_a_key_that_nobody_knows_is_an_error_only_where_a_signature_is_required(
     ],
     ids=["namespace", "expired", "not yet"],
 )
-def test_a_key_that_may_not_sign_bundles_now_is_named(signed: Path, lab: Any, podium: Podium, options: str, sentence: str) -> None:
+def test_a_key_that_may_not_sign_bundles_now_is_named(
+    signed: Path, lab: Any, podium: Podium, options: str, sentence: str
+) -> None:
     answer = podium("verify", signed, "--signers", lab.signers(options))
-    assert answer.exit_code == 1 and sentence in answer.stdout and "ED25519 SHA256:" in answer.stdout
+    assert (
+        answer.exit_code == 1 and sentence in answer.stdout and "ED25519 SHA256:" in answer.stdout
+    )
 
 
 @pytest.mark.parametrize("binary", [False, True])
-def test_a_revoked_key_is_named(signed: Path, lab: Any, tmp_path: Path, podium: Podium, binary: bool) -> None:
+def test_a_revoked_key_is_named(
+    signed: Path, lab: Any, tmp_path: Path, podium: Podium, binary: bool
+) -> None:
     revoked = tmp_path / "revoked"
     if binary:
-        subprocess.run(["ssh-keygen", "-q", "-k", "-f", str(revoked), f"{lab.key}.pub"], check=True, capture_output=True)
+        subprocess.run(
+            ["ssh-keygen", "-q", "-k", "-f", str(revoked), f"{lab.key}.pub"],
+            check=True,
+            capture_output=True,
+        )
     else:
         shutil.copy(f"{lab.key}.pub", revoked)
     answer = podium("verify", signed, "--signers", lab.signers(), "--revoked", revoked)
@@ -108,7 +145,10 @@ def test_a_signer_who_claims_to_be_another_is_named(bundle: Path, lab: Any, podi
     """A known key does not make every name true."""
     podium("sign", bundle, "--key", lab.key, "--as", "chief@lab.example")
     answer = podium("verify", bundle, "--signers", lab.signers())
-    assert answer.exit_code == 1 and "the key is bench@lab.example's, not chief@lab.example's" in answer.stdout
+    assert (
+        answer.exit_code == 1
+        and "the key is bench@lab.example's, not chief@lab.example's" in answer.stdout
+    )
 
 
 def test_a_signature_for_something_else_is_refused(signed: Path, lab: Any, podium: Podium) -> None:
@@ -116,23 +156,42 @@ def test_a_signature_for_something_else_is_refused(signed: Path, lab: Any, podiu
     (each,) = bundled.signed(signed, trailer.read(signed))
     resigned(signed, each.text + made_by(lab.key, each.text, "git"))
     answer = podium("verify", signed, "--signers", lab.signers())
-    assert answer.exit_code == 1 and "its signature is for 'git', not for 'podium-bundle'" in answer.stdout
+    assert (
+        answer.exit_code == 1
+        and "its signature is for 'git', not for 'podium-bundle'" in answer.stdout
+    )
 
 
-def test_a_statement_swapped_between_two_bundles_is_named(signed: Path, lab: Any, tmp_path: Path, podium: Podium) -> None:
-    other = pack(Path(__file__).parents[2] / "examples" / "valid" / "checkpoint.record", tmp_path / "other.tar.zst", systems=["box-torch-bf16"])
+def test_a_statement_swapped_between_two_bundles_is_named(
+    signed: Path, lab: Any, tmp_path: Path, podium: Podium
+) -> None:
+    other = pack(
+        Path(__file__).parents[2] / "examples" / "valid" / "checkpoint.record",
+        tmp_path / "other.tar.zst",
+        systems=["box-torch-bf16"],
+    )
     (each,) = bundled.signed(signed, trailer.read(signed))
     resigned(other, each.content)
     answer = podium("verify", other, "--signers", lab.signers())
-    assert answer.exit_code == 1 and f"about another bundle, whose seal is {trailer.read(signed).digest.hex()}" in answer.stdout
+    assert (
+        answer.exit_code == 1
+        and f"about another bundle, whose seal is {trailer.read(signed).digest.hex()}"
+        in answer.stdout
+    )
 
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda text: text.replace(b'"PASSED"', b'"FAILED"').replace(b'"WARNED"', b'"FAILED"'), "does not say that the judge accepted"),
+        (
+            lambda text: text.replace(b'"PASSED"', b'"FAILED"').replace(b'"WARNED"', b'"FAILED"'),
+            "does not say that the judge accepted",
+        ),
         (lambda text: text.replace(b":", b": ", 1), "not written as podium writes it"),
-        (lambda text: text.replace(b"test-result/v0.1", b"test-result/v9.9"), "not written as podium writes it"),
+        (
+            lambda text: text.replace(b"test-result/v0.1", b"test-result/v9.9"),
+            "not written as podium writes it",
+        ),
         (lambda text: b"{}\n", "statement cannot be read"),
         (lambda text: b"[" * 60_000, "statement cannot be read"),
         (lambda text: b"\xff", "statement cannot be read"),
@@ -150,7 +209,15 @@ def test_a_statement_that_says_something_else_is_refused_though_it_was_signed(
     assert answer.exit_code == 1 and sentence in answer.stdout
 
 
-@pytest.mark.parametrize("tail", [b"\0", b"more", Frame(kind=Kind.TIME, content=b"x").encode()[:-1], (0x184D2A53).to_bytes(4, "little") + b"\0" * 4])
+@pytest.mark.parametrize(
+    "tail",
+    [
+        b"\0",
+        b"more",
+        Frame(kind=Kind.TIME, content=b"x").encode()[:-1],
+        (0x184D2A53).to_bytes(4, "little") + b"\0" * 4,
+    ],
+)
 def test_nothing_else_stands_behind_the_seal(signed: Path, tail: bytes) -> None:
     signed.write_bytes(signed.read_bytes() + tail)
     assert "bytes follow the seal" in verify(signed)[0]
@@ -167,15 +234,22 @@ def test_seventeen_frames_and_a_large_one_are_refused(bundle: Path) -> None:
 
 @pytest.mark.slow
 def test_a_flipped_bit_anywhere_behind_the_archive_is_found(signed: Path, lab: Any) -> None:
-    """Every byte of seal, frame, statement and signature, one random bit each; the judge is not asked again."""
+    """Every byte of seal, frame, statement and signature, one random bit each; the judge is not
+    asked again.
+    """
     data, sealed = signed.read_bytes(), trailer.read(signed).sealed
     signers, draw = Signers(allowed=lab.signers()), random.Random(19)
-    for position in [*range(sealed, sealed + 100), *draw.sample(range(sealed + 100, len(data)), 300)]:
+    for position in [
+        *range(sealed, sealed + 100),
+        *draw.sample(range(sealed + 100, len(data)), 300),
+    ]:
         other = bytearray(data)
         other[position] ^= 1 << draw.randrange(8)
         signed.write_bytes(other)
         broken = list(inspect(signed))
-        assert broken or [each.standing for each in bundled.checked(signed, trailer.read(signed), signers)] == [Standing.BAD], position
+        assert broken or [
+            each.standing for each in bundled.checked(signed, trailer.read(signed), signers)
+        ] == [Standing.BAD], position
 
 
 @given(st.binary(max_size=400))
@@ -189,9 +263,13 @@ def test_whatever_stands_for_a_signature_is_read_or_refused(blob: bytes) -> None
 
 
 @pytest.mark.parametrize(
-    "change", [lambda blob: blob[:9] + b"\0" + blob[10:], lambda blob: blob + b"\0", lambda blob: blob[:-1]], ids=["version", "more", "less"]
+    "change",
+    [lambda blob: blob[:9] + b"\0" + blob[10:], lambda blob: blob + b"\0", lambda blob: blob[:-1]],
+    ids=["version", "more", "less"],
 )
-def test_a_signature_with_other_bytes_is_refused_though_ssh_keygen_may_take_it(signed: Path, change: Callable[[bytes], bytes]) -> None:
+def test_a_signature_with_other_bytes_is_refused_though_ssh_keygen_may_take_it(
+    signed: Path, change: Callable[[bytes], bytes]
+) -> None:
     """ssh-keygen takes version 0 for 1: a bit that could flip unseen."""
     (each,) = bundled.signed(signed, trailer.read(signed))
     blob = base64.b64decode(b"".join(each.signature.splitlines()[1:-1]))
@@ -199,11 +277,16 @@ def test_a_signature_with_other_bytes_is_refused_though_ssh_keygen_may_take_it(s
         armor.read(armor.armoured(change(blob)))
 
 
-def test_names_in_a_strangers_statement_are_only_shown(signed: Path, lab: Any, podium: Podium) -> None:
+def test_names_in_a_strangers_statement_are_only_shown(
+    signed: Path, lab: Any, podium: Podium
+) -> None:
     """A terminal must not obey what a signer calls himself."""
     (each,) = bundled.signed(signed, trailer.read(signed))
     text = each.text.replace(b"bench@lab.example", b"\\u001b[31mroot\\u202e")
-    found = statement.read(statement.encode(statement.msgspec.json.decode(text, type=statement.Statement)), trailer.read(signed).digest)
+    found = statement.read(
+        statement.encode(statement.msgspec.json.decode(text, type=statement.Statement)),
+        trailer.read(signed).digest,
+    )
     text = statement.encode(found)
     resigned(signed, text + made_by(lab.key, text))
     answer = podium("verify", signed)
@@ -211,7 +294,9 @@ def test_names_in_a_strangers_statement_are_only_shown(signed: Path, lab: Any, p
 
 
 @pytest.mark.slow
-def test_a_program_that_never_ends_does_not_hold_verify_up(signed: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, podium: Podium) -> None:
+def test_a_program_that_never_ends_does_not_hold_verify_up(
+    signed: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, podium: Podium
+) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "ssh-keygen").write_text("#!/bin/sh\nexec sleep 300\n")
     (tmp_path / "bin" / "ssh-keygen").chmod(0o755)
@@ -222,23 +307,49 @@ def test_a_program_that_never_ends_does_not_hold_verify_up(signed: Path, monkeyp
 
 
 @pytest.mark.parametrize(
-    ("options", "reason"), [(("-n", "bench@lab.example", "-V", "20200101:20210101"), "expired"), (("-n", "other@lab.example"), "not authorized")]
+    ("options", "reason"),
+    [
+        (("-n", "bench@lab.example", "-V", "20200101:20210101"), "expired"),
+        (("-n", "other@lab.example"), "not authorized"),
+    ],
 )
 def test_a_certificate_that_is_not_valid_for_its_signer_is_named(
-    bundle: Path, lab: Any, podium: Callable[..., Any], tmp_path: Path, options: tuple[str, ...], reason: str
+    bundle: Path,
+    lab: Any,
+    podium: Callable[..., Any],
+    tmp_path: Path,
+    options: tuple[str, ...],
+    reason: str,
 ) -> None:
     """It was called a key that the signers file does not have."""
-    authority, user = lab.key_with("-t", "ed25519", "-N", "", name=f"ca-{reason}"), lab.key_with("-t", "ed25519", "-N", "", name=f"user-{reason}")
-    subprocess.run(["ssh-keygen", "-q", "-s", authority, "-I", "id", *options, f"{user}.pub"], check=True)
-    (tmp_path / "signers").write_text(f'*@lab.example cert-authority,namespaces="podium-bundle" {lab.public(authority.name)}\n')
-    assert podium("sign", bundle, "--key", f"{user}-cert.pub", "--as", "bench@lab.example").exit_code == 0
+    authority, user = (
+        lab.key_with("-t", "ed25519", "-N", "", name=f"ca-{reason}"),
+        lab.key_with("-t", "ed25519", "-N", "", name=f"user-{reason}"),
+    )
+    subprocess.run(
+        ["ssh-keygen", "-q", "-s", authority, "-I", "id", *options, f"{user}.pub"], check=True
+    )
+    (tmp_path / "signers").write_text(
+        f'*@lab.example cert-authority,namespaces="podium-bundle" {lab.public(authority.name)}\n'
+    )
+    assert (
+        podium("sign", bundle, "--key", f"{user}-cert.pub", "--as", "bench@lab.example").exit_code
+        == 0
+    )
     told = podium("verify", bundle, "--signers", tmp_path / "signers")
-    assert told.exit_code == 1 and "certificate not authorized" in told.output and reason in told.output
+    assert (
+        told.exit_code == 1
+        and "certificate not authorized" in told.output
+        and reason in told.output
+    )
 
 
 def test_what_is_no_file_is_not_waited_for(tmp_path: Path, podium: Callable[..., Any]) -> None:
     """A pipe that nobody writes to held the command up for ever."""
     os.mkfifo(tmp_path / "pipe")
-    for words in (("verify", tmp_path / "pipe"), ("timestamp", tmp_path / "pipe", "--query", tmp_path / "q")):
+    for words in (
+        ("verify", tmp_path / "pipe"),
+        ("timestamp", tmp_path / "pipe", "--query", tmp_path / "q"),
+    ):
         told = podium(*words)
         assert told.exit_code == 1 and "no regular file" in told.output + str(told.exception)

@@ -17,7 +17,13 @@ from suite.rounds import ScenarioRow
 OWN = rules_of("podium-v1")
 
 
-def verdict(rules: str, test: AuditTest, scenario: Scenario, reference: tuple[float, ...], found: tuple[float, ...]) -> bool:
+def verdict(
+    rules: str,
+    test: AuditTest,
+    scenario: Scenario,
+    reference: tuple[float, ...],
+    found: tuple[float, ...],
+) -> bool:
     return compare(rules_of(rules), rules_of(rules).tests[test], scenario, reference, found).passed
 
 
@@ -25,23 +31,40 @@ def test_the_command_line_has_all_rules_and_each_number_has_a_source() -> None:
     """Rules that no option names are dead, and a limit without a source is a guess."""
     assert tuple(all_rules()) == RULES
     tables = tomllib.loads(files("suite.audits").joinpath("rules.toml").read_text())
-    assert all(row["source"] for table in tables.values() for row in (*table["tests"].values(), *table.get("proof", {}).values()))
+    assert all(
+        row["source"]
+        for table in tables.values()
+        for row in (*table["tests"].values(), *table.get("proof", {}).values())
+    )
 
 
 def test_runs_prove_what_is_compared_and_no_more() -> None:
-    """Medians need fewer queries than a result's 99th percentile; a result that needs as few keeps its own conditions."""
+    """Medians need fewer queries than a result's 99th percentile; a result that needs as few keeps
+    its own conditions.
+    """
     row = ScenarioRow(percentile=99.0, min_duration_ms=5000, min_queries=662, samples_per_query=8)
     shorter = replace(row, percentile=90.0, min_queries=64)
     assert OWN.conditions(Scenario.MULTI_STREAM, row) == shorter
-    assert OWN.conditions(Scenario.MULTI_STREAM, replace(shorter, percentile=50.0)).percentile == 50.0
-    assert all(rules_of(name).conditions(Scenario.MULTI_STREAM, row) == row for name in RULES if name != "podium-v1")
-    assert all(OWN.conditions(each, row) == row for each in Scenario if each is not Scenario.MULTI_STREAM)
+    assert (
+        OWN.conditions(Scenario.MULTI_STREAM, replace(shorter, percentile=50.0)).percentile == 50.0
+    )
+    assert all(
+        rules_of(name).conditions(Scenario.MULTI_STREAM, row) == row
+        for name in RULES
+        if name != "podium-v1"
+    )
+    assert all(
+        OWN.conditions(each, row) == row for each in Scenario if each is not Scenario.MULTI_STREAM
+    )
 
 
 @pytest.mark.parametrize("rules", RULES)
 def test_early_stopping_can_prove_what_runs_have_to(rules: str) -> None:
     """Otherwise LoadGen would call each of them INVALID."""
-    assert all(proof.min_queries >= early_stopping.queries_needed(1, proof.percentile) for proof in rules_of(rules).proof.values())
+    assert all(
+        proof.min_queries >= early_stopping.queries_needed(1, proof.percentile)
+        for proof in rules_of(rules).proof.values()
+    )
 
 
 def test_a_server_that_caches_keeps_its_rate_and_is_shown_by_its_median_latency() -> None:
@@ -53,22 +76,41 @@ def test_a_server_that_caches_keeps_its_rate_and_is_shown_by_its_median_latency(
 def test_slower_with_one_sample_is_no_cache_and_faster_is_one() -> None:
     """The wrong direction would refuse honest systems and accept those that cache."""
     assert verdict("podium-v1", AuditTest.TEST04, Scenario.OFFLINE, (100.0, 100.0), (80.0, 82.0))
-    assert not verdict("podium-v1", AuditTest.TEST04, Scenario.OFFLINE, (100.0, 100.0), (112.0, 111.0))
-    assert not verdict("podium-v1", AuditTest.TEST05, Scenario.SINGLE_STREAM, (1e6, 1e6), (1.2e6, 1.2e6))
-    assert verdict("podium-v1", AuditTest.TEST05, Scenario.SINGLE_STREAM, (1e6, 1e6), (0.5e6, 0.5e6))
+    assert not verdict(
+        "podium-v1", AuditTest.TEST04, Scenario.OFFLINE, (100.0, 100.0), (112.0, 111.0)
+    )
+    assert not verdict(
+        "podium-v1", AuditTest.TEST05, Scenario.SINGLE_STREAM, (1e6, 1e6), (1.2e6, 1.2e6)
+    )
+    assert verdict(
+        "podium-v1", AuditTest.TEST05, Scenario.SINGLE_STREAM, (1e6, 1e6), (0.5e6, 0.5e6)
+    )
 
 
 def test_slow_turns_decide_nothing_while_one_was_undisturbed() -> None:
-    """Busy moments would fail an honest system; a cheat is fast in all of its runs of one kind, and in none of the other."""
-    assert verdict("podium-v1", AuditTest.TEST05, Scenario.OFFLINE, (100.0, 101.0, 99.0), (40.0, 60.0, 99.0))
-    assert verdict("podium-v1", AuditTest.TEST05, Scenario.SERVER, (1.2e6, 9e6, 8e6), (8e6, 1.3e6, 9e6))
-    assert not verdict("podium-v1", AuditTest.TEST05, Scenario.SERVER, (1.2e6, 1.3e6, 8e6), (8e6, 7e6, 9e6))
+    """Busy moments would fail an honest system; a cheat is fast in all of its runs of one kind, and
+    in none of the other.
+    """
+    assert verdict(
+        "podium-v1", AuditTest.TEST05, Scenario.OFFLINE, (100.0, 101.0, 99.0), (40.0, 60.0, 99.0)
+    )
+    assert verdict(
+        "podium-v1", AuditTest.TEST05, Scenario.SERVER, (1.2e6, 9e6, 8e6), (8e6, 1.3e6, 9e6)
+    )
+    assert not verdict(
+        "podium-v1", AuditTest.TEST05, Scenario.SERVER, (1.2e6, 1.3e6, 8e6), (8e6, 7e6, 9e6)
+    )
 
 
 @pytest.mark.parametrize(("latency", "passed"), [(190_000.0, True), (2_000_000.0, False)])
-def test_short_latencies_have_wider_limits_where_the_round_gives_them(latency: float, passed: bool) -> None:
+def test_short_latencies_have_wider_limits_where_the_round_gives_them(
+    latency: float, passed: bool
+) -> None:
     """v0.7: a fifth for SingleStream latencies up to 0.2 ms, else a twentieth."""
-    assert verdict("v0.7", AuditTest.TEST05, Scenario.SINGLE_STREAM, (latency,), (latency * 1.15,)) is passed
+    assert (
+        verdict("v0.7", AuditTest.TEST05, Scenario.SINGLE_STREAM, (latency,), (latency * 1.15,))
+        is passed
+    )
 
 
 def test_a_run_that_took_no_time_is_far_too_fast() -> None:
@@ -77,7 +119,9 @@ def test_a_run_that_took_no_time_is_far_too_fast() -> None:
 
 
 def test_whole_answers_are_compared() -> None:
-    """MLCommons' script looks at the first element of an answer: wrong bytes behind it pass there."""
+    """MLCommons' script looks at the first element of an answer: wrong bytes behind it pass
+    there.
+    """
     right, wrong = b"\x07\x00\x00\x00\x05", b"\x07\x00\x00\x00\x00"
     assert differing({3: [right, right]}, {3: right}, lambda a, b: False) == (2, 0)
     assert differing({3: [right, wrong], 9: [right]}, {3: right}, lambda a, b: False) == (3, 2)
@@ -85,15 +129,22 @@ def test_whole_answers_are_compared() -> None:
 
 def test_seeds_hang_on_campaign_checkpoint_and_test() -> None:
     """Who knows the seeds beforehand prepares for them."""
-    drawn = {seed(nonce, sha, test, place) for nonce in "ab" for sha in "cd" for test in AuditTest for place in range(3)}
+    drawn = {
+        seed(nonce, sha, test, place)
+        for nonce in "ab"
+        for sha in "cd"
+        for test in AuditTest
+        for place in range(3)
+    }
     assert len(drawn) == 36
     assert all(0 <= each < 1 << 63 for each in drawn)
 
 
 def test_settings_are_written_in_the_form_of_audit_config() -> None:
     """LoadGen reads integers there, and a probability in hundredths."""
-    assert audit_config({"performance_issue_same": True, "accuracy_log_probability": 0.1}) == (
-        "*.*.mode = 2\n*.*.accuracy_log_probability = 10\n*.*.performance_issue_same = 1\n"
+    assert (
+        audit_config({"performance_issue_same": True, "accuracy_log_probability": 0.1})
+        == "*.*.mode = 2\n*.*.accuracy_log_probability = 10\n*.*.performance_issue_same = 1\n"
     )
 
 

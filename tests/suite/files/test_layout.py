@@ -5,7 +5,16 @@ from pathlib import Path
 import pytest
 
 from suite.files.json_files import write_json
-from suite.files.layout import Entry, bound_seed, checkpoint_folder, fold, folder_sha256, slug, state_folder, written
+from suite.files.layout import (
+    Entry,
+    bound_seed,
+    checkpoint_folder,
+    fold,
+    folder_sha256,
+    slug,
+    state_folder,
+    written,
+)
 from suite.loadgen.scenario import Scenario, parse_scenarios
 from suite.rounds import Division
 
@@ -14,9 +23,15 @@ ENTRY = Entry(results=Path("r"), division=Division.OPEN, org="acme", system="s-t
 
 def test_paths_of_an_entry() -> None:
     """The official tools read this tree."""
-    assert ENTRY.training_log("resnet", 0) == Path("r/open/acme/results/s-torch-fp32/resnet/result_0.txt")
-    assert ENTRY.performance("resnet50", Scenario.SINGLE_STREAM) == Path("r/open/acme/results/s-torch-fp32/resnet50/SingleStream/performance/run_1")
-    assert ENTRY.accuracy("resnet50", Scenario.OFFLINE) == Path("r/open/acme/results/s-torch-fp32/resnet50/Offline/accuracy")
+    assert ENTRY.training_log("resnet", 0) == Path(
+        "r/open/acme/results/s-torch-fp32/resnet/result_0.txt"
+    )
+    assert ENTRY.performance("resnet50", Scenario.SINGLE_STREAM) == Path(
+        "r/open/acme/results/s-torch-fp32/resnet50/SingleStream/performance/run_1"
+    )
+    assert ENTRY.accuracy("resnet50", Scenario.OFFLINE) == Path(
+        "r/open/acme/results/s-torch-fp32/resnet50/Offline/accuracy"
+    )
     assert ENTRY.measurements("resnet50", Scenario.SERVER).name == "s-torch-fp32_podium_Server.json"
     assert ENTRY.system_file == Path("r/open/acme/systems/s-torch-fp32.json")
     assert ENTRY.truth("resnet50") == Path("r/open/acme/truth/resnet50")
@@ -24,7 +39,10 @@ def test_paths_of_an_entry() -> None:
     assert state_folder(Path("r"), "w") == Path("r/.podium/w")
 
 
-@pytest.mark.parametrize(("name", "wanted"), [("Intel(R) Xeon(R) x2", "intel-r-xeon-r-x2"), ("../..", "unnamed"), ("a_b.c", "a_b.c")])
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [("Intel(R) Xeon(R) x2", "intel-r-xeon-r-x2"), ("../..", "unnamed"), ("a_b.c", "a_b.c")],
+)
 def test_slug_leaves_only_letters_that_a_path_may_have(name: str, wanted: str) -> None:
     """A system name becomes a folder: it must not climb out."""
     assert slug(name) == wanted
@@ -74,6 +92,10 @@ def test_json_refuses_nan(tmp_path: Path) -> None:
 def test_scenarios_as_typed() -> None:
     """Command line, folder and `all`."""
     assert parse_scenarios("all") == tuple(Scenario)
-    assert parse_scenarios("SingleStream") == parse_scenarios("single_stream") == (Scenario.SINGLE_STREAM,)
+    assert (
+        parse_scenarios("SingleStream")
+        == parse_scenarios("single_stream")
+        == (Scenario.SINGLE_STREAM,)
+    )
     with pytest.raises(Exception, match="did you mean 'offline'"):
         parse_scenarios("ofline")

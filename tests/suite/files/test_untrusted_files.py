@@ -7,7 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from suite.files.untrusted_files import DEPTH_LIMIT, DOCUMENT_LIMIT, SETTINGS_LIMIT, UnreadableError, nested_too_deep, read, read_text, read_toml, whole_number
+from suite.files.untrusted_files import (
+    DEPTH_LIMIT,
+    DOCUMENT_LIMIT,
+    SETTINGS_LIMIT,
+    UnreadableError,
+    nested_too_deep,
+    read,
+    read_text,
+    read_toml,
+    whole_number,
+)
 
 DEEP = 100_000
 
@@ -28,7 +38,11 @@ def test_a_document_that_is_none_is_one_error(tmp_path: Path, content: bytes, re
     path.write_bytes(content)
     with pytest.raises(UnreadableError, match=reason) as caught:
         read(path, lambda text: json.loads(text.decode()))
-    assert str(caught.value).startswith(f"{path}: ") and "\n" not in str(caught.value) and not caught.value.missing
+    assert (
+        str(caught.value).startswith(f"{path}: ")
+        and "\n" not in str(caught.value)
+        and not caught.value.missing
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,8 +64,17 @@ def test_depth_is_that_of_brackets_outside_of_strings(text: bytes, deep: bool):
 
 
 def test_a_long_string_takes_no_memory():
-    """Whoever writes a ledger's line chooses its length: a state for each letter of it would be gigabytes."""
-    text = b"[" * (DEPTH_LIMIT + 1) + b'"' + b"x" * (1 << 20) + b"\\n" * (1 << 18) + b'"' + b"]" * (DEPTH_LIMIT + 1)
+    """Whoever writes a ledger's line chooses its length: a state for each letter of it would be
+    gigabytes.
+    """
+    text = (
+        b"[" * (DEPTH_LIMIT + 1)
+        + b'"'
+        + b"x" * (1 << 20)
+        + b"\\n" * (1 << 18)
+        + b'"'
+        + b"]" * (DEPTH_LIMIT + 1)
+    )
     tracemalloc.start()
     assert nested_too_deep(text)
     peak = tracemalloc.get_traced_memory()[1]
@@ -87,14 +110,19 @@ def test_a_pipe_in_place_of_a_file_does_not_block(tmp_path: Path):
     ],
 )
 def test_toml_that_breaks_its_parser_is_one_error(tmp_path: Path, text: str, reason: str):
-    """tomllib recurses, lets Python's limit on digits through, takes any number in base 16, and is quadratic in a key's parts."""
+    """tomllib recurses, lets Python's limit on digits through, takes any number in base 16, and is
+    quadratic in a key's parts.
+    """
     path = tmp_path / "settings.toml"
     path.write_text(text)
     with pytest.raises(UnreadableError, match=reason):
         read_toml(path)
 
 
-@pytest.mark.parametrize(("text", "number"), [("7", 7), ("007", 7), ("²", None), ("٣", None), ("", None), ("-1", None), ("1" * 19, None)])
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("7", 7), ("007", 7), ("²", None), ("٣", None), ("", None), ("-1", None), ("1" * 19, None)],
+)
 def test_only_plain_digits_are_a_number(text: str, number: int | None):
     """str.isdigit takes a superscript two, and int does not."""
     assert whole_number(text) == number

@@ -1,4 +1,6 @@
-"""The writer of a ledger: nothing that was tried is lost, whatever stops it, and what was lost under way is told by the next command."""
+"""The writer of a ledger: nothing that was tried is lost, whatever stops it, and what was lost
+under way is told by the next command.
+"""
 
 import errno
 import json
@@ -9,11 +11,31 @@ from typing import Any
 
 import pytest
 
-from suite.files.layout import Entry, file_sha256, own_results, staged_campaign, staged_results, staged_runs
+from suite.files.layout import (
+    Entry,
+    file_sha256,
+    own_results,
+    staged_campaign,
+    staged_results,
+    staged_runs,
+)
 from suite.ledger import book
 from suite.ledger.book import Ledger, LedgerError, files_in
 from suite.ledger.history import standing, unended
-from suite.ledger.steps import Step, StepKind, What, challenge_problem, encode, head, line_sha256, nonce_of, parse, parse_all, sealed_part, whole_lines
+from suite.ledger.steps import (
+    Step,
+    StepKind,
+    What,
+    challenge_problem,
+    encode,
+    head,
+    line_sha256,
+    nonce_of,
+    parse,
+    parse_all,
+    sealed_part,
+    whole_lines,
+)
 from suite.terms import Division
 
 RUN = "open/acme/results/box/net/Server/performance/run_1"
@@ -30,14 +52,21 @@ def holds(ledger: Ledger) -> bool:
     lines = whole_lines(ledger.text())
     steps = [parse(line) for line in lines]
     links = ["", *map(line_sha256, lines)]
-    return all(step is not None and (step.n, step.previous) == (place, links[place]) for place, step in enumerate(steps))
+    return all(
+        step is not None and (step.n, step.previous) == (place, links[place])
+        for place, step in enumerate(steps)
+    )
 
 
 def put(path: Path, text: str = "x") -> dict[str, str]:
     """Leave a file of a result; give it as the ledger names it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
-    return {path.as_posix().split("/", path.as_posix().split("/open/")[0].count("/") + 1)[-1]: file_sha256(path)}
+    return {
+        path.as_posix().split("/", path.as_posix().split("/open/")[0].count("/") + 1)[
+            -1
+        ]: file_sha256(path)
+    }
 
 
 def serve(ledger: Ledger, text: str, place: Path | None = None) -> dict[str, str]:
@@ -54,7 +83,11 @@ def test_each_line_is_numbered_and_linked_to_the_one_before(ledger: Ledger) -> N
     """Without links a line could go and nobody would know."""
     serve(ledger, "one")
     ledger.append(StepKind.CHECKED)
-    assert holds(ledger) and [step.step for step in ledger.steps()] == ["begin", "served", "checked"]
+    assert holds(ledger) and [step.step for step in ledger.steps()] == [
+        "begin",
+        "served",
+        "checked",
+    ]
     assert head(ledger.text()) == line_sha256(ledger.text().splitlines()[-1])
 
 
@@ -69,7 +102,9 @@ def test_a_torn_last_line_is_dropped_by_the_next_writer(ledger: Ledger, keep: in
     assert ledger.text().startswith(whole) and holds(ledger) and len(ledger.steps()) == 3
 
 
-def test_a_full_disk_is_one_sentence_and_the_chain_goes_on_with_room_again(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_one_sentence_and_the_chain_goes_on_with_room_again(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A line that was half written must not end a campaign for good."""
     serve(ledger, "one")
     real = os.write
@@ -79,8 +114,19 @@ def test_a_full_disk_is_one_sentence_and_the_chain_goes_on_with_room_again(ledge
             return real(descriptor, text[:10])
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with monkeypatch.context() as patch, pytest.raises(LedgerError, match="No space left on device; no attempt counts without its line"):
-        patch.setattr(book.os, "write", lambda descriptor, text: full(descriptor, text) if len(text) > 30 else full(descriptor, b"0"))
+    with (
+        monkeypatch.context() as patch,
+        pytest.raises(
+            LedgerError, match="No space left on device; no attempt counts without its line"
+        ),
+    ):
+        patch.setattr(
+            book.os,
+            "write",
+            lambda descriptor, text: (
+                full(descriptor, text) if len(text) > 30 else full(descriptor, b"0")
+            ),
+        )
         ledger.append(StepKind.CHECKED)
     ledger.append(StepKind.CHECKED)
     assert holds(ledger) and len(ledger.steps()) == 3
@@ -102,7 +148,9 @@ def test_a_link_and_a_folder_in_its_place_are_refused(ledger: Ledger, tmp_path: 
 
 
 def test_what_was_there_before_the_ledger_stands_in_its_first_line_alone(ledger: Ledger) -> None:
-    """Else nobody could go on with results of an earlier podium; a file that comes later without a step must not slip in."""
+    """Else nobody could go on with results of an earlier podium; a file that comes later without a
+    step must not slip in.
+    """
     put(ledger.results / SET / "result_0.txt")
     put(ledger.results / SET / "Server" / "accuracy" / "run.json")
     put(ledger.results / "checkpoints" / "net" / "ab" / "record.json")
@@ -110,7 +158,15 @@ def test_what_was_there_before_the_ledger_stands_in_its_first_line_alone(ledger:
     put(ledger.results / SET / "result_1.txt")
     ledger.begin(What.TRAINING, SET, "bb")
     first, second = ledger.steps()
-    assert sorted(first.files) == ["checkpoints/net/ab/record.json", f"{SET}/Server/accuracy/run.json", f"{SET}/result_0.txt"] and second.files == {}
+    assert (
+        sorted(first.files)
+        == [
+            "checkpoints/net/ab/record.json",
+            f"{SET}/Server/accuracy/run.json",
+            f"{SET}/result_0.txt",
+        ]
+        and second.files == {}
+    )
 
 
 def test_settling_tells_what_went_and_what_never_ended(ledger: Ledger) -> None:
@@ -120,28 +176,41 @@ def test_settling_tells_what_went_and_what_never_ended(ledger: Ledger) -> None:
     ledger.begin(What.PERFORMANCE, RUN, "aa")
     ledger.settle()
     gone, aborted = ledger.steps()[-2:]
-    assert (gone.step, gone.files, gone.nonce) == (StepKind.SUPERSEDED, kept, "aa") and (aborted.step, aborted.of) == (StepKind.ABORTED, RUN)
+    assert (gone.step, gone.files, gone.nonce) == (StepKind.SUPERSEDED, kept, "aa") and (
+        aborted.step,
+        aborted.of,
+    ) == (StepKind.ABORTED, RUN)
     before = ledger.text()
     ledger.settle()
     assert ledger.text() == before and holds(ledger)
 
 
 def test_a_superseded_file_that_is_put_back_stays_superseded(ledger: Ledger) -> None:
-    """Else the better of two runs could be copied back, and the next command would make it count."""
+    """Else the better of two runs could be copied back, and the next command would make it
+    count.
+    """
     old = serve(ledger, "one")
     serve(ledger, "two")
     ledger.settle()
     (ledger.results / RUN / "run.json").write_text("one")
     ledger.settle()
     assert standing(ledger.steps()) == {}
-    assert [(step.files, step.made) for step in ledger.steps() if step.step is StepKind.SUPERSEDED][0] == (old, 1)
+    assert [(step.files, step.made) for step in ledger.steps() if step.step is StepKind.SUPERSEDED][
+        0
+    ] == (old, 1)
 
 
 def test_equal_files_of_two_runs_do_not_stand_for_one_another(ledger: Ledger) -> None:
     """Two accuracy runs give equal answers: the later one is kept, and the earlier one went."""
     serve(ledger, "one")
     serve(ledger, "one")
-    ledger.append(StepKind.SERVED, {f"{RUN}/run.json": "0" * 64, f"{RUN}/accuracy.txt": "1" * 64}, what=What.PERFORMANCE, of=RUN, nonce="aa")
+    ledger.append(
+        StepKind.SERVED,
+        {f"{RUN}/run.json": "0" * 64, f"{RUN}/accuracy.txt": "1" * 64},
+        what=What.PERFORMANCE,
+        of=RUN,
+        nonce="aa",
+    )
     assert set(standing(ledger.steps())) == {1, 3, 4}
     ledger.append(StepKind.SUPERSEDED, ledger.steps()[1].files, made=1)
     assert set(standing(ledger.steps())) == {3, 4}
@@ -150,13 +219,18 @@ def test_equal_files_of_two_runs_do_not_stand_for_one_another(ledger: Ledger) ->
 
 
 @pytest.mark.parametrize("place", [staged_campaign, staged_results, staged_runs])
-def test_what_is_made_beside_earlier_results_stands_and_is_written_where_these_lie(ledger: Ledger, place: Callable[[Path, str], Path]) -> None:
+def test_what_is_made_beside_earlier_results_stands_and_is_written_where_these_lie(
+    ledger: Ledger, place: Callable[[Path, str], Path]
+) -> None:
     """A ledger below `.podium` would go with the folder."""
     made = place(ledger.results, "net")
     serve(ledger, "one", made)
     ledger.settle()
     assert len(standing(ledger.steps())) == 1 and own_results(made) == ledger.results
-    assert Entry(results=made, division=Division.OPEN, org="acme", system="box").ledger("net") == ledger.path
+    assert (
+        Entry(results=made, division=Division.OPEN, org="acme", system="box").ledger("net")
+        == ledger.path
+    )
 
 
 def test_a_training_set_that_goes_on_is_not_given_up(ledger: Ledger) -> None:
@@ -169,7 +243,9 @@ def test_a_training_set_that_goes_on_is_not_given_up(ledger: Ledger) -> None:
     assert len(ledger.steps()) == 1
     state.unlink()
     ledger.settle()
-    assert [step.step for step in ledger.steps()] == ["begin", "aborted"] and not list(unended(ledger.steps()))
+    assert [step.step for step in ledger.steps()] == ["begin", "aborted"] and not list(
+        unended(ledger.steps())
+    )
 
 
 def test_a_bundle_leaves_out_what_packing_itself_wrote(ledger: Ledger) -> None:
@@ -185,8 +261,19 @@ def test_a_bundle_leaves_out_what_packing_itself_wrote(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [b"", b"[]", b"{}", b'{"n": 0}', b"\xff", b'{"n": 0, "step": "dance", "utc": "", "files": {}, "previous": ""}', b"[" * 100_000]
-    + [b'{"n": 0, "step": "begin", "utc": "", "files": {"a": 1}, "previous": ""}', b'{"n": "0", "step": "begin", "utc": "", "files": {}, "previous": ""}'],
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"n": 0}',
+        b"\xff",
+        b'{"n": 0, "step": "dance", "utc": "", "files": {}, "previous": ""}',
+        b"[" * 100_000,
+    ]
+    + [
+        b'{"n": 0, "step": "begin", "utc": "", "files": {"a": 1}, "previous": ""}',
+        b'{"n": "0", "step": "begin", "utc": "", "files": {}, "previous": ""}',
+    ],
 )
 def test_a_line_of_anybodys_is_passed_over(ledger: Ledger, line: bytes) -> None:
     """The judge tells of it; a command must not end in a traceback."""
@@ -198,7 +285,9 @@ def test_a_line_of_anybodys_is_passed_over(ledger: Ledger, line: bytes) -> None:
     assert [step.n for step in parse_all(ledger.text())] == [1]
 
 
-@pytest.mark.parametrize("name", ["/etc/hostname", "../../outside", "a\ud800", "a\0b", "x" * 5000, ""])
+@pytest.mark.parametrize(
+    "name", ["/etc/hostname", "../../outside", "a\ud800", "a\0b", "x" * 5000, ""]
+)
 def test_a_name_that_no_result_can_have_is_settled_as_gone(ledger: Ledger, name: str) -> None:
     """A ledger may be anybody's: nothing outside the results folder is looked at."""
     ledger.append(StepKind.SERVED, {name: "0" * 64}, what=What.PERFORMANCE, of=RUN, nonce="aa")
@@ -208,15 +297,35 @@ def test_a_name_that_no_result_can_have_is_settled_as_gone(ledger: Ledger, name:
 
 def test_what_is_written_is_read_back(ledger: Ledger) -> None:
     step = Step(
-        n=3, step=StepKind.BEGIN, utc="u", files={"a": "b"}, previous="p", nonce="n", what="w", of="o", options={"k": [1, None]}, system="s",
-        challenge="c", random="r", verdict="v",
-    )  # fmt: skip
+        n=3,
+        step=StepKind.BEGIN,
+        utc="u",
+        files={"a": "b"},
+        previous="p",
+        nonce="n",
+        what="w",
+        of="o",
+        options={"k": [1, None]},
+        system="s",
+        challenge="c",
+        random="r",
+        verdict="v",
+    )
     assert parse(encode(step)[:-1]) == step
 
 
 @pytest.mark.parametrize(
     ("text", "good"),
-    [("ab" * 8, True), ("ab" * 64, True), ("ab" * 7, False), ("ab" * 65, False), ("AB" * 8, False), ("xy" * 8, False), ("a" * 17, False), ("", False)],
+    [
+        ("ab" * 8, True),
+        ("ab" * 64, True),
+        ("ab" * 7, False),
+        ("ab" * 65, False),
+        ("AB" * 8, False),
+        ("xy" * 8, False),
+        ("a" * 17, False),
+        ("", False),
+    ],
 )
 def test_a_challenge_has_8_to_64_bytes_of_hexadecimal_digits(text: str, good: bool) -> None:
     assert (challenge_problem(text) is None) is good

@@ -32,29 +32,68 @@ def test_nothing_is_advised_where_all_is_met(scenario: Scenario):
     assert advise(scenario, ROW, GOOD) == ()
 
 
-@pytest.mark.parametrize(("latency_ms", "expected"), [(110.0, 180.0), (150.0, 133.0), (5000.0, 100.0)])
+@pytest.mark.parametrize(
+    ("latency_ms", "expected"), [(110.0, 180.0), (150.0, 133.0), (5000.0, 100.0)]
+)
 def test_a_server_that_is_too_slow_is_asked_for_less(latency_ms: float, expected: float):
-    """The further over the bound, the gentler; what was completed counts, not what was asked for in vain."""
-    (hint,) = advise(Scenario.SERVER, ROW, replace(GOOD, bound_met=False, early_stopping_met=False, over_bound=300, latency_ns=latency_ms * 1e6))
+    """The further over the bound, the gentler; what was completed counts, not what was asked for in
+    vain.
+    """
+    (hint,) = advise(
+        Scenario.SERVER,
+        ROW,
+        replace(
+            GOOD,
+            bound_met=False,
+            early_stopping_met=False,
+            over_bound=300,
+            latency_ns=latency_ms * 1e6,
+        ),
+    )
     assert (hint.rule, hint.knob, hint.value) == ("latency bound", "server.target_qps", expected)
-    assert "300 of 1000 queries" in hint.sentence and "100 ms" in hint.sentence and f"--set server.target_qps={expected:.0f}" in hint.sentence
+    assert (
+        "300 of 1000 queries" in hint.sentence
+        and "100 ms" in hint.sentence
+        and f"--set server.target_qps={expected:.0f}" in hint.sentence
+    )
 
 
 def test_late_queries_within_the_percentile_that_prove_nothing_lower_the_rate_and_make_the_run_longer():
-    """p99 may hold while the count of late queries is too high to prove it; of a short run a lower rate alone may leave as many late."""
-    slower, longer = advise(Scenario.SERVER, ROW, replace(GOOD, early_stopping_met=False, over_bound=9))
-    assert (slower.rule, slower.knob) == ("early stopping", "server.target_qps") and slower.value is not None and slower.value < GOOD.rate
-    assert (longer.rule, longer.knob, longer.value) == ("early stopping", "loadgen.min_queries", early_stopping.queries_needed(18, 99.0))
+    """p99 may hold while the count of late queries is too high to prove it; of a short run a lower
+    rate alone may leave as many late.
+    """
+    slower, longer = advise(
+        Scenario.SERVER, ROW, replace(GOOD, early_stopping_met=False, over_bound=9)
+    )
+    assert (
+        (slower.rule, slower.knob) == ("early stopping", "server.target_qps")
+        and slower.value is not None
+        and slower.value < GOOD.rate
+    )
+    assert (longer.rule, longer.knob, longer.value) == (
+        "early stopping",
+        "loadgen.min_queries",
+        early_stopping.queries_needed(18, 99.0),
+    )
 
 
 @pytest.mark.parametrize(
-    ("scenario", "percentile", "needed"), [(Scenario.SERVER, 99.0, 459), (Scenario.SINGLE_STREAM, 90.0, 64), (Scenario.MULTI_STREAM, 97.0, 219)]
+    ("scenario", "percentile", "needed"),
+    [
+        (Scenario.SERVER, 99.0, 459),
+        (Scenario.SINGLE_STREAM, 90.0, 64),
+        (Scenario.MULTI_STREAM, 97.0, 219),
+    ],
 )
 def test_too_few_queries_ask_for_the_floor(scenario: Scenario, percentile: float, needed: int):
     """A smaller number would be INVALID again."""
     row = replace(ROW, percentile=percentile, min_queries=1)
     (hint,) = advise(scenario, row, replace(GOOD, early_stopping_met=False, queries=30))
-    assert (hint.rule, hint.knob, hint.value) == ("early stopping", "loadgen.min_queries", needed) and "30 queries" in hint.found
+    assert (hint.rule, hint.knob, hint.value) == (
+        "early stopping",
+        "loadgen.min_queries",
+        needed,
+    ) and "30 queries" in hint.found
 
 
 @pytest.mark.parametrize(
@@ -69,7 +108,11 @@ def test_too_few_queries_ask_for_the_floor(scenario: Scenario, percentile: float
 def test_a_short_run_is_made_longer(scenario: Scenario, knob: str, value: float, seen: str):
     """Each scenario sizes its queries by another knob; the wrong one changes nothing."""
     (hint,) = advise(scenario, ROW, replace(GOOD, duration_met=False))
-    assert (hint.rule, hint.knob, hint.value) == ("minimum duration", knob, value) and seen in hint.found
+    assert (hint.rule, hint.knob, hint.value) == (
+        "minimum duration",
+        knob,
+        value,
+    ) and seen in hint.found
 
 
 def test_a_run_that_ended_early_says_so():
@@ -79,7 +122,9 @@ def test_a_run_that_ended_early_says_so():
 
 
 @pytest.mark.parametrize("scenario", Scenario)
-@pytest.mark.parametrize("broken", ["duration_met", "queries_met", "early_stopping_met", "bound_met"])
+@pytest.mark.parametrize(
+    "broken", ["duration_met", "queries_met", "early_stopping_met", "bound_met"]
+)
 def test_every_knob_is_a_setting_that_takes_the_value(scenario: Scenario, broken: str):
     """A hint that --set refuses helps nobody."""
     settings = registry.round().settings
@@ -92,7 +137,10 @@ def test_every_knob_is_a_setting_that_takes_the_value(scenario: Scenario, broken
 @given(st.floats(1e-3, 1e9))
 def test_values_are_rounded_to_what_people_type(value: float):
     """Three digits, never nothing."""
-    assert significant(value) == pytest.approx(value, rel=0.005) and len(f"{significant(value):.12g}".replace(".", "").strip("0")) <= 3
+    assert (
+        significant(value) == pytest.approx(value, rel=0.005)
+        and len(f"{significant(value):.12g}".replace(".", "").strip("0")) <= 3
+    )
 
 
 def test_no_rate_at_all_still_gives_a_rate_to_try():

@@ -1,4 +1,6 @@
-"""Early stopping against scipy and LoadGen's published numbers; the real LoadGen is asked in test_loadgen_session.py."""
+"""Early stopping against scipy and LoadGen's published numbers; the real LoadGen is asked in
+test_loadgen_session.py.
+"""
 
 import time
 from collections.abc import Callable
@@ -7,7 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suite.loadgen.early_stopping import CONFIDENCE, beta_regularised, estimate, find_min_passing, passes, queries_needed, server_passes
+from suite.loadgen.early_stopping import (
+    CONFIDENCE,
+    beta_regularised,
+    estimate,
+    find_min_passing,
+    passes,
+    queries_needed,
+    server_passes,
+)
 from suite.loadgen.percentiles import fraction
 
 Beta = Callable[[float, float, float], float]
@@ -22,7 +32,9 @@ def betainc() -> Beta:
     return special.betainc
 
 
-@pytest.mark.parametrize(("percentile", "h_min", "floor"), [(90.0, 44, 64), (97.0, 152, 219), (99.0, 459, 662)])
+@pytest.mark.parametrize(
+    ("percentile", "h_min", "floor"), [(90.0, 44, 64), (97.0, 152, 219), (99.0, 459, 662)]
+)
 def test_the_floors_are_loadgens(percentile: float, h_min: int, floor: int):
     """MLCommons' documents name these query counts; with others a short run would pass."""
     assert find_min_passing(0, percentile) == h_min == queries_needed(0, percentile)
@@ -42,7 +54,11 @@ def test_the_smallest_count_passes_and_one_less_does_not(betainc: Beta, percenti
     for over in (0, 1, 2, 10, 137, 5_000):
         h = find_min_passing(over, percentile)
         limit = 1 - CONFIDENCE
-        assert betainc(h, 1 + over, fraction(percentile)) < limit <= betainc(h - 1, 1 + over, fraction(percentile))
+        assert (
+            betainc(h, 1 + over, fraction(percentile))
+            < limit
+            <= betainc(h - 1, 1 + over, fraction(percentile))
+        )
 
 
 @pytest.mark.slow
@@ -54,7 +70,9 @@ def test_the_estimate_discards_as_many_as_it_may(percentile: float, queries: int
     assert passes(queries - t, t, percentile) and not passes(queries - t - 1, t + 1, percentile)
 
 
-@pytest.mark.parametrize(("queries", "percentile", "discarded"), [(50_666, 99.0, 453), (36_418, 99.0, 319)])
+@pytest.mark.parametrize(
+    ("queries", "percentile", "discarded"), [(50_666, 99.0, 453), (36_418, 99.0, 319)]
+)
 def test_the_estimate_is_the_one_in_real_logs(queries: int, percentile: float, discarded: int):
     """LoadGen 6.0.17 printed `Would discard N highest latency queries` for these runs: t - 1."""
     assert estimate(queries, percentile).place_from_top == discarded + 1
@@ -76,7 +94,9 @@ def test_a_server_run_needs_more_queries_for_each_that_is_late():
 
 
 def test_long_runs_are_judged_at_once():
-    """LoadGen's own search tries every count; a run of ten minutes at 10,000 queries/s must not take minutes to judge."""
+    """LoadGen's own search tries every count; a run of ten minutes at 10,000 queries/s must not
+    take minutes to judge.
+    """
     start = time.process_time()
     assert estimate(6_000_000, 99.0).place_from_top == pytest.approx(59_400, rel=0.01)
     assert time.process_time() - start < 1.0

@@ -5,17 +5,36 @@ import pytest
 from suite import registry
 from suite.loadgen.loadgen_errors import REPORTS, is_harmless, is_passing
 
-RAN_OUT = "Ending early: Ran out of generated queries to issue before the minimum query count and test duration were reached. Please update the relevant"
+RAN_OUT = (
+    "Ending early: Ran out of generated queries to issue before the minimum query count and test"
+    " duration were reached. Please update the relevant"
+)
 CLOCKS = "PerfClock and system_clock differ by more than 1%!  pc_sc_ratio: 1.02381"
 
 
-@pytest.mark.parametrize("line", ["CAS failed.", "ERROR : CAS failed. times: 3 line: 455", "Logging allocation detected: tid: 1 reserved_entries: 1024"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "CAS failed.",
+        "ERROR : CAS failed. times: 3 line: 455",
+        "Logging allocation detected: tid: 1 reserved_entries: 1024",
+    ],
+)
 def test_races_of_the_logger_are_harmless(line: str):
     """Accepted published results have them; a run on a busy machine must not be lost to one."""
     assert is_harmless(line)
 
 
-@pytest.mark.parametrize("line", [RAN_OUT, CLOCKS, "Attempted to complete a sample twice.", "Loadgen built with uncommitted changes!", "never seen before"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        RAN_OUT,
+        CLOCKS,
+        "Attempted to complete a sample twice.",
+        "Loadgen built with uncommitted changes!",
+        "never seen before",
+    ],
+)
 def test_whatever_else_is_an_error_voids_the_run(line: str):
     """What is not listed is not known to be harmless."""
     assert not is_harmless(line)
@@ -23,7 +42,11 @@ def test_whatever_else_is_an_error_voids_the_run(line: str):
 
 def test_only_what_comes_from_the_machine_passes():
     """Doing again what ran out of queries, with the same settings, would run out again."""
-    assert is_passing(CLOCKS) and not is_passing(RAN_OUT) and not is_passing(CLOCKS.replace("1%", "0.1%"))
+    assert (
+        is_passing(CLOCKS)
+        and not is_passing(RAN_OUT)
+        and not is_passing(CLOCKS.replace("1%", "0.1%"))
+    )
 
 
 @pytest.mark.parametrize("name", ["inference-v0.5", "inference-v0.7"])

@@ -1,4 +1,6 @@
-"""LoadGen's percentiles; that the real LoadGen agrees is shown in tests/harness/serving/test_session.py."""
+"""LoadGen's percentiles; that the real LoadGen agrees is shown in
+tests/harness/serving/test_session.py.
+"""
 
 import pytest
 from hypothesis import given
@@ -9,8 +11,12 @@ from suite.loadgen.percentiles import fraction, latency_ns, place
 KNOWN = (50.0, 90.0, 95.0, 97.0, 99.0, 99.9)
 
 
-@pytest.mark.parametrize(("percentile", "as_written"), list(zip(KNOWN, (0.5, 0.9, 0.95, 0.97, 0.99, 0.999), strict=True)))
-def test_fractions_are_the_doubles_that_loadgen_multiplies_with(percentile: float, as_written: float):
+@pytest.mark.parametrize(
+    ("percentile", "as_written"), list(zip(KNOWN, (0.5, 0.9, 0.95, 0.97, 0.99, 0.999), strict=True))
+)
+def test_fractions_are_the_doubles_that_loadgen_multiplies_with(
+    percentile: float, as_written: float
+):
     """One unit in the last place moves the result by a query where count * p is whole."""
     assert fraction(percentile) == as_written
 
@@ -22,7 +28,10 @@ def test_a_fraction_is_no_percentile(wrong: float):
         fraction(wrong)
 
 
-@pytest.mark.parametrize(("count", "percentile", "expected"), [(100, 99.0, 99), (1, 99.9, 0), (64, 90.0, 57), (1000, 99.9, 999), (10, 50.0, 5)])
+@pytest.mark.parametrize(
+    ("count", "percentile", "expected"),
+    [(100, 99.0, 99), (1, 99.9, 0), (64, 90.0, 57), (1000, 99.9, 999), (10, 50.0, 5)],
+)
 def test_the_place_is_cut_not_rounded(count: int, percentile: float, expected: int):
     """results.cc casts a double to an index; the nearest rank would be one lower."""
     assert place(count, percentile) == expected

@@ -1,4 +1,6 @@
-"""One set of devices has one name, which reads back as that set; a name from outside is never expanded beyond reason."""
+"""One set of devices has one name, which reads back as that set; a name from outside is never
+expanded beyond reason.
+"""
 
 import pytest
 
@@ -22,10 +24,24 @@ def test_a_name_reads_back_as_its_devices(devices: list[str], name: str):
 
 
 @pytest.mark.parametrize(
-    "name", ["cuda:0,0", "cuda:0,1", "cuda:2,0", "cuda:3-1", "cuda:0-0", "cuda:all", "cuda:0-", "cuda:00-1", f"cuda:0-{MOST}", "cuda:0-999999999999999999"]
+    "name",
+    [
+        "cuda:0,0",
+        "cuda:0,1",
+        "cuda:2,0",
+        "cuda:3-1",
+        "cuda:0-0",
+        "cuda:all",
+        "cuda:0-",
+        "cuda:00-1",
+        f"cuda:0-{MOST}",
+        "cuda:0-999999999999999999",
+    ],
 )
 def test_a_list_that_podium_does_not_write_names_nothing(name: str):
-    """A GPU twice, a range backwards, one name too many for a set, or more GPUs than any node has."""
+    """A GPU twice, a range backwards, one name too many for a set, or more GPUs than any node
+    has.
+    """
     assert names_several(name) and members(name) is None
 
 
@@ -35,7 +51,9 @@ def test_what_is_no_list_stays_one_device(name: str):
     assert members(name) == (name,)
 
 
-@pytest.mark.parametrize(("numbers", "text"), [((), ""), ((4,), "4"), ((0, 2, 3), "0,2-3"), (tuple(range(64)), "0-63")])
+@pytest.mark.parametrize(
+    ("numbers", "text"), [((), ""), ((4,), "4"), ((0, 2, 3), "0,2-3"), (tuple(range(64)), "0-63")]
+)
 def test_numbers_are_written_as_the_kernel_does(numbers: tuple[int, ...], text: str):
     """64 numbers would not fit a line."""
     assert written(numbers) == text

@@ -1,4 +1,6 @@
-"""Python looks for garbage seldom while podium loads, as usual while it is measured, and not at a process's end."""
+"""Python looks for garbage seldom while podium loads, as usual while it is measured, and not at a
+process's end.
+"""
 
 import gc
 import subprocess
@@ -29,7 +31,9 @@ del a
 
 
 def printed(code: str) -> str:
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True).stdout
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    ).stdout
 
 
 def test_a_command_begins_with_few_looks() -> None:

@@ -28,14 +28,26 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize(
     ("name", "more", "imports"),
-    [("program.py", "", 2), ("program.py", "from suite.cli import main", 2), ("podium", "from suite.cli import main", 1)],
+    [
+        ("program.py", "", 2),
+        ("program.py", "from suite.cli import main", 2),
+        ("podium", "from suite.cli import main", 1),
+    ],
     ids=["another program", "one that calls podium", "the script podium"],
 )
-def test_children_import_the_main_module_of_other_programs_alone(tmp_path: Path, name: str, more: str, imports: int) -> None:
+def test_children_import_the_main_module_of_other_programs_alone(
+    tmp_path: Path, name: str, more: str, imports: int
+) -> None:
     """A job of another program may be defined there."""
     (tmp_path / name).write_text(PROGRAM.format(more=more))
-    outcome = subprocess.run([sys.executable, tmp_path / name], capture_output=True, text=True, check=False)
-    assert (outcome.returncode, outcome.stdout.count("main module"), outcome.stdout.count("child")) == (0, imports, 1), outcome.stderr
+    outcome = subprocess.run(
+        [sys.executable, tmp_path / name], capture_output=True, text=True, check=False
+    )
+    assert (
+        outcome.returncode,
+        outcome.stdout.count("main module"),
+        outcome.stdout.count("child"),
+    ) == (0, imports, 1), outcome.stderr
 
 
 @pytest.mark.parametrize("name", MODULES)

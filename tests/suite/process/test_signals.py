@@ -1,4 +1,6 @@
-"""Signals as exceptions, in the process that trains and nowhere else: none is lost, and a second one ends the process at once."""
+"""Signals as exceptions, in the process that trains and nowhere else: none is lost, and a second
+one ends the process at once.
+"""
 
 import os
 import signal
@@ -13,12 +15,18 @@ import pytest
 from suite.errors import JudgedError
 from suite.process.signals import HungUp, Interrupted, Terminated, raised
 
-KINDS = [(signal.SIGINT, Interrupted, 130), (signal.SIGTERM, Terminated, 143), (signal.SIGHUP, HungUp, 129)]
+KINDS = [
+    (signal.SIGINT, Interrupted, 130),
+    (signal.SIGTERM, Terminated, 143),
+    (signal.SIGHUP, HungUp, 129),
+]
 
 
 @pytest.mark.parametrize(("number", "kind", "code"), KINDS)
 def test_a_signal_is_raised_once(number: signal.Signals, kind: type[Interrupted], code: int):
-    """The log's last line is written after the first; the same one again, as a launcher's group gets it, must not cut that off."""
+    """The log's last line is written after the first; the same one again, as a launcher's group
+    gets it, must not cut that off.
+    """
     before = signal.getsignal(number)
     with pytest.raises(kind, match=number.name) as outer, raised() as signals:
         with pytest.raises(kind, match=number.name) as caught:
@@ -30,7 +38,9 @@ def test_a_signal_is_raised_once(number: signal.Signals, kind: type[Interrupted]
 
 
 def test_a_signal_that_was_swallowed_is_raised_at_the_end_of_the_block():
-    """A finalizer, a C callback or a broad `except` may take the exception; the campaign went on to its end then."""
+    """A finalizer, a C callback or a broad `except` may take the exception; the campaign went on to
+    its end then.
+    """
     with pytest.raises(Terminated), raised(), suppress(Interrupted), raised():
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(1)
@@ -66,9 +76,16 @@ def test_a_block_that_settles_its_state_looks_itself():
 
 
 def run(body: str, *signals: tuple[float, signal.Signals]) -> tuple[int, str, float]:
-    """Run a program under `raised`, send it signals at times after it is ready; exit code, stderr, seconds after the first signal."""
-    code = f"import sys, time, suite.cli as cli, suite.process.signals as signals, click\n@click.command()\ndef command():\n{body}\ncli.main(command)"
-    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    """Run a program under `raised`, send it signals at times after it is ready; exit code, stderr,
+    seconds after the first signal.
+    """
+    code = (
+        "import sys, time, suite.cli as cli, suite.process.signals as signals,"
+        f" click\n@click.command()\ndef command():\n{body}\ncli.main(command)"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     assert child.stdout is not None and child.stdout.readline() == "ready\n"
     began = time.monotonic()
     for after_s, number in signals:
@@ -97,23 +114,41 @@ POSTPONED = """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("first", "second", "code"), [(signal.SIGINT, signal.SIGINT, 130), (signal.SIGTERM, signal.SIGINT, 143)])
-def test_a_second_one_ends_at_once_with_a_sentence(first: signal.Signals, second: signal.Signals, code: int):
-    """Whoever presses Ctrl-C again does not want to wait for what the first began, nor to read a traceback."""
+@pytest.mark.parametrize(
+    ("first", "second", "code"),
+    [(signal.SIGINT, signal.SIGINT, 130), (signal.SIGTERM, signal.SIGINT, 143)],
+)
+def test_a_second_one_ends_at_once_with_a_sentence(
+    first: signal.Signals, second: signal.Signals, code: int
+):
+    """Whoever presses Ctrl-C again does not want to wait for what the first began, nor to read a
+    traceback.
+    """
     found, told, seconds = run(SLOW_END, (0, first), (3.0, second))
-    assert found == code and told.strip() == "podium: interrupted again: ended at once; what was saved before is kept" and seconds < 10
+    assert (
+        found == code
+        and told.strip()
+        == "podium: interrupted again: ended at once; what was saved before is kept"
+        and seconds < 10
+    )
 
 
 def test_the_same_signal_to_process_and_group_is_one():
     """`timeout` and terminals send it twice: the first must still come to its end."""
-    found, told, _ = run("    print('ready', flush=True)\n    time.sleep(60)", (0, signal.SIGTERM), (0.01, signal.SIGTERM))
+    found, told, _ = run(
+        "    print('ready', flush=True)\n    time.sleep(60)",
+        (0, signal.SIGTERM),
+        (0.01, signal.SIGTERM),
+    )
     assert (found, told.strip()) == (143, "podium: interrupted by SIGTERM")
 
 
 @pytest.mark.slow
 def test_an_end_that_does_not_come_is_made():
     """A join that never returns, a full pipe: one interrupt never needs a minute."""
-    found, told, seconds = run("    signals.DEADLINE_S = signals.STEP_S = 1.0\n" + SLOW_END, (0, signal.SIGTERM))
+    found, told, seconds = run(
+        "    signals.DEADLINE_S = signals.STEP_S = 1.0\n" + SLOW_END, (0, signal.SIGTERM)
+    )
     assert found == 143 and "not at an end after 1 s" in told and seconds < 15
 
 
@@ -125,7 +160,9 @@ def test_a_block_that_does_not_look_is_interrupted_all_the_same():
 
 
 def test_a_loaders_worker_ends_quietly():
-    """Forked workers have our handler: Ctrl-C reaches them too, and their parent ends them by SIGTERM; torch reports any status but 0."""
+    """Forked workers have our handler: Ctrl-C reaches them too, and their parent ends them by
+    SIGTERM; torch reports any status but 0.
+    """
     with raised() as signals:
         child = os.fork()
         if child == 0:
@@ -170,11 +207,19 @@ except Interrupted as error:
 
 
 def swallowed(body: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([sys.executable, "-c", IN_CALLBACK.format(body=body)], capture_output=True, text=True, timeout=60, check=True)
+    return subprocess.run(
+        [sys.executable, "-c", IN_CALLBACK.format(body=body)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
 
 
 def test_it_is_raised_afterwards_without_a_traceback() -> None:
-    """`podium run`, ended between two imports, said `Exception ignored in ... Traceback` before its own sentence."""
+    """`podium run`, ended between two imports, said `Exception ignored in ... Traceback` before its
+    own sentence.
+    """
     done = swallowed("os.kill(os.getpid(), signal.SIGTERM)")
     assert (done.stdout, done.stderr) == ("interrupted by SIGTERM\n", "")
 

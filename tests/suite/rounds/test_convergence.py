@@ -1,4 +1,6 @@
-"""Reference convergence points: the closed form beside the official checker's search (PyPI mlperf-logging), on every point of every round."""
+"""Reference convergence points: the closed form beside the official checker's search (PyPI
+mlperf-logging), on every point of every round.
+"""
 
 import importlib
 import math
@@ -9,7 +11,11 @@ import pytest
 from suite import registry
 from suite.rounds.convergence import Reference, between, least_mean, pruned, reference_of
 
-ROUNDS = tuple(name for name in registry.round_names() if name.startswith("training-v") and name >= "training-v1.0")
+ROUNDS = tuple(
+    name
+    for name in registry.round_names()
+    if name.startswith("training-v") and name >= "training-v1.0"
+)
 SEARCHED = 1e-4
 """The official checker halves until it is this near."""
 
@@ -36,19 +42,27 @@ def test_every_benchmark_but_minigo_has_points() -> None:
 
 @pytest.mark.parametrize("name", ROUNDS)
 def test_points_and_limits_are_those_of_the_official_checker(name: str) -> None:
-    """The same points survive pruning, and each allows the same mean; before v4.1 the deviation was another one, so that only the points are compared."""
+    """The same points survive pruning, and each allows the same mean; before v4.1 the deviation was
+    another one, so that only the points are compared.
+    """
     rcp_checker = importlib.import_module("mlperf_logging.rcp_checker.rcp_checker")
     round = registry.published_training(name)
-    for benchmark, found in ((key, reference_of(round, key, row)) for key, row in round.benchmarks.items()):
+    for benchmark, found in (
+        (key, reference_of(round, key, row)) for key, row in round.benchmarks.items()
+    ):
         if found is None or benchmark == "dlrm":  # which the checker of today has forgotten
             continue
-        theirs = rcp_checker.RCP_Checker("training", f"{name.removeprefix('training-v')}.0", benchmark, False)
+        theirs = rcp_checker.RCP_Checker(
+            "training", f"{name.removeprefix('training-v')}.0", benchmark, False
+        )
         points = {each["BS"]: each for each in theirs.pruned_rcp_data.values()}
         assert [point.batch for point in found.points] == sorted(points), benchmark
         for point in found.points:
             assert point.mean == pytest.approx(points[point.batch]["RCP Mean"], rel=1e-12)
             if not round.rules.deviation_without_ends:
-                assert point.least == pytest.approx(points[point.batch]["Min Epochs"], abs=2 * SEARCHED, rel=1e-9), (benchmark, point)
+                assert point.least == pytest.approx(
+                    points[point.batch]["Min Epochs"], abs=2 * SEARCHED, rel=1e-9
+                ), (benchmark, point)
 
 
 def test_between_two_points_the_limit_is_the_official_one() -> None:
@@ -61,7 +75,9 @@ def test_between_two_points_the_limit_is_the_official_one() -> None:
     assert found is not None
     point = found.at(10)
     assert point is not None
-    assert (point.mean, point.least) == pytest.approx((wanted["RCP Mean"], wanted["Min Epochs"]), abs=2 * SEARCHED)
+    assert (point.mean, point.least) == pytest.approx(
+        (wanted["RCP Mean"], wanted["Min Epochs"]), abs=2 * SEARCHED
+    )
 
 
 def test_no_point_outside_the_smallest_and_the_largest_batch() -> None:
@@ -83,5 +99,7 @@ def test_a_point_that_is_slower_than_its_neighbours_say_is_pruned() -> None:
     first, last = found.points[0], found.points[-1]
     slow = between(first, last, (first.batch + last.batch) // 2, found.runs)
     assert pruned([first, slow, last], found.runs) == (first, slow, last)
-    slower = type(slow)(name="slow", batch=slow.batch, mean=slow.mean * 1.01, deviation=1.0, runs=18, least=1.0)
+    slower = type(slow)(
+        name="slow", batch=slow.batch, mean=slow.mean * 1.01, deviation=1.0, runs=18, least=1.0
+    )
     assert pruned([first, slower, last], found.runs) == (first, last)

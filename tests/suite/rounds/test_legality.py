@@ -69,9 +69,19 @@ def test_whole_numbers_have_no_tolerance(steps: float, holds: bool) -> None:
 @pytest.mark.parametrize("other", ["100", True, -1])
 def test_nothing_follows_from_what_is_no_number(other: HyperValue) -> None:
     """Otherwise the key that is related to it would go unchecked."""
-    assert breaches(Constraint(key="decay", relation=Relation(of="warmup", rest_of=1000)), decay=900, warmup=other) != []
+    assert (
+        breaches(
+            Constraint(key="decay", relation=Relation(of="warmup", rest_of=1000)),
+            decay=900,
+            warmup=other,
+        )
+        != []
+    )
 
 
 def test_another_hyper_parameter_that_is_not_set_is_left_to_the_rule_that_asks_for_it() -> None:
     """One fault, one finding."""
-    assert breaches(Constraint(key="decay", relation=Relation(of="warmup", rest_of=1000)), decay=900) == []
+    assert (
+        breaches(Constraint(key="decay", relation=Relation(of="warmup", rest_of=1000)), decay=900)
+        == []
+    )

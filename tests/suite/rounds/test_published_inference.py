@@ -23,7 +23,11 @@ def round(request: pytest.FixtureRequest) -> PublishedInference:
 def numbers(table: object, path: str = "") -> list[str]:
     """Name every number in a tree of tables."""
     if isinstance(table, dict):
-        return [found for key, value in table.items() for found in numbers(value, f"{path}.{key}".lstrip("."))]
+        return [
+            found
+            for key, value in table.items()
+            for found in numbers(value, f"{path}.{key}".lstrip("."))
+        ]
     if isinstance(table, tuple):
         return [found for value in table for found in numbers(value, path)]
     return [path] if isinstance(table, int | float) and not isinstance(table, bool) else []
@@ -34,12 +38,25 @@ def test_every_number_has_a_source(name: str) -> None:
     """A number without a source is one that nobody can check."""
     tables, _ = joined(name, registry.texts_of_round(name))
     round = registry.published_inference(name)
-    unsourced = [path for path in numbers(tables) if path.count(".") and round.source(path) == f"round {name}"]
+    unsourced = [
+        path
+        for path in numbers(tables)
+        if path.count(".") and round.source(path) == f"round {name}"
+    ]
     assert unsourced == []
 
 
 @pytest.mark.parametrize(
-    ("benchmark", "threshold", "samples", "loaded", "server_ms", "multi_ms", "percentile", "queries"),
+    (
+        "benchmark",
+        "threshold",
+        "samples",
+        "loaded",
+        "server_ms",
+        "multi_ms",
+        "percentile",
+        "queries",
+    ),
     [
         ("resnet", 76.46 * 0.99, (50_000,), 1024, 15, 50, 99, 270_336),
         ("mobilenet", 71.68 * 0.98, (50_000,), 1024, 10, 50, 99, 270_336),
@@ -49,15 +66,32 @@ def test_every_number_has_a_source(name: str) -> None:
     ],
 )
 def test_the_bounds_of_v05(
-    benchmark: str, threshold: float, samples: tuple[int, ...], loaded: int, server_ms: int, multi_ms: int, percentile: int, queries: int
+    benchmark: str,
+    threshold: float,
+    samples: tuple[int, ...],
+    loaded: int,
+    server_ms: int,
+    multi_ms: int,
+    percentile: int,
+    queries: int,
 ) -> None:
     """The rules' own table, typed a second time."""
     row = registry.published_inference(V05).benchmarks[benchmark]
     assert math.isclose(row.threshold, threshold)
     assert (row.accuracy_samples, row.performance_samples) == (samples, loaded)
     server, multi = row.scenarios[Scenario.SERVER], row.scenarios[Scenario.MULTI_STREAM]
-    assert (server.bound_ns, server.percentile, server.min_queries, server.runs) == (server_ms * MS, percentile, queries, 5)
-    assert (multi.bound_ns, multi.percentile, multi.min_queries, multi.runs) == (multi_ms * MS, percentile, queries, 1)
+    assert (server.bound_ns, server.percentile, server.min_queries, server.runs) == (
+        server_ms * MS,
+        percentile,
+        queries,
+        5,
+    )
+    assert (multi.bound_ns, multi.percentile, multi.min_queries, multi.runs) == (
+        multi_ms * MS,
+        percentile,
+        queries,
+        1,
+    )
     assert row.scenarios[Scenario.SINGLE_STREAM].min_queries == 1024
 
 
@@ -99,7 +133,9 @@ def test_revisions_are_commits_and_hashes() -> None:
         (V07, "gnmt", None, None),
     ],
 )
-def test_a_folder_is_filed_under_a_benchmark(name: str, folder: str, division: str | None, benchmark: str | None) -> None:
+def test_a_folder_is_filed_under_a_benchmark(
+    name: str, folder: str, division: str | None, benchmark: str | None
+) -> None:
     """The open division has models of any name; a closed one that is misspelt is no benchmark."""
     assert registry.published_inference(name).benchmark_of(folder, division) == benchmark
 
@@ -111,9 +147,15 @@ def test_a_benchmark_that_has_no_such_scenario_has_no_rule() -> None:
 
 
 def test_what_is_not_known_is_held_to_the_least(round: PublishedInference) -> None:
-    """A run outside a tree tells no benchmark: no rule may be stricter than that of the least demanding one."""
+    """A run outside a tree tells no benchmark: no rule may be stricter than that of the least
+    demanding one.
+    """
     for scenario, rule in round.scenarios.items():
-        rows = [row.scenarios[scenario] for row in round.benchmarks.values() if scenario in row.scenarios]
+        rows = [
+            row.scenarios[scenario]
+            for row in round.benchmarks.values()
+            if scenario in row.scenarios
+        ]
         assert rule.min_queries <= min(row.min_queries for row in rows)
         assert rule.percentile <= min(row.percentile for row in rows)
 

@@ -26,8 +26,17 @@ CLOSED: Mapping[str, Mapping[str, Any]] = {
         "lars_opt_momentum": 0.9,
         "lars_opt_end_learning_rate": 0.0001,
     },
-    "ssd": {"global_batch_size": 1024, "max_samples": 50, "opt_learning_rate_decay_boundary_epochs": (48, 60)},
-    "maskrcnn": {"global_batch_size": 96, "opt_base_learning_rate": 0.12, "opt_learning_rate_decay_steps": (12000, 16000), "num_image_candidates": 6000},
+    "ssd": {
+        "global_batch_size": 1024,
+        "max_samples": 50,
+        "opt_learning_rate_decay_boundary_epochs": (48, 60),
+    },
+    "maskrcnn": {
+        "global_batch_size": 96,
+        "opt_base_learning_rate": 0.12,
+        "opt_learning_rate_decay_steps": (12000, 16000),
+        "num_image_candidates": 6000,
+    },
     "gnmt": {"opt_learning_rate_alt_warmup_func": "t2t", "opt_learning_rate_decay_factor": 0.5},
     "transformer": {"opt_name": "Adam", "opt_adam_epsilon": 1e-9, "opt_adam_beta_1": 0.86},
 }
@@ -45,7 +54,10 @@ def test_every_number_stands_beside_its_source(name: str) -> None:
     """A number that nobody can look up is an opinion."""
     round = registry.published_training(name)
     for key, row in round.benchmarks.items():
-        assert all(round.source(f"{key}.{field}") != f"round {name}" for field in ("runs", "required", "targets.0")), key
+        assert all(
+            round.source(f"{key}.{field}") != f"round {name}"
+            for field in ("runs", "required", "targets.0")
+        ), key
         for index in range(len(row.constraints)):
             assert f"{key}.constraints.{index}" in round.sources, (key, row.constraints[index].key)
     assert "20 minutes" in round.source("training.init_limit_min")
@@ -55,7 +67,9 @@ def test_every_number_stands_beside_its_source(name: str) -> None:
 def test_targets_and_runs_are_those_of_the_rules(name: str) -> None:
     round = registry.published_training(name)
     told = {key: (dict(row.targets[0].metrics), row.runs) for key, row in round.benchmarks.items()}
-    assert {key: told[key] for key in ("resnet", "ssd", "maskrcnn", "gnmt", "transformer", "minigo")} == {
+    assert {
+        key: told[key] for key in ("resnet", "ssd", "maskrcnn", "gnmt", "transformer", "minigo")
+    } == {
         "resnet": ({"top1": 0.759}, 5),
         "ssd": ({"map": 0.23}, 5),
         "maskrcnn": ({"box": 0.377, "mask": 0.339}, 5),
@@ -66,20 +80,34 @@ def test_targets_and_runs_are_those_of_the_rules(name: str) -> None:
 
 
 def test_v07_has_bert_and_dlrm_and_v06_has_not() -> None:
-    assert registry.published_training(ROUNDS[1]).benchmarks.keys() - registry.published_training(ROUNDS[0]).benchmarks.keys() == {"bert", "dlrm"}
+    assert registry.published_training(ROUNDS[1]).benchmarks.keys() - registry.published_training(
+        ROUNDS[0]
+    ).benchmarks.keys() == {"bert", "dlrm"}
 
 
 @pytest.mark.parametrize(
     ("told", "known"),
-    [("resnet", "resnet"), ("ResNet-50", "resnet"), ("mask", "maskrcnn"), ("Mask R-CNN", "maskrcnn"), ("GNMT", "gnmt"), ("resnet34", None), (None, None)],
+    [
+        ("resnet", "resnet"),
+        ("ResNet-50", "resnet"),
+        ("mask", "maskrcnn"),
+        ("Mask R-CNN", "maskrcnn"),
+        ("GNMT", "gnmt"),
+        ("resnet34", None),
+        (None, None),
+    ],
 )
-def test_names_are_compared_without_case_and_punctuation(told: str | None, known: str | None) -> None:
+def test_names_are_compared_without_case_and_punctuation(
+    told: str | None, known: str | None
+) -> None:
     assert registry.published_training(ROUNDS[0]).benchmark(told) == known
 
 
 @pytest.mark.parametrize("name", ROUNDS)
 def test_no_name_means_two_benchmarks(name: str) -> None:
-    names = [each for row in registry.published_training(name).benchmarks.values() for each in row.names]
+    names = [
+        each for row in registry.published_training(name).benchmarks.values() for each in row.names
+    ]
     assert len(names) == len(set(names))
 
 
@@ -137,7 +165,9 @@ def test_momentum_is_free_for_batches_from_32k_on() -> None:
 def test_constraints_of_an_optimizer_that_was_not_used_do_not_apply() -> None:
     """A log may name the other optimizer's settings: they have no effect."""
     assert breaches("resnet", sgd_opt_base_learning_rate=0.12345) == []
-    assert breaches("resnet", opt_name="sgd", sgd_opt_base_learning_rate=0.12345) == ["sgd_opt_base_learning_rate"]
+    assert breaches("resnet", opt_name="sgd", sgd_opt_base_learning_rate=0.12345) == [
+        "sgd_opt_base_learning_rate"
+    ]
 
 
 def test_v06_allows_what_its_checker_does() -> None:
@@ -148,7 +178,10 @@ def test_v06_allows_what_its_checker_does() -> None:
 
 def test_batches_of_bert_choose_the_target() -> None:
     targets = registry.published_training("training-v0.7").benchmarks["bert"].targets
-    assert [(each.batch_from, each.metrics["masked_lm"]) for each in targets] == [(0, 0.712), (8192, 0.706)]
+    assert [(each.batch_from, each.metrics["masked_lm"]) for each in targets] == [
+        (0, 0.712),
+        (8192, 0.706),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -171,7 +204,9 @@ def test_a_grid_takes_one_factor_for_all(value: Any, slack: float, holds: bool) 
 
 
 def test_a_grid_is_not_judged_without_the_hyper_parameter_it_is_divided_by() -> None:
-    constraint = Constraint(key="steps", grid=(60000.0, 80000.0), grid_times=16, grid_per_key="batch")
+    constraint = Constraint(
+        key="steps", grid=(60000.0, 80000.0), grid_times=16, grid_per_key="batch"
+    )
     assert not list(judge([constraint], {"steps": (1, 2)}))
     assert not list(judge([constraint], {"steps": (1, 2), "batch": 0}))
     assert list(judge([constraint], {"steps": (1, 2), "batch": 96}))
@@ -197,7 +232,10 @@ def tables(text: str) -> PublishedTraining:
     ("text", "problem"),
     [
         ('[round]\ntitle = "t"\ndialect = "x"\n', "training"),
-        ('[round]\ntitle = "t"\ndialect = "x"\n[training]\ninit_limit_min = "20"\n', "init_limit_min|divisions"),
+        (
+            '[round]\ntitle = "t"\ndialect = "x"\n[training]\ninit_limit_min = "20"\n',
+            "init_limit_min|divisions",
+        ),
     ],
 )
 def test_tables_that_do_not_fit_are_refused(text: str, problem: str) -> None:
@@ -208,8 +246,9 @@ def test_tables_that_do_not_fit_are_refused(text: str, problem: str) -> None:
 def test_legality_needs_no_framework() -> None:
     """`podium check --config` judges before anything heavy is loaded."""
     code = (
-        "import sys\nfrom suite import registry\nfrom suite.rounds.legality import judge\n"
-        "list(judge(registry.published_training('training-v0.7').closed_constraints('resnet'), {'global_batch_size': 1}))\n"
-        "assert not {'torch', 'numpy', 'compliance', 'msgspec'} & sys.modules.keys(), sys.modules.keys()"
+        "import sys\nfrom suite import registry\nfrom suite.rounds.legality import"
+        " judge\nlist(judge(registry.published_training('training-v0.7').closed_constraints('resnet'),"
+        " {'global_batch_size': 1}))\nassert not {'torch', 'numpy', 'compliance', 'msgspec'} &"
+        " sys.modules.keys(), sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

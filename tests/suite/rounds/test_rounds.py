@@ -59,12 +59,17 @@ def test_a_row_gives_a_reason_or_a_list(name: str) -> None:
     assert not (benchmark.not_quantised and listed)
 
 
-@pytest.mark.parametrize("package", sorted({point.value for point in registry.points(registry.ROUNDS).values()}))
+@pytest.mark.parametrize(
+    "package", sorted({point.value for point in registry.points(registry.ROUNDS).values()})
+)
 def test_every_number_has_a_source(package: str) -> None:
     """A number without a source cannot be checked by anybody."""
     for file in files(package).iterdir():
         if file.name.endswith(".toml"):
-            assert list(numbers(tomllib.loads(file.read_text("utf-8")), file.name, covered=False)) == []
+            assert (
+                list(numbers(tomllib.loads(file.read_text("utf-8")), file.name, covered=False))
+                == []
+            )
 
 
 def test_podium_v1_has_resnet50_with_its_own_target() -> None:
@@ -79,7 +84,9 @@ def test_source_of_a_value_or_of_the_table_around_it() -> None:
     """A finding names where its rule stands, also for a value that shares its table's source."""
     round = registry.round("podium-v1")
     assert "75.9" in round.source("resnet50.training.smoke.target.top1")
-    assert round.source("resnet50.training.smoke.settings.opt_name") == round.source("resnet50.training.smoke.settings")
+    assert round.source("resnet50.training.smoke.settings.opt_name") == round.source(
+        "resnet50.training.smoke.settings"
+    )
     assert round.source("nothing.here") == "round podium-v1"
 
 
@@ -127,7 +134,9 @@ def test_a_row_that_does_not_fit_names_its_path(extra: str, complaint: str) -> N
 def test_plain_takes_sources_out() -> None:
     """Values come out plain, sources land under the dotted path."""
     sources: dict[str, str] = {}
-    assert plain({"a": {"value": 1, "source": "s1"}, "b": {"c": [1, 2], "source": "s2"}}, "p", sources) == {"a": 1, "b": {"c": (1, 2)}}
+    assert plain(
+        {"a": {"value": 1, "source": "s1"}, "b": {"c": [1, 2], "source": "s2"}}, "p", sources
+    ) == {"a": 1, "b": {"c": (1, 2)}}
     assert sources == {"p.a": "s1", "p.b": "s2"}
 
 

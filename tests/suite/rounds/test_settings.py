@@ -22,7 +22,15 @@ KNOWN = {
 
 def test_assignments_are_typed() -> None:
     """Values are TOML values; a whole number does for a float, a bare word is text."""
-    given = ["lr=1", "data.workers=3", "data.shuffle_labels=true", "opt_name=lars", "sizes=[1, 2.5]", "tag=7", "pixels=1200"]
+    given = [
+        "lr=1",
+        "data.workers=3",
+        "data.shuffle_labels=true",
+        "opt_name=lars",
+        "sizes=[1, 2.5]",
+        "tag=7",
+        "pixels=1200",
+    ]
     assert choose(KNOWN, None, given) == {
         "lr": 1.0,
         "data.workers": 3,
@@ -95,7 +103,17 @@ def test_list_that_is_no_list_of_numbers_is_refused() -> None:
         convert(KNOWN["sizes"], "sizes", ["a"])
 
 
-@pytest.mark.parametrize("text", ["x = " + "[" * 5000, "lr = " + "9" * 5000, "lr = 0x" + "f" * 5000, ".".join("a" * 200) + " = 1", "\0", "tag = 2020-01-01"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = " + "[" * 5000,
+        "lr = " + "9" * 5000,
+        "lr = 0x" + "f" * 5000,
+        ".".join("a" * 200) + " = 1",
+        "\0",
+        "tag = 2020-01-01",
+    ],
+)
 def test_a_config_file_of_any_bytes_is_one_sentence(tmp_path: Path, text: str) -> None:
     """Nesting, digits and numbers beyond 64 bits went through the parser as tracebacks."""
     config = tmp_path / "c.toml"

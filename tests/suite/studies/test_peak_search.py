@@ -16,11 +16,20 @@ BOUND_S = 0.050
 
 
 def aim(**changes: Any) -> Aim:
-    usual: dict[str, Any] = {"percentile": 99.0, "bound_s": BOUND_S, "seen": 200.0, "min_queries": FULL, "min_duration_s": 0.0, "tolerance": 0.02}
+    usual: dict[str, Any] = {
+        "percentile": 99.0,
+        "bound_s": BOUND_S,
+        "seen": 200.0,
+        "min_queries": FULL,
+        "min_duration_s": 0.0,
+        "tolerance": 0.02,
+    }
     return Aim(**{**usual, **changes})
 
 
-def queue(rate: float, queries: int, rng: np.random.Generator, service_s: float = 0.005) -> np.ndarray:
+def queue(
+    rate: float, queries: int, rng: np.random.Generator, service_s: float = 0.005
+) -> np.ndarray:
     """Latencies of one device that takes 5 ms a query."""
     arrived = np.cumsum(rng.exponential(1 / rate, queries))
     work = np.arange(queries) * service_s
@@ -37,7 +46,14 @@ def simulated(seed: int, of: Aim) -> Callable[[Step], Seen]:
         over = int(late.sum())
         valid = step.full and server_passes(step.queries, over, of.percentile)
         scatter = dispersion([float(part.sum()) for part in np.array_split(late, 25)])
-        return Seen(rate=step.rate, queries=step.queries, over=over, dispersion=scatter, full=step.full, valid=valid)
+        return Seen(
+            rate=step.rate,
+            queries=step.queries,
+            over=over,
+            dispersion=scatter,
+            full=step.full,
+            valid=valid,
+        )
 
     return run
 
@@ -52,10 +68,14 @@ def searched(seed: int, of: Aim) -> tuple[Search, list[Seen]]:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_search_ends_with_a_valid_run_near_the_peak(seed: int) -> None:
-    """Of M/D/1 with ten services' bound half of all full runs are VALID at about 0.8 of the capacity; a search that ends far away is of no use."""
+    """Of M/D/1 with ten services' bound half of all full runs are VALID at about 0.8 of the
+    capacity; a search that ends far away is of no use.
+    """
     search, seen = searched(seed, aim())
     assert search.best is not None and 0.70 < search.best / 200.0 < 0.88
-    assert search.runs <= RUNS and any(each.full and each.valid and each.rate == search.best for each in seen)
+    assert search.runs <= RUNS and any(
+        each.full and each.valid and each.rate == search.best for each in seen
+    )
 
 
 def test_the_same_runs_give_the_same_next_step() -> None:
@@ -81,7 +101,11 @@ def test_full_runs_that_are_short_serve_as_probes() -> None:
 def test_a_full_run_is_as_long_as_both_minimums_ask() -> None:
     """LoadGen ends when both are met."""
     of = aim(min_duration_s=60.0, min_queries=459)
-    assert of.full(100.0) == 6000 and of.full(1.0) == 459 and of.skipped(100.0) == math.ceil(10 * BOUND_S * 100)
+    assert (
+        of.full(100.0) == 6000
+        and of.full(1.0) == 459
+        and of.skipped(100.0) == math.ceil(10 * BOUND_S * 100)
+    )
 
 
 @pytest.mark.parametrize("queries", [459, 1000, 24_000, 270_336])
@@ -118,9 +142,20 @@ def test_the_chance_to_pass_falls_with_the_rate() -> None:
 
 
 def test_a_device_that_never_keeps_the_bound_ends() -> None:
-    """Lower and lower, never below nothing; twelve runs of the first phase and nine of the second at most."""
+    """Lower and lower, never below nothing; twelve runs of the first phase and nine of the second
+    at most.
+    """
     search, rates = Search(aim(min_queries=459)), list[float]()
     while (step := search.next()) is not None:
         rates.append(step.rate)
-        search.took(Seen(rate=step.rate, queries=step.queries, over=step.queries, dispersion=1.0, full=step.full, valid=False))
+        search.took(
+            Seen(
+                rate=step.rate,
+                queries=step.queries,
+                over=step.queries,
+                dispersion=1.0,
+                full=step.full,
+                valid=False,
+            )
+        )
     assert search.best is None and len(rates) <= RUNS + 12 and 0 < rates[-1] < 0.05 * rates[0]

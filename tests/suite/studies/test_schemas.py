@@ -1,4 +1,6 @@
-"""The published schemas of studies are those of the documents that the harness writes and the judge reads."""
+"""The published schemas of studies are those of the documents that the harness writes and the judge
+reads.
+"""
 
 import json
 from pathlib import Path
@@ -13,15 +15,26 @@ from suite.studies.rates import Peak, Speed, TrialRecord
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "tests" / "examples" / "base"
-KINDS = {"study-sweep": Study, "point": Point, "study-peak": Peak, "study-speed": Speed, "trial": TrialRecord}
+KINDS = {
+    "study-sweep": Study,
+    "point": Point,
+    "study-peak": Peak,
+    "study-speed": Speed,
+    "trial": TrialRecord,
+}
 FILES = {
-    "study-sweep": "study/**/study.json", "point": "study/**/point.json", "study-peak": "peak/**/study.json",
-    "study-speed": "speed/**/study.json", "trial": "peak/**/trial.json",
-}  # fmt: skip
+    "study-sweep": "study/**/study.json",
+    "point": "study/**/point.json",
+    "study-peak": "peak/**/study.json",
+    "study-speed": "speed/**/study.json",
+    "trial": "peak/**/trial.json",
+}
 
 
 def schema(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((ROOT / "compliance" / "schemas" / f"{name}.json").read_text())
+    found: dict[str, Any] = json.loads(
+        (ROOT / "compliance" / "schemas" / f"{name}.json").read_text()
+    )
     return found
 
 
@@ -35,10 +48,15 @@ def test_a_schema_says_what_the_decoder_takes(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(FILES))
 def test_what_podium_writes_keeps_its_schema(name: str) -> None:
-    """The examples are what the commands write; without any one of its fields a document is none."""
-    (path, *_) = sorted(EXAMPLES.glob(FILES[name]))
+    """The examples are what the commands write; without any one of its fields a document is
+    none.
+    """
+    path, *_ = sorted(EXAMPLES.glob(FILES[name]))
     document = json.loads(path.read_text())
     validator = Draft202012Validator(schema(name))
     assert not list(validator.iter_errors(document))
     needed = schema(name)["$defs"][KINDS[name].__name__]["required"]
-    assert needed and all(list(validator.iter_errors({key: value for key, value in document.items() if key != each})) for each in needed)
+    assert needed and all(
+        list(validator.iter_errors({key: value for key, value in document.items() if key != each}))
+        for each in needed
+    )

@@ -1,4 +1,6 @@
-"""Batched beam search, held against a plain one: one sentence, one hypothesis, one word after the other."""
+"""Batched beam search, held against a plain one: one sentence, one hypothesis, one word after the
+other.
+"""
 
 import math
 from dataclasses import dataclass, replace
@@ -9,27 +11,48 @@ import torch
 from workloads.common.text.beam_search import Beam, State, search, words
 
 VOCABULARY, HIDDEN, START, END, FILLER = 11, 6, 2, 3, 0
-BEAM = Beam(size=4, length_penalty=0.6, coverage_penalty=0.1, max_length=7, start=START, end=END, filler=FILLER)
+BEAM = Beam(
+    size=4,
+    length_penalty=0.6,
+    coverage_penalty=0.1,
+    max_length=7,
+    start=START,
+    end=END,
+    filler=FILLER,
+)
 LENGTHS = (5, 2, 7, 1)
 KNOWN_NS = torch.arange(7)[None, :] < torch.tensor(LENGTHS)[:, None]
 
 
 class Toy:
-    """A tiny random decoder with attention over random memories; not trained, so that many hypotheses are close."""
+    """A tiny random decoder with attention over random memories; not trained, so that many
+    hypotheses are close.
+    """
 
     def __init__(self, seed: int, end_bias: float) -> None:
         made = torch.Generator().manual_seed(seed)
         self.embedding_VH, self.out_VH, self.turn_HH, self.memory_NSH = (
             torch.randn(shape, generator=made)
-            for shape in ((VOCABULARY, HIDDEN), (VOCABULARY, HIDDEN), (HIDDEN, HIDDEN), (len(LENGTHS), max(LENGTHS), HIDDEN))
+            for shape in (
+                (VOCABULARY, HIDDEN),
+                (VOCABULARY, HIDDEN),
+                (HIDDEN, HIDDEN),
+                (len(LENGTHS), max(LENGTHS), HIDDEN),
+            )
         )
         self.bias_V = torch.zeros(VOCABULARY)
         self.bias_V[END] = end_bias
 
-    def __call__(self, token_NK: torch.Tensor, state: State) -> tuple[torch.Tensor, torch.Tensor, State]:
+    def __call__(
+        self, token_NK: torch.Tensor, state: State
+    ) -> tuple[torch.Tensor, torch.Tensor, State]:
         sentences, beams = token_NK.shape
-        hidden_NKH = torch.tanh(state[0].view(sentences, beams, HIDDEN) @ self.turn_HH + self.embedding_VH[token_NK])
-        score_NKS = (hidden_NKH @ self.memory_NSH.transpose(1, 2)).masked_fill(~KNOWN_NS[:, None], -1e9)
+        hidden_NKH = torch.tanh(
+            state[0].view(sentences, beams, HIDDEN) @ self.turn_HH + self.embedding_VH[token_NK]
+        )
+        score_NKS = (hidden_NKH @ self.memory_NSH.transpose(1, 2)).masked_fill(
+            ~KNOWN_NS[:, None], -1e9
+        )
         attention_NKS = score_NKS.softmax(-1)
         hidden_NKH = hidden_NKH + attention_NKS @ self.memory_NSH
         return hidden_NKH @ self.out_VH.T + self.bias_V, attention_NKS, (hidden_NKH.flatten(0, 1),)
@@ -47,7 +70,10 @@ class Hypothesis:
 
     def rank(self, beam: Beam) -> float:
         coverage = sum(math.log(min(max(share, 1e-30), 1.0)) for share in self.seen)
-        return self.logp / ((5 + len(self.tokens)) / 6) ** beam.length_penalty + beam.coverage_penalty * coverage
+        return (
+            self.logp / ((5 + len(self.tokens)) / 6) ** beam.length_penalty
+            + beam.coverage_penalty * coverage
+        )
 
 
 def extended(toy: Toy, sentence: int, hypothesis: Hypothesis) -> list[Hypothesis]:
@@ -55,12 +81,17 @@ def extended(toy: Toy, sentence: int, hypothesis: Hypothesis) -> list[Hypothesis
     if hypothesis.done:
         return [hypothesis]
     token = torch.full((len(LENGTHS), 1), hypothesis.tokens[-1] if hypothesis.tokens else START)
-    logit_NKV, attention_NKS, (state_NH,) = toy(token, (hypothesis.state.expand(len(LENGTHS), HIDDEN),))
+    logit_NKV, attention_NKS, (state_NH,) = toy(
+        token, (hypothesis.state.expand(len(LENGTHS), HIDDEN),)
+    )
     logps = logit_NKV[sentence, 0].log_softmax(-1).tolist()
     attention = attention_NKS[sentence, 0, : LENGTHS[sentence]].tolist()
     seen = [old + new for old, new in zip(hypothesis.seen, attention, strict=True)]
     state = state_NH[sentence]
-    return [Hypothesis([*hypothesis.tokens, word], hypothesis.logp + logp, seen, state, word == END) for word, logp in enumerate(logps)]
+    return [
+        Hypothesis([*hypothesis.tokens, word], hypothesis.logp + logp, seen, state, word == END)
+        for word, logp in enumerate(logps)
+    ]
 
 
 def plain(toy: Toy, sentence: int, beam: Beam) -> list[int]:
@@ -68,7 +99,9 @@ def plain(toy: Toy, sentence: int, beam: Beam) -> list[int]:
     beams = [Hypothesis([], 0.0, [0.0] * LENGTHS[sentence], torch.zeros(HIDDEN))]
     for _ in range(beam.max_length):
         found = [more for hypothesis in beams for more in extended(toy, sentence, hypothesis)]
-        beams = sorted(found, key=lambda hypothesis: hypothesis.rank(beam), reverse=True)[: beam.size]
+        beams = sorted(found, key=lambda hypothesis: hypothesis.rank(beam), reverse=True)[
+            : beam.size
+        ]
     best = beams[0].tokens
     return best[:-1] if best[-1] == END else best
 
@@ -80,11 +113,18 @@ def batched(toy: Toy, beam: Beam) -> list[list[int]]:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     "beam",
-    [BEAM, replace(BEAM, size=1), replace(BEAM, size=7, length_penalty=1.0, coverage_penalty=0.0), replace(BEAM, length_penalty=0.0, coverage_penalty=0.4)],
+    [
+        BEAM,
+        replace(BEAM, size=1),
+        replace(BEAM, size=7, length_penalty=1.0, coverage_penalty=0.0),
+        replace(BEAM, length_penalty=0.0, coverage_penalty=0.4),
+    ],
     ids=["training", "greedy", "inference", "coverage"],
 )
 def test_equal_to_a_plain_search(seed: int, beam: Beam) -> None:
-    """Penalties, finished hypotheses that stay, early ends: all as in the search without a batch."""
+    """Penalties, finished hypotheses that stay, early ends: all as in the search without a
+    batch.
+    """
     toy = Toy(seed, end_bias=1.5)
     assert batched(toy, beam) == [plain(toy, sentence, beam) for sentence in range(len(LENGTHS))]
 
@@ -115,7 +155,10 @@ def test_the_search_ends_when_nothing_better_can_come() -> None:
 
 def test_a_wider_beam_finds_what_a_narrow_one_misses() -> None:
     """A beam that is always one wide would pass for a search."""
-    changed = [batched(Toy(seed, 0.0), replace(BEAM, size=1)) != batched(Toy(seed, 0.0), BEAM) for seed in range(4)]
+    changed = [
+        batched(Toy(seed, 0.0), replace(BEAM, size=1)) != batched(Toy(seed, 0.0), BEAM)
+        for seed in range(4)
+    ]
     assert any(changed)
 
 

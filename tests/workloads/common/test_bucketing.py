@@ -46,13 +46,17 @@ def test_batches_come_in_mixed_lengths() -> None:
 
 @pytest.mark.parametrize("ranks", [2, 3, 16])
 def test_ranks_share_each_batch(ranks: int) -> None:
-    """The same steps on every rank, together the global batch; what fills up a rank's share has weight 0."""
+    """The same steps on every rank, together the global batch; what fills up a rank's share has
+    weight 0.
+    """
     whole = plan(LENGTHS, BOUNDS, eight, 3, 2)
     shares = [shared(whole, len(LENGTHS), 2, rank, ranks) for rank in range(ranks)]
     for number, batch in enumerate(whole):
         parts = [share[number].micro_batches for share in shares]
         assert all(len(part) == 1 and part[0] for part in parts)
-        assert sorted(key.index for part in parts for key in part[0] if key.weight) == sorted(batch.tolist())
+        assert sorted(key.index for part in parts for key in part[0] if key.weight) == sorted(
+            batch.tolist()
+        )
 
 
 def test_a_sentence_that_fits_no_bucket_is_an_error() -> None:

@@ -1,4 +1,6 @@
-"""What the embedded pictures are woven of: three weaves that differ, and nothing else that tells a figure from its ground."""
+"""What the embedded pictures are woven of: three weaves that differ, and nothing else that tells a
+figure from its ground.
+"""
 
 import math
 
@@ -14,7 +16,13 @@ SQUARE_PD = np.array([(10.0, 10.0), (30.0, 10.0), (30.0, 30.0), (10.0, 30.0)])
 
 def plain(weave: Weave, turn: float = 0.0) -> Cloth:
     """A cloth of one period, from black to white."""
-    return Cloth(weave=weave, turn=turn, period_px=12.0, phase_2=np.zeros(2), thread_2C=np.array([[0.0] * 3, [255.0] * 3]))
+    return Cloth(
+        weave=weave,
+        turn=turn,
+        period_px=12.0,
+        phase_2=np.zeros(2),
+        thread_2C=np.array([[0.0] * 3, [255.0] * 3]),
+    )
 
 
 def test_bars_are_level_and_posts_upright() -> None:
@@ -42,7 +50,9 @@ def test_only_the_outline_is_painted() -> None:
     picture_HWC = np.full((40, 40, 3), 77.0)
     cloth.lay(picture_HWC, SQUARE_PD, plain(Weave.PLAID))
     changed_HW = (picture_HWC != 77.0).any(axis=2)
-    assert changed_HW[12:28, 12:28].all() and not changed_HW[:9].any() and not changed_HW[:, 32:].any()
+    assert (
+        changed_HW[12:28, 12:28].all() and not changed_HW[:9].any() and not changed_HW[:, 32:].any()
+    )
 
 
 @pytest.mark.parametrize("away", [(-60.0, 0.0), (0.0, 60.0), (1000.0, 1000.0)])
@@ -54,10 +64,14 @@ def test_what_lies_outside_changes_nothing(away: tuple[float, float]) -> None:
 
 
 def test_figures_and_ground_are_as_light() -> None:
-    """Over many pictures neither is the lighter or the more coloured one: brightness and saturation tell nothing."""
+    """Over many pictures neither is the lighter or the more coloured one: brightness and saturation
+    tell nothing.
+    """
     rng = np.random.default_rng(5)
     grounds = [cloth.ground((40, 40), PERIODS_PX, 1.0, rng) for _ in range(200)]
-    figures = [cloth.woven(Weave.PLAID, cloth.tilt(rng), PERIODS_PX, rng).thread_2C for _ in range(200)]
+    figures = [
+        cloth.woven(Weave.PLAID, cloth.tilt(rng), PERIODS_PX, rng).thread_2C for _ in range(200)
+    ]
     level_G, level_F = (np.array([each.mean() for each in part]) for part in (grounds, figures))
     assert abs(level_G.mean() - level_F.mean()) < 0.2 * level_F.std()
     lighter = np.mean(level_G < level_F)
@@ -66,7 +80,12 @@ def test_figures_and_ground_are_as_light() -> None:
 
 def test_strength_is_a_share_of_the_contrast() -> None:
     """The same draws with half the strength are half as far apart."""
-    full, half = (cloth.woven(Weave.BARS, 0.0, PERIODS_PX, np.random.default_rng(3), strength).thread_2C.mean(axis=1) for strength in (1.0, 0.5))
+    full, half = (
+        cloth.woven(Weave.BARS, 0.0, PERIODS_PX, np.random.default_rng(3), strength).thread_2C.mean(
+            axis=1
+        )
+        for strength in (1.0, 0.5)
+    )
     tint = 2 * cloth.TINT
     assert abs((half[1] - half[0]) - (full[1] - full[0]) / 2) < tint
     assert abs(half.mean() - full.mean()) < 1e-9
@@ -86,7 +105,13 @@ def test_rags_are_turned_and_woven_as_figures_are(monkeypatch: pytest.MonkeyPatc
 def test_a_photograph_is_a_function_of_its_generator() -> None:
     """Light and grain come from it, and from nothing else; the light is uneven."""
     flat_HWC = np.full((40, 40, 3), 128.0)
-    first, second = (np.asarray(cloth.photographed(flat_HWC, np.random.default_rng(9)), dtype=np.float64) for _ in range(2))
+    first, second = (
+        np.asarray(cloth.photographed(flat_HWC, np.random.default_rng(9)), dtype=np.float64)
+        for _ in range(2)
+    )
     assert np.array_equal(first, second)
-    corners = [first[area].mean() for area in (np.s_[:10, :10], np.s_[:10, -10:], np.s_[-10:, :10], np.s_[-10:, -10:])]
+    corners = [
+        first[area].mean()
+        for area in (np.s_[:10, :10], np.s_[:10, -10:], np.s_[-10:, :10], np.s_[-10:, -10:])
+    ]
     assert max(corners) - min(corners) > 20

@@ -19,7 +19,9 @@ def cut(path: Path, share: float = 0.5) -> None:
 
 
 def test_index_is_sorted(tiny: Path) -> None:
-    """Sample numbers must mean the same on every machine, whatever order the disk lists files in."""
+    """Sample numbers must mean the same on every machine, whatever order the disk lists files
+    in.
+    """
     found = imagenet.find(tiny, "val")
     assert found.classes == ("circle", "cross", "star")
     assert found.labels.tolist() == [0] * 4 + [1] * 4 + [2] * 4
@@ -36,7 +38,9 @@ def test_other_files_are_passed_over(own_tiny: Path) -> None:
 @pytest.mark.parametrize("split", ["train", "val"])
 def test_a_missing_split_is_named(tmp_path: Path, split: str) -> None:
     """`--data` at the wrong level is the commonest slip; the message says what is wanted."""
-    with pytest.raises(RequestError, match=f"{split}: no such folder; expected {split}/<class>/<name>.JPEG"):
+    with pytest.raises(
+        RequestError, match=f"{split}: no such folder; expected {split}/<class>/<name>.JPEG"
+    ):
         imagenet.find(tmp_path, split)
 
 
@@ -48,7 +52,9 @@ def test_an_empty_split_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_empty_class_is_named(own_tiny: Path) -> None:
-    """A half-unpacked archive leaves empty class folders; labels would still fit, but the data would not be ImageNet."""
+    """A half-unpacked archive leaves empty class folders; labels would still fit, but the data
+    would not be ImageNet.
+    """
     for path in (own_tiny / "train" / "cross").iterdir():
         path.unlink()
     with pytest.raises(RequestError, match="cross: no images of that class"):
@@ -56,7 +62,9 @@ def test_an_empty_class_is_named(own_tiny: Path) -> None:
 
 
 def test_differing_classes_are_refused(own_tiny: Path) -> None:
-    """Labels are positions in the sorted class list: with one class more, all behind it would be wrong."""
+    """Labels are positions in the sorted class list: with one class more, all behind it would be
+    wrong.
+    """
     (own_tiny / "val" / "cross").rename(own_tiny / "val" / "blob")
     with pytest.raises(RequestError, match="differ between train and val: blob, cross"):
         imagenet.agree(imagenet.find(own_tiny, "train"), imagenet.find(own_tiny, "val"))
@@ -110,13 +118,21 @@ def test_bytes_behind_the_end_marker_are_good(own_tiny: Path) -> None:
 
 
 def test_broken_pictures_are_counted_and_named(own_tiny: Path) -> None:
-    """The user must be able to find them: five by name, the rest counted, and how to go on without them."""
+    """The user must be able to find them: five by name, the rest counted, and how to go on without
+    them.
+    """
     found = imagenet.find(own_tiny, "train")
     for index in range(7):
         cut(found.path(index))
     looked, _ = file_checks.look(found)
     assert looked.broken == tuple(range(7))
-    with pytest.raises(RequestError, match=r"7 of 24 images are unreadable: .*circle_0\.JPEG.* and 2 more; --set data.skip_broken=true"):
+    with pytest.raises(
+        RequestError,
+        match=(
+            r"7 of 24 images are unreadable: .*circle_0\.JPEG.* and 2 more; --set"
+            r" data.skip_broken=true"
+        ),
+    ):
         looked.check(found.folder, skip=False)
 
 
@@ -135,11 +151,15 @@ def test_a_folder_of_broken_pictures_is_refused(tiny: Path) -> None:
     """Leaving out all would train on nothing."""
     found = imagenet.find(tiny, "val")
     with pytest.raises(RequestError, match="none of 12"):
-        file_checks.Looked(count=12, broken=tuple(range(12)), named=()).check(found.folder, skip=True)
+        file_checks.Looked(count=12, broken=tuple(range(12)), named=()).check(
+            found.folder, skip=True
+        )
 
 
 def test_shuffled_labels_are_the_same_labels_elsewhere(tiny: Path) -> None:
-    """A permutation keeps the classes' sizes: the run differs from an honest one in nothing but sense."""
+    """A permutation keeps the classes' sizes: the run differs from an honest one in nothing but
+    sense.
+    """
     found = imagenet.find(tiny, "train")
     shuffled = found.shuffled_labels(3)
     assert sorted(shuffled.labels) == sorted(found.labels)
@@ -162,4 +182,6 @@ def test_normalised_pictures() -> None:
     picture_NCHW = files.normalise(picture_NHWC)
     assert picture_NCHW.shape == (2, 3, 4, 5)
     assert picture_NCHW.is_contiguous(memory_format=torch.channels_last)
-    assert picture_NCHW[0, :, 0, 0].tolist() == pytest.approx([-0.485 / 0.229, (1 - 0.456) / 0.224, -0.406 / 0.225], rel=1e-5)
+    assert picture_NCHW[0, :, 0, 0].tolist() == pytest.approx(
+        [-0.485 / 0.229, (1 - 0.456) / 0.224, -0.406 / 0.225], rel=1e-5
+    )

@@ -23,7 +23,9 @@ def test_lines_are_pairs(tmp_path: Path) -> None:
 
 
 def test_other_line_ends_stand_inside_a_sentence(tmp_path: Path) -> None:
-    """str.splitlines would cut at U+2028 or U+0085, which WMT's sentences hold, and shift all later pairs."""
+    """str.splitlines would cut at U+2028 or U+0085, which WMT's sentences hold, and shift all later
+    pairs.
+    """
     lay(tmp_path, "a\u2028b\x85c\nd\n".encode(), b"x\ny\n")
     assert parallel_text.find(tmp_path, "train", skip=False).sources == ("a\u2028b\x85c", "d")
 
@@ -38,7 +40,13 @@ def test_files_of_different_length_are_refused(tmp_path: Path) -> None:
 
 def test_empty_lines_and_broken_ones_are_named_or_left_out(tmp_path: Path) -> None:
     lay(tmp_path, b"one\n\nthree\nf\xffour\nfive\n", b"eins\nzwei\n \nvier\nf\xc3\xbcnf\n")
-    with pytest.raises(RequestError, match=r"train\.en:2 is empty, train\.en:4 is no UTF-8, train\.de:3 is empty; --set data\.skip_broken=true"):
+    with pytest.raises(
+        RequestError,
+        match=(
+            r"train\.en:2 is empty, train\.en:4 is no UTF-8, train\.de:3 is empty; --set"
+            r" data\.skip_broken=true"
+        ),
+    ):
         parallel_text.find(tmp_path, "train", skip=False)
     found = parallel_text.find(tmp_path, "train", skip=True)
     assert (found.sources, found.targets) == (("one", "five"), ("eins", "fünf"))
@@ -69,7 +77,9 @@ def test_files_without_a_pair_are_refused(tmp_path: Path, content: bytes) -> Non
 
 
 def test_a_missing_file_says_what_is_wanted(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match=r"train\.en: no such file; expected <split>\.en and <split>\.de"):
+    with pytest.raises(
+        RequestError, match=r"train\.en: no such file; expected <split>\.en and <split>\.de"
+    ):
         parallel_text.find(tmp_path, "train", skip=False)
     (tmp_path / "train.en").mkdir()
     with pytest.raises(RequestError, match="cannot be read"):

@@ -15,7 +15,10 @@ def test_warm_up_is_linear_from_zero() -> None:
     assert [rate(step) for step in range(5)] == [0.0, 2.0, 4.0, 6.0, 99.0]
 
 
-@pytest.mark.parametrize(("halvings", "expected"), [(0, [0.0, 2.0, 4.0, 6.0]), (1, [4.0, 5.0, 6.0, 7.0]), (3, [7.0, 7.25, 7.5, 7.75])])
+@pytest.mark.parametrize(
+    ("halvings", "expected"),
+    [(0, [0.0, 2.0, 4.0, 6.0]), (1, [4.0, 5.0, 6.0, 7.0]), (3, [7.0, 7.25, 7.5, 7.75])],
+)
 def test_warm_up_may_begin_part_of_the_way_up(halvings: int, expected: list[float]) -> None:
     """r0 - (wb - b) r0 / (wb 2^wk): MLPerf's warm-up factor."""
     rate = warmed_up(lambda step: 99.0, 8.0, 4, halvings)
@@ -51,7 +54,9 @@ def test_polynomial_falls() -> None:
 def test_steps_multiply_at_their_boundaries() -> None:
     """The boundary's own step has the new rate already."""
     rate = stepped(1.0, 0.1, (3, 6))
-    assert [rate(step) for step in (0, 2, 3, 5, 6, 100)] == pytest.approx([1, 1, 0.1, 0.1, 0.01, 0.01])
+    assert [rate(step) for step in (0, 2, 3, 5, 6, 100)] == pytest.approx(
+        [1, 1, 0.1, 0.1, 0.01, 0.01]
+    )
 
 
 @pytest.fixture
@@ -69,16 +74,29 @@ def row() -> TrainingRow:
         (4, 0, 2, [[1, 2]]),
     ],
 )
-def test_blocks(row: TrainingRow, every: int, offset: int, most: int, expected: list[list[int]]) -> None:
+def test_blocks(
+    row: TrainingRow, every: int, offset: int, most: int, expected: list[list[int]]
+) -> None:
     """No epoch is left out or trained twice, and none beyond the last allowed."""
-    own = replace(row, evaluate_every_epochs=every, evaluate_offset_epochs=(offset,), max_epochs=most)
+    own = replace(
+        row, evaluate_every_epochs=every, evaluate_offset_epochs=(offset,), max_epochs=most
+    )
     assert [list(block) for block in blocks(own)] == expected
 
 
 @pytest.mark.parametrize(
     ("named", "most", "expected"),
-    [((2, 3, 5), 5, [[1, 2], [3], [4, 5]]), ((2, 5), 4, [[1, 2], [3, 4]]), ((3,), 9, [[1, 2, 3]]), ((4, 8), 2, [[1, 2]])],
+    [
+        ((2, 3, 5), 5, [[1, 2], [3], [4, 5]]),
+        ((2, 5), 4, [[1, 2], [3, 4]]),
+        ((3,), 9, [[1, 2, 3]]),
+        ((4, 8), 2, [[1, 2]]),
+    ],
 )
-def test_blocks_end_at_the_epochs_that_the_rules_name(row: TrainingRow, named: tuple[int, ...], most: int, expected: list[list[int]]) -> None:
+def test_blocks_end_at_the_epochs_that_the_rules_name(
+    row: TrainingRow, named: tuple[int, ...], most: int, expected: list[list[int]]
+) -> None:
     """Evaluated where the judge expects it; none is left for training that nobody evaluates."""
-    assert [list(block) for block in blocks(replace(row, evaluation_epochs=named, max_epochs=most))] == expected
+    assert [
+        list(block) for block in blocks(replace(row, evaluation_epochs=named, max_epochs=most))
+    ] == expected

@@ -1,4 +1,6 @@
-"""The embedded language pair: whole, the same everywhere, without leakage, and not to be had by copying or by a dictionary."""
+"""The embedded language pair: whole, the same everywhere, without leakage, and not to be had by
+copying or by a dictionary.
+"""
 
 import hashlib
 from collections import Counter
@@ -22,9 +24,13 @@ def corpora(name: str) -> tuple[Corpus, Corpus]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "digest"), [("near", "462b2b84d32b1e62"), ("far", "58b6e0395639e6e1")])
+@pytest.mark.parametrize(
+    ("name", "digest"), [("near", "462b2b84d32b1e62"), ("far", "58b6e0395639e6e1")]
+)
 def test_golden_sentences(name: str, digest: str) -> None:
-    """Other sentences would make results that compare with no earlier ones: they need another VERSION."""
+    """Other sentences would make results that compare with no earlier ones: they need another
+    VERSION.
+    """
     texts = [line for corpus in corpora(name) for line in (*corpus.sources, *corpus.targets)]
     assert hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16] == digest
 
@@ -50,7 +56,14 @@ def test_lengths_are_spread(name: str, mean: float, longest: int) -> None:
 def test_a_word_has_one_meaning() -> None:
     """Two nouns of one name could not be told apart."""
     lexicon = synthetic_language.Lexicon()
-    words = [*lexicon.nouns, *lexicon.verbs, *lexicon.adjectives, *lexicon.adverbs, *lexicon.prepositions, *lexicon.determiners]
+    words = [
+        *lexicon.nouns,
+        *lexicon.verbs,
+        *lexicon.adjectives,
+        *lexicon.adverbs,
+        *lexicon.prepositions,
+        *lexicon.determiners,
+    ]
     words += [*lexicon.conjunctions, lexicon.future, lexicon.that, lexicon.which]
     assert len({word[0] for word in words}) == len({word[1] for word in words}) == len(words) == 333
     assert len({syllable[1] for syllable in lexicon.syllables}) == synthetic_language.NAME_SYLLABLES
@@ -59,7 +72,15 @@ def test_a_word_has_one_meaning() -> None:
 @pytest.mark.parametrize("name", ["near", "far"])
 def test_names_are_an_open_class(name: str) -> None:
     """Some of the test set's were never seen in training: pieces of words must be learnt."""
-    seen, asked = ({word.strip(",.") for line in corpus.sources for word in line.split()[1:] if word[0].isupper()} for corpus in corpora(name))
+    seen, asked = (
+        {
+            word.strip(",.")
+            for line in corpus.sources
+            for word in line.split()[1:]
+            if word[0].isupper()
+        }
+        for corpus in corpora(name)
+    )
     assert asked - seen and len(seen) > 700
 
 
@@ -75,9 +96,20 @@ def cut(line: str) -> list[str]:
 
 
 def dictionary() -> dict[str, str]:
-    """The best that a dictionary can be: every word in its most frequent form, endings where the source has them."""
+    """The best that a dictionary can be: every word in its most frequent form, endings where the
+    source has them.
+    """
     lexicon, common = synthetic_language.Lexicon(), synthetic_language.GENDERS[0]
-    meaning = dict([*lexicon.adverbs, *lexicon.prepositions, *lexicon.conjunctions, lexicon.future, lexicon.that, lexicon.which])
+    meaning = dict(
+        [
+            *lexicon.adverbs,
+            *lexicon.prepositions,
+            *lexicon.conjunctions,
+            lexicon.future,
+            lexicon.that,
+            lexicon.which,
+        ]
+    )
     meaning |= {word: there + common for word, there in (*lexicon.adjectives, *lexicon.determiners)}
     for word, there, _ in lexicon.nouns:
         meaning |= {word: there, f"{word}s": f"{there}en"}
@@ -85,7 +117,9 @@ def dictionary() -> dict[str, str]:
         meaning |= {word + one: there + ending for one, _, ending in synthetic_language.TENSES}
     pairs = [(first, second) for first in lexicon.syllables for second in lexicon.syllables]
     meaning |= {a[0] + b[0]: a[1] + b[1] for a, b in pairs}
-    return meaning | {a[0] + b[0] + c[0]: a[1] + b[1] + c[1] for a, b in pairs for c in lexicon.syllables}
+    return meaning | {
+        a[0] + b[0] + c[0]: a[1] + b[1] + c[1] for a, b in pairs for c in lexicon.syllables
+    }
 
 
 @pytest.mark.parametrize("name", ["near", "far"])
@@ -95,11 +129,16 @@ def test_word_for_word_misses(name: str) -> None:
     words = [cut(line) for line in test.sources]
     assert {word for line in words for word in line} <= {*meaning, ",", "."}
     answers = [" ".join(meaning.get(word, word) for word in line) for line in words]
-    hits = sum((Counter(answer.split()) & Counter(cut(target))).total() for answer, target in zip(answers, test.targets, strict=True))
+    hits = sum(
+        (Counter(answer.split()) & Counter(cut(target))).total()
+        for answer, target in zip(answers, test.targets, strict=True)
+    )
     assert hits / sum(map(len, words)) > 0.4
     assert bleu(Form.SACREBLEU, answers, test.targets) < TARGET / 4
 
 
 def test_the_set_is_written_as_parallel_files(tmp_path: Path) -> None:
     synthetic_language.write(replace(synthetic_language.FAR, train=50, test=7), tmp_path / "data")
-    assert [len(parallel_text.find(tmp_path / "data", split, skip=False)) for split in ("train", "test")] == [50, 7]
+    assert [
+        len(parallel_text.find(tmp_path / "data", split, skip=False)) for split in ("train", "test")
+    ] == [50, 7]

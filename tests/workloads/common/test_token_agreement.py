@@ -1,4 +1,6 @@
-"""Whether two answers may come from one model: near ties are, another model's or another sentence's are not."""
+"""Whether two answers may come from one model: near ties are, another model's or another sentence's
+are not.
+"""
 
 import pytest
 
@@ -8,15 +10,22 @@ from workloads.common.text.token_answers import packed
 ANSWER = [17, 4, 9, 22, 31, 5, 8, 3]
 
 
-@pytest.mark.parametrize("other", [ANSWER, [17, 4, 9, 23, 31, 5, 8, 3], [17, 9, 22, 31, 5, 3], [17, 4, 9, 22, 40, 41, 42, 8, 3]])
+@pytest.mark.parametrize(
+    "other",
+    [ANSWER, [17, 4, 9, 23, 31, 5, 8, 3], [17, 9, 22, 31, 5, 3], [17, 4, 9, 22, 40, 41, 42, 8, 3]],
+)
 def test_a_word_chosen_otherwise_may_be_rounding(other: list[int]) -> None:
     """Where two words are nearly as likely, the batch's size decides."""
     assert agree(packed(ANSWER), packed(other)) and agree(packed(other), packed(ANSWER))
 
 
-@pytest.mark.parametrize("other", [[], [3], [50, 51, 52, 53, 54, 5, 8, 3], [8, 5, 31, 22, 9, 4, 17, 3], [17, 4, 3]])
+@pytest.mark.parametrize(
+    "other", [[], [3], [50, 51, 52, 53, 54, 5, 8, 3], [8, 5, 31, 22, 9, 4, 17, 3], [17, 4, 3]]
+)
 def test_another_sentence_is_none(other: list[int]) -> None:
-    """A few common tokens, or the same in another order, are not enough: answers of a performance run prove which model ran."""
+    """A few common tokens, or the same in another order, are not enough: answers of a performance
+    run prove which model ran.
+    """
     assert not agree(packed(ANSWER), packed(other)) and not agree(packed(other), packed(ANSWER))
 
 

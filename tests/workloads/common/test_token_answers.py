@@ -21,7 +21,9 @@ def test_what_is_no_row_of_int32_is_no_answer(odd: bytes) -> None:
 
 
 def test_references_come_back(tmp_path: Path) -> None:
-    """One a line, whatever line separators of Unicode stand in it; the last line may lack its end."""
+    """One a line, whatever line separators of Unicode stand in it; the last line may lack its
+    end.
+    """
     lines = ["a\u2028b", "c\u0085d", "", "e"]
     references.write(tmp_path, lines)
     assert references.read(tmp_path) == lines

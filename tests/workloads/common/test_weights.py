@@ -16,7 +16,9 @@ class Small(nn.Module):
 
     def __init__(self, width: int = 2) -> None:
         super().__init__()
-        self.layers = nn.Sequential(nn.Linear(3, width), nn.BatchNorm2d(width), nn.Embedding(4, width), nn.LSTM(3, width))
+        self.layers = nn.Sequential(
+            nn.Linear(3, width), nn.BatchNorm2d(width), nn.Embedding(4, width), nn.LSTM(3, width)
+        )
         nn.init.normal_(self.layers[0].weight, std=2.0)
         nn.init.kaiming_uniform_(self.layers[0].weight)
         self.places: torch.Tensor
@@ -31,7 +33,9 @@ def test_a_filled_network_has_the_file_s_weights_and_no_number_is_drawn(tmp_path
     before = torch.get_rng_state()
     network = filled(Small, tmp_path, "small")
     assert torch.equal(torch.get_rng_state(), before) and not network.training
-    assert all(torch.equal(tensor, saved[name]) for name, tensor in network.state_dict().items()) and network.places.tolist() == [0, 1]
+    assert all(
+        torch.equal(tensor, saved[name]) for name, tensor in network.state_dict().items()
+    ) and network.places.tolist() == [0, 1]
     with pytest.raises(RequestError, match="does not fit small"):
         filled(lambda: Small(3), tmp_path, "small")
     Small()
@@ -41,4 +45,6 @@ def test_a_filled_network_has_the_file_s_weights_and_no_number_is_drawn(tmp_path
 def test_what_is_set_and_not_drawn_is_there() -> None:
     with Undrawn():
         made = Small().state_dict()
-    assert made["layers.1.weight"].tolist() == [1.0, 1.0] and made["layers.1.running_mean"].tolist() == [0.0, 0.0]
+    assert made["layers.1.weight"].tolist() == [1.0, 1.0] and made[
+        "layers.1.running_mean"
+    ].tolist() == [0.0, 0.0]

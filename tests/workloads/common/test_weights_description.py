@@ -24,7 +24,9 @@ def test_a_description_comes_back(tmp_path: Path) -> None:
     assert weights_description.describe(tmp_path, Kite, "kites") == Kite(workload="kites", tails=3)
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"workload": "kites"}', '{"workload": "kites", "tails": "many"}'])
+@pytest.mark.parametrize(
+    "content", ["", "[]", '{"workload": "kites"}', '{"workload": "kites", "tails": "many"}']
+)
 def test_what_is_no_description_is_refused(tmp_path: Path, content: str) -> None:
     """One sentence that names the file."""
     (tmp_path / weights_description.DESCRIPTION).write_text(content)
@@ -34,5 +36,8 @@ def test_what_is_no_description_is_refused(tmp_path: Path, content: str) -> None
 
 def test_no_framework_is_imported() -> None:
     """Weights of one framework are served by another, which may stand alone."""
-    code = "import sys; import workloads.common.weights_description; assert not {'torch', 'tensorflow'} & set(sys.modules)"
+    code = (
+        "import sys; import workloads.common.weights_description; assert not {'torch',"
+        " 'tensorflow'} & set(sys.modules)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -12,7 +12,13 @@ from suite.workload import Run
 from workloads.common.text import synthetic_language
 
 TRAIN, TEST = 120, 10
-SMALL = {"model.layers": 3, "model.width": 16, "global_batch_size": 8, "data.merges": 10, "data.workers": 0}
+SMALL = {
+    "model.layers": 3,
+    "model.width": 16,
+    "global_batch_size": 8,
+    "data.merges": 10,
+    "data.workers": 0,
+}
 SMALL |= {"data.max_answer_length": 60, "max_sequence_length": 120}
 
 

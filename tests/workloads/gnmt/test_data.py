@@ -27,7 +27,10 @@ def test_a_text_is_encoded_as_it_is_written(tiny_text: Path, text_cache: Path) -
     for index in (0, 17, 39):
         for tokens, line in zip(pairs.pair(index), (lines[0][index], lines[1][index]), strict=True):
             assert (tokens[0], tokens[-1]) == (START, END)
-            assert found.subwords.decode(tokens[1:]) == line.replace(",", " ,").replace(".", " .").split()
+            assert (
+                found.subwords.decode(tokens[1:])
+                == line.replace(",", " ,").replace(".", " .").split()
+            )
     assert found.translations == tuple((tiny_text / "test.de").read_text().splitlines())
     assert found.references[0] == found.translations[0].replace(",", " ,").replace(".", " .")
 
@@ -44,7 +47,9 @@ def test_each_text_is_encoded_once(own_text: Path, tmp_path: Path) -> None:
     assert len({first.folder, *(other.folder for other in others)}) == 4
 
 
-def test_the_vocabulary_is_learnt_from_the_training_text_alone(own_text: Path, tmp_path: Path) -> None:
+def test_the_vocabulary_is_learnt_from_the_training_text_alone(
+    own_text: Path, tmp_path: Path
+) -> None:
     """A vocabulary that has seen the test text would be statistics of the accuracy set."""
     first = read(own_text, tmp_path / "cache").subwords
     for suffix in ("en", "de"):
@@ -60,7 +65,9 @@ def test_files_of_different_length_are_refused(own_text: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("line", "what"), [(b"\n", "empty"), (b"\xff\xfe\n", "no UTF-8")])
-def test_broken_lines_are_refused_or_left_out(own_text: Path, tmp_path: Path, line: bytes, what: str) -> None:
+def test_broken_lines_are_refused_or_left_out(
+    own_text: Path, tmp_path: Path, line: bytes, what: str
+) -> None:
     """Found before the clock, named by file and line."""
     path = own_text / "train.en"
     path.write_bytes(b"".join([line, *path.read_bytes().splitlines(keepends=True)[1:]]))
@@ -82,7 +89,9 @@ def test_long_pairs_are_left_out_of_training(tiny_text: Path, text_cache: Path) 
     short = pairs.up_to(limit)
     assert 0 < len(short) < len(pairs)
     assert all(max(map(len, short.pair(index))) <= limit for index in range(len(short)))
-    assert len(short) == sum(max(map(len, pairs.pair(index))) <= limit for index in range(len(pairs)))
+    assert len(short) == sum(
+        max(map(len, pairs.pair(index))) <= limit for index in range(len(pairs))
+    )
     with pytest.raises(RequestError, match="max_sequence_length 2: every pair"):
         pairs.up_to(2)
 
@@ -97,9 +106,13 @@ def test_shuffled_pairs_are_no_translations(tiny_text: Path, text_cache: Path) -
     """The sources stay, each target is another's, and none is lost."""
     pairs = read(tiny_text, text_cache).pairs(data.TRAIN)
     mixed = pairs.shuffled(3)
-    assert np.array_equal(mixed.chosen, pairs.chosen) and sorted(mixed.translation) == sorted(pairs.translation)
+    assert np.array_equal(mixed.chosen, pairs.chosen) and sorted(mixed.translation) == sorted(
+        pairs.translation
+    )
     assert (mixed.translation == pairs.translation).mean() < 0.2
-    assert np.array_equal(mixed.lengths, [max(map(len, mixed.pair(index))) for index in range(len(mixed))])
+    assert np.array_equal(
+        mixed.lengths, [max(map(len, mixed.pair(index))) for index in range(len(mixed))]
+    )
 
 
 def test_batches_are_padded_behind_the_end(tiny_text: Path, text_cache: Path) -> None:
@@ -110,8 +123,14 @@ def test_batches_are_padded_behind_the_end(tiny_text: Path, text_cache: Path) ->
     for row, index in enumerate(range(4)):
         source, target = samples.pairs.pair(index)
         assert batch.length_N[row] == len(source)
-        assert batch.source_NS[row].tolist() == [*source, *[PAD] * (batch.source_NS.shape[1] - len(source))]
-        assert batch.target_NT[row].tolist() == [*target, *[PAD] * (batch.target_NT.shape[1] - len(target))]
+        assert batch.source_NS[row].tolist() == [
+            *source,
+            *[PAD] * (batch.source_NS.shape[1] - len(source)),
+        ]
+        assert batch.target_NT[row].tolist() == [
+            *target,
+            *[PAD] * (batch.target_NT.shape[1] - len(target)),
+        ]
 
 
 def test_pairs_are_read_page_by_page(tiny_text: Path, text_cache: Path) -> None:

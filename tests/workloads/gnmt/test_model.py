@@ -1,4 +1,6 @@
-"""The network: attention, loss and optimizer step against float64 by hand; serving's step against training's pass."""
+"""The network: attention, loss and optimizer step against float64 by hand; serving's step against
+training's pass.
+"""
 
 import math
 from pathlib import Path
@@ -29,32 +31,59 @@ def network() -> model.GNMT:
 
 
 def test_attention_by_hand(network: model.GNMT) -> None:
-    """score = g v/|v| tanh(W q + U k + b), a softmax over the known positions, and the memory weighed by it."""
+    """score = g v/|v| tanh(W q + U k + b), a softmax over the known positions, and the memory
+    weighed by it.
+    """
     attention = network.decoder.attention
     rng = np.random.default_rng(1)
     query_TH, memory_SH = rng.normal(size=(2, WIDTH)), rng.normal(size=(4, WIDTH))
     w_HH, u_HH, v_H, g, b_H = (
-        part.detach().double().numpy() for part in (attention.query.weight, attention.key.weight, attention.direction, attention.scale, attention.bias)
+        part.detach().double().numpy()
+        for part in (
+            attention.query.weight,
+            attention.key.weight,
+            attention.direction,
+            attention.scale,
+            attention.bias,
+        )
     )
     memory_NSH = torch.tensor(memory_SH, dtype=torch.float32)[None]
     known_NS = torch.tensor([[True, True, True, False]])
-    context_NTH, share_NTS = attention(torch.tensor(query_TH, dtype=torch.float32)[None], memory_NSH, attention.key(memory_NSH), known_NS)
+    context_NTH, share_NTS = attention(
+        torch.tensor(query_TH, dtype=torch.float32)[None],
+        memory_NSH,
+        attention.key(memory_NSH),
+        known_NS,
+    )
     for place, query_H in enumerate(query_TH):
-        score_S = [g[0] * v_H / math.sqrt(sum(v_H**2)) @ np.tanh(w_HH @ query_H + u_HH @ key_H + b_H) for key_H in memory_SH[:3]]
+        score_S = [
+            g[0] * v_H / math.sqrt(sum(v_H**2)) @ np.tanh(w_HH @ query_H + u_HH @ key_H + b_H)
+            for key_H in memory_SH[:3]
+        ]
         share_S = np.exp(score_S) / sum(np.exp(score_S))
         assert np.allclose(share_NTS[0, place].detach().numpy(), [*share_S, 0.0], atol=1e-6)
-        assert np.allclose(context_NTH[0, place].detach().numpy(), share_S @ memory_SH[:3], atol=1e-6)
+        assert np.allclose(
+            context_NTH[0, place].detach().numpy(), share_S @ memory_SH[:3], atol=1e-6
+        )
 
 
 def test_loss_by_hand() -> None:
-    """(1 - s) of the label's cross-entropy and s of the mean over the vocabulary, summed over tokens that are no padding."""
-    logit_NTV, label_NT, smoothing = torch.randn(3, 3, VOCABULARY, generator=torch.Generator().manual_seed(1)), TARGET_NT[:, 1:], 0.1
+    """(1 - s) of the label's cross-entropy and s of the mean over the vocabulary, summed over
+    tokens that are no padding.
+    """
+    logit_NTV, label_NT, smoothing = (
+        torch.randn(3, 3, VOCABULARY, generator=torch.Generator().manual_seed(1)),
+        TARGET_NT[:, 1:],
+        0.1,
+    )
     found = model.loss_N(logit_NTV, label_NT, smoothing).tolist()
     for sentence, labels in enumerate(label_NT.tolist()):
         expected = 0.0
         for logit_V, label in zip(logit_NTV[sentence].double().numpy(), labels, strict=True):
             logp_V = logit_V - np.log(np.exp(logit_V).sum())
-            expected -= ((1 - smoothing) * logp_V[label] + smoothing * logp_V.mean()) if label else 0.0
+            expected -= (
+                ((1 - smoothing) * logp_V[label] + smoothing * logp_V.mean()) if label else 0.0
+            )
         assert found[sentence] == pytest.approx(expected, rel=1e-6)
 
 
@@ -63,9 +92,15 @@ def test_one_adam_step_by_hand(network: model.GNMT) -> None:
     """Gradients clipped by their common norm, then Kingma and Ba's first step."""
     rate, clip = 2e-3, 0.5
     optimizer = torch.optim.Adam(network.parameters(), lr=rate, betas=BETAS, eps=EPSILON)
-    model.loss_N(network(SOURCE_NS, LENGTH_N, TARGET_NT[:, :-1]), TARGET_NT[:, 1:], 0.1).sum().backward()
+    model.loss_N(
+        network(SOURCE_NS, LENGTH_N, TARGET_NT[:, :-1]), TARGET_NT[:, 1:], 0.1
+    ).sum().backward()
     before = [parameter.detach().double().numpy().copy() for parameter in network.parameters()]
-    gradients = [parameter.grad.double().numpy().copy() for parameter in network.parameters() if parameter.grad is not None]
+    gradients = [
+        parameter.grad.double().numpy().copy()
+        for parameter in network.parameters()
+        if parameter.grad is not None
+    ]
     assert len(gradients) == len(before)
     norm = math.sqrt(sum(float((gradient**2).sum()) for gradient in gradients))
     assert norm > clip
@@ -73,21 +108,31 @@ def test_one_adam_step_by_hand(network: model.GNMT) -> None:
     optimizer.step()
     for parameter, old, gradient in zip(network.parameters(), before, gradients, strict=True):
         clipped = gradient * clip / (norm + 1e-6)
-        first, second = (1 - BETAS[0]) * clipped / (1 - BETAS[0]), (1 - BETAS[1]) * clipped**2 / (1 - BETAS[1])
-        assert np.allclose(parameter.detach().numpy(), old - rate * first / (np.sqrt(second) + EPSILON), atol=2e-6)
+        first, second = (
+            (1 - BETAS[0]) * clipped / (1 - BETAS[0]),
+            (1 - BETAS[1]) * clipped**2 / (1 - BETAS[1]),
+        )
+        assert np.allclose(
+            parameter.detach().numpy(), old - rate * first / (np.sqrt(second) + EPSILON), atol=2e-6
+        )
 
 
 @pytest.mark.slow
 def test_the_first_layer_reads_both_ways(network: model.GNMT) -> None:
-    """As torch's own bidirectional layer does over packed sentences; the mirror must not take padding for the last word."""
+    """As torch's own bidirectional layer does over packed sentences; the mirror must not take
+    padding for the last word.
+    """
     encoder = network.encoder
     both = nn.LSTM(WIDTH, WIDTH, batch_first=True, bidirectional=True)
     names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
     both.load_state_dict(
-        {name: getattr(encoder.onward, name) for name in names} | {f"{name}_reverse": getattr(encoder.backward_, name) for name in names}
+        {name: getattr(encoder.onward, name) for name in names}
+        | {f"{name}_reverse": getattr(encoder.backward_, name) for name in names}
     )
     embedded_NSH = network.embedding(SOURCE_NS)
-    packed = nn.utils.rnn.pack_padded_sequence(embedded_NSH, LENGTH_N, batch_first=True, enforce_sorted=False)
+    packed = nn.utils.rnn.pack_padded_sequence(
+        embedded_NSH, LENGTH_N, batch_first=True, enforce_sorted=False
+    )
     expected, _ = nn.utils.rnn.pad_packed_sequence(both(packed)[0], batch_first=True)
     second, _ = encoder.layers[0](expected)
     third = encoder.layers[1](second)[0] + second
@@ -105,7 +150,9 @@ def test_padding_changes_nothing(network: model.GNMT) -> None:
 
 
 def test_step_by_step_is_the_whole_pass(network: model.GNMT) -> None:
-    """What is served is what was trained: each step's logits, with both beams of a sentence alike."""
+    """What is served is what was trained: each step's logits, with both beams of a sentence
+    alike.
+    """
     reader, writer = model.Reader(network), model.Writer(network)
     whole_NTV = network(SOURCE_NS, LENGTH_N, TARGET_NT)
     memory_NSH, key_NSH = reader(SOURCE_NS, LENGTH_N)
@@ -118,20 +165,32 @@ def test_step_by_step_is_the_whole_pass(network: model.GNMT) -> None:
 
 
 def test_the_start() -> None:
-    """Weights, the classifier's bias and the LSTM layers' input biases uniform on (-0.1, 0.1), the other biases 0, attention's scale 1/sqrt(width).
+    """Weights, the classifier's bias and the LSTM layers' input biases uniform on (-0.1, 0.1), the
+    other biases 0, attention's scale 1/sqrt(width).
 
-    T, rnn_translator: utils.py, init_lstm_; decoder.py, Classifier; attention.py. The same for a seed, whatever was drawn before.
+    T, rnn_translator: utils.py, init_lstm_; decoder.py, Classifier; attention.py. The same for a
+    seed, whatever was drawn before.
     """
     torch.rand(7)
     made, again = (model.start(5, 400, 32, LAYERS, 0.2) for _ in range(2))
-    assert all(torch.equal(first, second) for first, second in zip(made.parameters(), again.parameters(), strict=True))
+    assert all(
+        torch.equal(first, second)
+        for first, second in zip(made.parameters(), again.parameters(), strict=True)
+    )
     zero = {name for name, parameter in made.state_dict().items() if not parameter.any()}
-    assert zero == {name for name in made.state_dict() if name.endswith("bias_hh_l0")} | {"decoder.attention.bias"} and len(zero) == 2 * LAYERS + 2
+    assert (
+        zero
+        == {name for name in made.state_dict() if name.endswith("bias_hh_l0")}
+        | {"decoder.attention.bias"}
+        and len(zero) == 2 * LAYERS + 2
+    )
     for name, parameter in made.state_dict().items():
         if name not in zero and not name.endswith("scale"):
             value = parameter.double()
             assert 0.09 < float(value.abs().max()) <= 0.1 and abs(float(value.mean())) < 0.02
-            assert float(value.std()) == pytest.approx(0.2 / 12**0.5, abs=0.3 * value.numel() ** -0.5)
+            assert float(value.std()) == pytest.approx(
+                0.2 / 12**0.5, abs=0.3 * value.numel() ** -0.5
+            )
     assert float(made.decoder.attention.scale.detach()) == pytest.approx(32**-0.5)
 
 
@@ -145,9 +204,19 @@ def test_dropout_is_for_training_alone() -> None:
 
 
 def export(folder: Path, **changes: object) -> Path:
-    table = {"workload": "gnmt", "framework": "torch", "width": WIDTH, "layers": LAYERS, "vocabulary": VOCABULARY}
+    table = {
+        "workload": "gnmt",
+        "framework": "torch",
+        "width": WIDTH,
+        "layers": LAYERS,
+        "vocabulary": VOCABULARY,
+    }
     table |= {"vocabulary_sha256": "ab", "max_answer_length": 9}
-    weights.export(model.start(1, VOCABULARY, WIDTH, LAYERS, 0.0), model.Description(**{**table, **changes}), folder)  # type: ignore[arg-type]
+    weights.export(
+        model.start(1, VOCABULARY, WIDTH, LAYERS, 0.0),
+        model.Description(**{**table, **changes}),
+        folder,
+    )  # type: ignore[arg-type]
     return folder
 
 
@@ -155,7 +224,10 @@ def test_what_is_exported_is_loaded(tmp_path: Path) -> None:
     loaded, description = model.load(export(tmp_path))
     made = model.start(1, VOCABULARY, WIDTH, LAYERS, 0.0)
     assert not loaded.training and description.vocabulary_sha256 == "ab"
-    assert all(torch.equal(first, second) for first, second in zip(loaded.parameters(), made.parameters(), strict=True))
+    assert all(
+        torch.equal(first, second)
+        for first, second in zip(loaded.parameters(), made.parameters(), strict=True)
+    )
 
 
 def test_a_checkpoint_of_another_framework_is_refused(tmp_path: Path) -> None:
@@ -176,14 +248,20 @@ def test_weights_of_another_size_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_full_size() -> None:
-    """One training step and one step of decoding as MLPerf has the model: width 1024, WMT16's vocabulary."""
+    """One training step and one step of decoding as MLPerf has the model: width 1024, WMT16's
+    vocabulary.
+    """
     network = model.start(1, 32_320, 1024, LAYERS, 0.2).train()
-    assert sum(parameter.numel() for parameter in network.parameters()) == pytest.approx(160e6, rel=0.05)
+    assert sum(parameter.numel() for parameter in network.parameters()) == pytest.approx(
+        160e6, rel=0.05
+    )
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, fused=True)
     losses = []
     for _ in range(2):
         optimizer.zero_grad()
-        loss = model.loss_N(network(SOURCE_NS, LENGTH_N, TARGET_NT[:, :-1]), TARGET_NT[:, 1:], 0.1).sum()
+        loss = model.loss_N(
+            network(SOURCE_NS, LENGTH_N, TARGET_NT[:, :-1]), TARGET_NT[:, 1:], 0.1
+        ).sum()
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         losses.append(float(loss.detach()))
@@ -191,5 +269,7 @@ def test_full_size() -> None:
     reader, writer = model.Reader(network.eval()), model.Writer(network)
     with torch.inference_mode():
         state = torch.zeros(30, LAYERS, 1024)
-        logit_NKV, *_ = writer(torch.full((3, 10), 2), state, state, *reader(SOURCE_NS, LENGTH_N), SOURCE_NS != 0)
+        logit_NKV, *_ = writer(
+            torch.full((3, 10), 2), state, state, *reader(SOURCE_NS, LENGTH_N), SOURCE_NS != 0
+        )
     assert logit_NKV.shape == (3, 10, 32_320)

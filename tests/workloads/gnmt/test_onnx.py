@@ -1,4 +1,6 @@
-"""GNMT through ONNX Runtime: encoder and decoder step exported, the LSTMs' state going round, the same translations."""
+"""GNMT through ONNX Runtime: encoder and decoder step exported, the LSTMs' state going round, the
+same translations.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +25,9 @@ SCALE = 6.0  # random weights at their usual size answer every sentence alike
 @pytest.fixture
 def checkpoint(make_run: Callable[..., Run], tmp_path: Path) -> Path:
     run = make_run()
-    subwords = data.text(run.data, run.cache, int(str(run.settings["data.merges"])), skip=False).subwords
+    subwords = data.text(
+        run.data, run.cache, int(str(run.settings["data.merges"])), skip=False
+    ).subwords
     network = model.start(1, len(subwords.tokens), WIDTH, LAYERS, 0.0)
     with torch.no_grad():
         for parameter in network.parameters():
@@ -42,15 +46,22 @@ def checkpoint(make_run: Callable[..., Run], tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_translations_are_those_of_the_torch_engine(make_run: Callable[..., Run], checkpoint: Path) -> None:
-    """In batches of several sizes: an export that knows one length, or a state that is overwritten while it is read, changes words."""
+def test_translations_are_those_of_the_torch_engine(
+    make_run: Callable[..., Run], checkpoint: Path
+) -> None:
+    """In batches of several sizes: an export that knows one length, or a state that is overwritten
+    while it is read, changes words.
+    """
     answers = []
     for engine in (TorchEngine(), OnnxRuntimeEngine()):
         system = GNMTInference(make_run(batching__max_batch=4), checkpoint, engine)
         system.load(range(10))
         predict = system.open(0, 4)
         predict.warm_up()
-        answers.append([answer for start in range(0, 9, 3) for answer in predict(range(start, start + 3))] + list(predict([9])))
+        answers.append(
+            [answer for start in range(0, 9, 3) for answer in predict(range(start, start + 3))]
+            + list(predict([9]))
+        )
         system.close()
     assert answers[0] == answers[1] and len(set(answers[0])) > 1
 

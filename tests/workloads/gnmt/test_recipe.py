@@ -13,7 +13,9 @@ from workloads.gnmt import GNMT
 from workloads.gnmt.recipe import LOGGED, Recipe, warmed_and_halved
 
 MakeRun = Callable[..., Run]
-RATE = warmed_and_halved(base=1e-3, warmup_steps=200, remain_steps=6000, interval=750, factor=0.5, times=4)
+RATE = warmed_and_halved(
+    base=1e-3, warmup_steps=200, remain_steps=6000, interval=750, factor=0.5, times=4
+)
 
 
 def test_warm_up_is_exponential() -> None:
@@ -24,9 +26,9 @@ def test_warm_up_is_exponential() -> None:
 
 def test_four_halvings() -> None:
     """The first at `remain_steps`, one after each interval, and no fifth."""
-    assert [RATE(step) for step in (5999, 6000, 6749, 6750, 7500, 8250, 9000, 10**6)] == pytest.approx(
-        [1e-3, 5e-4, 5e-4, 2.5e-4, 1.25e-4, 6.25e-5, 6.25e-5, 6.25e-5]
-    )
+    assert [
+        RATE(step) for step in (5999, 6000, 6749, 6750, 7500, 8250, 9000, 10**6)
+    ] == pytest.approx([1e-3, 5e-4, 5e-4, 2.5e-4, 1.25e-4, 6.25e-5, 6.25e-5, 6.25e-5])
 
 
 def test_no_warm_up_starts_at_the_rate() -> None:
@@ -42,14 +44,24 @@ def test_every_profile_is_a_recipe_and_logs_what_it_must(profile: Profile) -> No
     assert set(logged) == set(LOGGED) >= set(round.benchmark("gnmt").training[profile].required)
 
 
-@pytest.mark.parametrize("key", ["opt_learning_rate_alt_decay_func", "opt_learning_rate_alt_warmup_func"])
+@pytest.mark.parametrize(
+    "key", ["opt_learning_rate_alt_decay_func", "opt_learning_rate_alt_warmup_func"]
+)
 def test_alternative_functions_are_refused(make_run: MakeRun, key: str) -> None:
     """A log that says `true` while the usual function ran would be wrong."""
     with pytest.raises(RequestError, match=f"{key}: the alternative schedules are not implemented"):
         Recipe.of(make_run(**{key: True}).settings)
 
 
-@pytest.mark.parametrize(("key", "value"), [("global_batch_size", 0), ("model.width", -1), ("data.merges", 1.5), ("loss.label_smoothing", "x")])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("global_batch_size", 0),
+        ("model.width", -1),
+        ("data.merges", 1.5),
+        ("loss.label_smoothing", "x"),
+    ],
+)
 def test_values_that_do_not_fit_are_named(make_run: MakeRun, key: str, value: object) -> None:
     with pytest.raises(RequestError, match=f"setting {key}"):
         Recipe.of(make_run(**{key: value}).settings)

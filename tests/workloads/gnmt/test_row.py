@@ -1,4 +1,6 @@
-"""GNMT's row: pins, profiles and scenarios keep their promises; the judge judges its settings and logs."""
+"""GNMT's row: pins, profiles and scenarios keep their promises; the judge judges its settings and
+logs.
+"""
 
 from pathlib import Path
 
@@ -24,20 +26,28 @@ def test_the_targets_are_mlperf_s() -> None:
 
 def test_the_pinned_sizes_are_those_of_the_embedded_text() -> None:
     row = ROW.training[Profile.SMOKE]
-    assert (row.train_samples, row.eval_samples) == (synthetic_language.NEAR.train, synthetic_language.NEAR.test)
+    assert (row.train_samples, row.eval_samples) == (
+        synthetic_language.NEAR.train,
+        synthetic_language.NEAR.test,
+    )
     assert ROW.inference[Profile.SMOKE].accuracy_samples == synthetic_language.NEAR.test
 
 
 @pytest.mark.slow
 def test_the_pinned_truth_is_that_of_the_embedded_text(tmp_path: Path) -> None:
-    """Grammar, tokenisation and merges decide it; no sentence may be left out for its length either."""
+    """Grammar, tokenisation and merges decide it; no sentence may be left out for its length
+    either.
+    """
     settings = settle(ROUND, "gnmt", Profile.SMOKE, {})
     found = data.text(None, tmp_path / "cache", int(str(settings["data.merges"])), skip=False)
     (tmp_path / "truth").mkdir()
     references.write(tmp_path / "truth", found.references)
     scoring.write_vocabulary(tmp_path / "truth", found.subwords.tokens)
     assert folder_sha256(tmp_path / "truth") == ROW.inference[Profile.SMOKE].truth_sha256
-    assert len(found.pairs(data.TRAIN).up_to(int(str(settings["max_sequence_length"])))) == synthetic_language.NEAR.train
+    assert (
+        len(found.pairs(data.TRAIN).up_to(int(str(settings["max_sequence_length"]))))
+        == synthetic_language.NEAR.train
+    )
     assert found.pairs(data.TEST).lengths.max() <= int(str(settings["data.max_answer_length"]))
 
 
@@ -46,14 +56,23 @@ def test_every_profile_has_every_scenario(profile: Profile) -> None:
     """A campaign serves all four; GNMT's percentile is 97 wherever a bound or a burst is."""
     scenarios = ROW.inference[profile].scenarios
     assert set(scenarios) == set(Scenario)
-    assert scenarios[Scenario.SERVER].bound_ns and scenarios[Scenario.MULTI_STREAM].samples_per_query == 8
-    assert scenarios[Scenario.SERVER].percentile == scenarios[Scenario.MULTI_STREAM].percentile == 97.0
+    assert (
+        scenarios[Scenario.SERVER].bound_ns
+        and scenarios[Scenario.MULTI_STREAM].samples_per_query == 8
+    )
+    assert (
+        scenarios[Scenario.SERVER].percentile == scenarios[Scenario.MULTI_STREAM].percentile == 97.0
+    )
 
 
 def test_full_holds_250_ms_for_90112_queries() -> None:
     """inference_rules.adoc v0.5."""
     server = ROW.inference[Profile.FULL].scenarios[Scenario.SERVER]
-    assert (server.bound_ns, server.min_queries, ROW.inference[Profile.FULL].performance_samples) == (250_000_000, 90_112, 3_903_900)
+    assert (
+        server.bound_ns,
+        server.min_queries,
+        ROW.inference[Profile.FULL].performance_samples,
+    ) == (250_000_000, 90_112, 3_903_900)
 
 
 @pytest.mark.parametrize("profile", list(Profile))
@@ -72,8 +91,19 @@ def test_the_rules_get_stricter_from_smoke_to_full() -> None:
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("opt_learning_rate_decay_factor", 0.7), ("opt_learning_rate_decay_steps", 3), ("opt_base_learning_rate", 0.0), ("max_sequence_length", 0)]
-    + [("model.layers", 2), ("model.dropout", 0.0), ("loss.label_smoothing", 0.0), ("data.merges", 100), ("optimizer.clip_norm", 1.0)],
+    [
+        ("opt_learning_rate_decay_factor", 0.7),
+        ("opt_learning_rate_decay_steps", 3),
+        ("opt_base_learning_rate", 0.0),
+        ("max_sequence_length", 0),
+    ]
+    + [
+        ("model.layers", 2),
+        ("model.dropout", 0.0),
+        ("loss.label_smoothing", 0.0),
+        ("data.merges", 100),
+        ("optimizer.clip_norm", 1.0),
+    ],
 )
 def test_the_closed_division_fixes_what_the_rules_fix(key: str, value: float) -> None:
     """`check --config` and the runner ask the same constraints."""

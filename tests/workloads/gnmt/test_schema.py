@@ -1,4 +1,6 @@
-"""The published schema of a training log names what the row names, and says of everything else what other workloads' schemas say."""
+"""The published schema of a training log names what the row names, and says of everything else what
+other workloads' schemas say.
+"""
 
 import json
 from typing import Any
@@ -10,18 +12,30 @@ from compliance.documents import json_document
 from suite import registry
 from workloads.gnmt.recipe import LOGGED
 
-OWN = ("hyperparameters", "submission_benchmark", "podium_workload", "quality_target", "reference_accuracy")
+OWN = (
+    "hyperparameters",
+    "submission_benchmark",
+    "podium_workload",
+    "quality_target",
+    "reference_accuracy",
+)
 
 
 def schema(workload: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(json.dumps(dict(json_document.schemas()[f"training.podium-v1.{workload}.json"])))
+    found: dict[str, Any] = json.loads(
+        json.dumps(dict(json_document.schemas()[f"training.podium-v1.{workload}.json"]))
+    )
     return found
 
 
 def test_it_names_the_hyper_parameters_of_the_row() -> None:
     """A key that one has and the other has not would be judged by chance."""
     settings = registry.round().benchmark("gnmt").settings
-    assert set(schema("gnmt")["properties"]["hyperparameters"]["properties"]) == {key for key, setting in settings.items() if setting.log} == set(LOGGED)
+    assert (
+        set(schema("gnmt")["properties"]["hyperparameters"]["properties"])
+        == {key for key, setting in settings.items() if setting.log}
+        == set(LOGGED)
+    )
 
 
 def test_the_rest_is_resnet50_s() -> None:

@@ -46,7 +46,9 @@ def test_a_piece_without_its_rest_is_a_word() -> None:
     assert words([], TOKENS) == []
 
 
-@pytest.mark.parametrize("content", ["", "<pad>\n<unk>\n<s>\nthe\n", "\n".join([*TOKENS, "the"]) + "\n"])
+@pytest.mark.parametrize(
+    "content", ["", "<pad>\n<unk>\n<s>\nthe\n", "\n".join([*TOKENS, "the"]) + "\n"]
+)
 def test_a_damaged_vocabulary_is_an_error(truth: Path, content: str) -> None:
     """The judge says that it could not recompute, instead of computing with shifted words."""
     (truth / scoring.VOCABULARY).write_text(content)
@@ -55,7 +57,9 @@ def test_a_damaged_vocabulary_is_an_error(truth: Path, content: str) -> None:
 
 
 def test_tokens_with_odd_line_ends_stay_whole(tmp_path: Path) -> None:
-    """WMT's vocabulary holds pieces with U+2028 and U+0085; other readers of lines would cut them."""
+    """WMT's vocabulary holds pieces with U+2028 and U+0085; other readers of lines would cut
+    them.
+    """
     tokens = [*scoring.SPECIAL, "a\u2028b", "c\x85"]
     scoring.write_vocabulary(tmp_path, tokens)
     assert scoring.read_vocabulary(tmp_path) == tokens
@@ -63,5 +67,8 @@ def test_tokens_with_odd_line_ends_stay_whole(tmp_path: Path) -> None:
 
 def test_no_framework_is_imported() -> None:
     """The judge scores on machines without torch, and starts without waiting for sacrebleu."""
-    code = "import sys, workloads.gnmt.scoring; sys.exit(bool({'torch', 'sacrebleu', 'numpy'} & sys.modules.keys()))"
+    code = (
+        "import sys, workloads.gnmt.scoring; sys.exit(bool({'torch', 'sacrebleu', 'numpy'} &"
+        " sys.modules.keys()))"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -14,9 +14,17 @@ FIGURE = ["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3
 
 
 def test_merges_are_those_of_the_paper() -> None:
-    """The most frequent pair first, and among equals the greatest: subword-nmt's order, which decides all later merges."""
+    """The most frequent pair first, and among equals the greatest: subword-nmt's order, which
+    decides all later merges.
+    """
     subwords = Subwords.learn(FIGURE, 4)
-    assert subwords.codes.splitlines() == ["#version: 0.2", "s t</w>", "e st</w>", "l o", "w est</w>"]
+    assert subwords.codes.splitlines() == [
+        "#version: 0.2",
+        "s t</w>",
+        "e st</w>",
+        "l o",
+        "w est</w>",
+    ]
 
 
 def test_pieces_are_counted_and_numbered() -> None:
@@ -25,7 +33,15 @@ def test_pieces_are_counted_and_numbered() -> None:
     assert subwords.tokens[:4] == SPECIAL == ("<pad>", "<unk>", "<s>", "<\\s>")
     encoded = subwords.encode("lower newest")
     assert encoded.dtype.name == "int32" and (encoded[0], encoded[-1]) == (START, END)
-    assert [subwords.tokens[number] for number in encoded[1:-1]] == ["lo@@", "w@@", "e@@", "r", "n@@", "e@@", "west"]
+    assert [subwords.tokens[number] for number in encoded[1:-1]] == [
+        "lo@@",
+        "w@@",
+        "e@@",
+        "r",
+        "n@@",
+        "e@@",
+        "west",
+    ]
     assert subwords.decode(encoded[1:]) == ["lower", "newest"]
 
 
@@ -35,12 +51,17 @@ def test_encoding_is_subword_nmt_s() -> None:
     with_library = BPE(__import__("io").StringIO(subwords.codes))
     for text in ("lowest wider new", "l", "newer lowest low"):
         pieces = with_library.process_line(text).split()
-        expected = [subwords.tokens.index(piece) if piece in subwords.tokens else UNKNOWN for piece in pieces]
+        expected = [
+            subwords.tokens.index(piece) if piece in subwords.tokens else UNKNOWN
+            for piece in pieces
+        ]
         assert subwords.encode(text)[1:-1].tolist() == expected
 
 
 def test_pieces_outside_the_vocabulary_are_unknown() -> None:
-    """A letter that training never had; Moses' escapes and letters of other scripts come so in WMT."""
+    """A letter that training never had; Moses' escapes and letters of other scripts come so in
+    WMT.
+    """
     subwords = Subwords.learn(FIGURE, 3)
     assert UNKNOWN in subwords.encode("löw").tolist()
     assert "<unk>" in " ".join(subwords.decode(subwords.encode("löw")[1:]))
@@ -50,12 +71,22 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     subwords = Subwords.learn([*FIGURE, "a\u2028b", "c\x85d"], 3)
     subwords.write(tmp_path)
     again = Subwords.read(tmp_path)
-    assert (again.codes, again.tokens, again.sha256) == (subwords.codes, subwords.tokens, subwords.sha256)
+    assert (again.codes, again.tokens, again.sha256) == (
+        subwords.codes,
+        subwords.tokens,
+        subwords.sha256,
+    )
 
 
 def test_another_vocabulary_has_another_hash() -> None:
-    """Same tokens by other merges are cut otherwise; same merges over another text count otherwise."""
-    hashes = {Subwords.learn(FIGURE, 3).sha256, Subwords.learn(FIGURE, 4).sha256, Subwords.learn([*FIGURE, "low", "new"], 3).sha256}
+    """Same tokens by other merges are cut otherwise; same merges over another text count
+    otherwise.
+    """
+    hashes = {
+        Subwords.learn(FIGURE, 3).sha256,
+        Subwords.learn(FIGURE, 4).sha256,
+        Subwords.learn([*FIGURE, "low", "new"], 3).sha256,
+    }
     assert len(hashes) == 3
 
 
@@ -72,7 +103,11 @@ def test_a_damaged_vocabulary_is_refused(tmp_path: Path, damage: str) -> None:
 
 # Cases of Moses' tokenizer.perl and detokenizer.perl, with their escapes
 MOSES = [
-    ("en", 'He said: "don\'t" & left (3.5 %).', "He said : &quot; don &apos;t &quot; &amp; left ( 3.5 % ) ."),
+    (
+        "en",
+        'He said: "don\'t" & left (3.5 %).',
+        "He said : &quot; don &apos;t &quot; &amp; left ( 3.5 % ) .",
+    ),
     ("en", "Mr. Smith paid $1,000, i.e. a lot.", "Mr. Smith paid $ 1,000 , i.e. a lot ."),
     ("de", "Das kostet 3,50 Euro; „nein“!", "Das kostet 3,50 Euro ; „ nein “ !"),
 ]
@@ -83,14 +118,19 @@ def test_moses_cuts(language: str, sentence: str, tokens: str) -> None:
     assert Moses(language).cut(sentence) == tokens
 
 
-@pytest.mark.parametrize(("language", "sentence"), [("en", "Mr. Smith paid $1,000, i.e. a lot."), ("de", "Er kam; sie ging (nicht)!")])
+@pytest.mark.parametrize(
+    ("language", "sentence"),
+    [("en", "Mr. Smith paid $1,000, i.e. a lot."), ("de", "Er kam; sie ging (nicht)!")],
+)
 def test_moses_joins_what_it_cut(language: str, sentence: str) -> None:
     """BLEU of training is taken on sentences as people write them."""
     moses = Moses(language)
     assert moses.join(moses.cut(sentence).split()) == sentence
 
 
-@pytest.mark.parametrize("codes", ["", "#version: 0.2\none\n", "#version: 0.2\na b c\n", "#version: x\na b\n", "\n\n"])
+@pytest.mark.parametrize(
+    "codes", ["", "#version: 0.2\none\n", "#version: 0.2\na b c\n", "#version: x\na b\n", "\n\n"]
+)
 def test_merges_that_are_none_are_refused(tmp_path: Path, codes: str) -> None:
     """subword-nmt prints two lines and ends the process."""
     Subwords.learn(FIGURE, 3).write(tmp_path)

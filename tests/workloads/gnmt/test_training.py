@@ -29,7 +29,9 @@ def weights(training: GNMTTraining, folder: Path) -> dict[str, torch.Tensor]:
 
 
 def equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
-    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+    return first.keys() == second.keys() and all(
+        torch.equal(first[name], second[name]) for name in first
+    )
 
 
 @pytest.mark.slow
@@ -38,7 +40,9 @@ def test_an_epoch_yields_each_global_batch(make_run: MakeRun) -> None:
     training = GNMTTraining(make_run())
     counts = list(training.train_epoch(1))
     assert sum(counts) == 120 and max(counts) <= 8
-    assert list(training.train_epoch(2, first_step=len(counts) - 1)) == [training._plan(2)[-1].samples]
+    assert list(training.train_epoch(2, first_step=len(counts) - 1)) == [
+        training._plan(2)[-1].samples
+    ]
     assert list(training.train_epoch(3, first_step=len(counts))) == []
 
 
@@ -46,9 +50,16 @@ def test_facts(make_run: MakeRun) -> None:
     """Pairs over the limit are not counted as trained on."""
     facts = GNMTTraining(make_run()).facts()
     assert (facts["train_samples"], facts["eval_samples"]) == (120, 10)
-    assert str(facts["metric_signature"]).startswith("bleu|form:sacrebleu|nrefs:1|case:lc|eff:no|tok:intl|smooth:exp")
+    assert str(facts["metric_signature"]).startswith(
+        "bleu|form:sacrebleu|nrefs:1|case:lc|eff:no|tok:intl|smooth:exp"
+    )
     shorter = GNMTTraining(make_run(max_sequence_length=40)).facts()
-    assert int(str(shorter["train_samples"])) < 120 == facts["corpus_samples"] == shorter["corpus_samples"]
+    assert (
+        int(str(shorter["train_samples"]))
+        < 120
+        == facts["corpus_samples"]
+        == shorter["corpus_samples"]
+    )
 
 
 def test_the_workload_makes_it(make_run: MakeRun) -> None:
@@ -60,7 +71,9 @@ def test_the_workload_makes_it(make_run: MakeRun) -> None:
 
 @pytest.mark.slow
 def test_a_seed_is_a_run(make_run: MakeRun, tmp_path: Path) -> None:
-    """Same seed, same weights to the last bit, dropout included, whatever the global generator did; another seed, others."""
+    """Same seed, same weights to the last bit, dropout included, whatever the global generator did;
+    another seed, others.
+    """
     found = []
     for number, seed in enumerate((3, 3, 4)):
         torch.manual_seed(number)
@@ -73,7 +86,9 @@ def test_a_seed_is_a_run(make_run: MakeRun, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_resume_in_an_epoch_is_exact(make_run: MakeRun, tmp_path: Path) -> None:
-    """Saved after the second step of epoch 2 and taken up by a fresh process: the same weights as without."""
+    """Saved after the second step of epoch 2 and taken up by a fresh process: the same weights as
+    without.
+    """
     whole = GNMTTraining(make_run())
     for epoch in (1, 2):
         list(whole.train_epoch(epoch))
@@ -101,11 +116,15 @@ def test_evaluating_changes_nothing(make_run: MakeRun, tmp_path: Path) -> None:
     assert equal(before, weights(training, tmp_path / "after"))
 
 
-def test_evaluation_holds_each_answer_against_its_own_reference(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluation_holds_each_answer_against_its_own_reference(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Batches are sorted by length; answers must find back to their sentences, detokenised."""
     training = GNMTTraining(make_run())
     right = {index: training._test.pair(index)[1][1:-1].tolist() for index in range(10)}
-    monkeypatch.setattr(training, "_answers", lambda: iter(sorted(right.items(), key=lambda entry: len(entry[1]))))
+    monkeypatch.setattr(
+        training, "_answers", lambda: iter(sorted(right.items(), key=lambda entry: len(entry[1])))
+    )
     assert training.evaluate()["bleu"] == pytest.approx(1.0)
     asked = [index for index, _ in GNMTTraining(make_run())._answers()]
     assert sorted(asked) == list(range(10)) != asked
@@ -114,7 +133,13 @@ def test_evaluation_holds_each_answer_against_its_own_reference(make_run: MakeRu
 @pytest.mark.slow
 def test_steps_learn_by_heart(make_run: MakeRun) -> None:
     """A step that forgets backward, zero_grad or the rate would leave the loss where it was."""
-    chosen = {"opt_base_learning_rate": 0.02, "opt_learning_rate_warmup_steps": 0, "model.dropout": 0.0, "global_batch_size": 120, "data.buckets": 1}
+    chosen = {
+        "opt_base_learning_rate": 0.02,
+        "opt_learning_rate_warmup_steps": 0,
+        "model.dropout": 0.0,
+        "global_batch_size": 120,
+        "data.buckets": 1,
+    }
     training = GNMTTraining(make_run(**chosen))
     losses = [training.loss() for epoch in range(1, 11) for _ in training.train_epoch(epoch)]
     assert losses[-1] < 0.85 * losses[0]
@@ -122,7 +147,9 @@ def test_steps_learn_by_heart(make_run: MakeRun) -> None:
 
 def test_the_first_steps_follow_the_warm_up(make_run: MakeRun) -> None:
     """Adam's first step moves each weight by its rate: a hundredth of the base."""
-    training = GNMTTraining(make_run(opt_base_learning_rate=0.01, opt_learning_rate_warmup_steps=10))
+    training = GNMTTraining(
+        make_run(opt_base_learning_rate=0.01, opt_learning_rate_warmup_steps=10)
+    )
     before = training._network.decoder.classifier.bias.detach().clone()
     with closing(training.train_epoch(1)) as steps:
         next(steps)
@@ -143,14 +170,22 @@ def test_loss_is_per_sentence(make_run: MakeRun) -> None:
 
 
 def test_shuffled_pairs_reach_the_loss(make_run: MakeRun) -> None:
-    """With `data.shuffle_labels=true` the training pairs differ, and those that are evaluated do not."""
-    honest, shuffled = (GNMTTraining(make_run(data__shuffle_labels=value)) for value in (False, True))
+    """With `data.shuffle_labels=true` the training pairs differ, and those that are evaluated do
+    not.
+    """
+    honest, shuffled = (
+        GNMTTraining(make_run(data__shuffle_labels=value)) for value in (False, True)
+    )
     assert not np.array_equal(honest._train.translation, shuffled._train.translation)
     assert np.array_equal(honest._test.translation, shuffled._test.translation)
 
 
-def test_a_broken_line_stops_the_run_before_it_starts(own_text: Path, make_run: MakeRun, tmp_path: Path) -> None:
-    (own_text / "train.de").write_bytes(b"\n" + (own_text / "train.de").read_bytes().partition(b"\n")[2])
+def test_a_broken_line_stops_the_run_before_it_starts(
+    own_text: Path, make_run: MakeRun, tmp_path: Path
+) -> None:
+    (own_text / "train.de").write_bytes(
+        b"\n" + (own_text / "train.de").read_bytes().partition(b"\n")[2]
+    )
     with pytest.raises(RequestError, match=r"train\.de:1 is empty"):
         GNMTTraining(make_run(data=own_text, cache=tmp_path / "cache"))
     kept = GNMTTraining(make_run(data=own_text, cache=tmp_path / "cache", data__skip_broken=True))
@@ -158,7 +193,9 @@ def test_a_broken_line_stops_the_run_before_it_starts(own_text: Path, make_run: 
 
 
 def test_quick_runs_on_any_folder(make_run: MakeRun) -> None:
-    """Real data by `--data` is the only difference: the quick profile trains and scores on a folder of that layout."""
+    """Real data by `--data` is the only difference: the quick profile trains and scores on a folder
+    of that layout.
+    """
     training = GNMTTraining(make_run(profile=Profile.QUICK))
     assert sum(training.train_epoch(1)) == 120
     assert set(training.evaluate()) == {"bleu"}
@@ -174,13 +211,36 @@ def test_an_untrained_network_is_far_from_the_target(make_run: MakeRun) -> None:
 
 @pytest.mark.slow
 def test_shuffled_pairs_teach_nothing(make_run: MakeRun, tmp_path: Path) -> None:
-    """On short sentences six epochs teach honest pairs to translate; other sentences' translations teach one answer for all, whose BLEU is 0.06."""
-    plain = replace(synthetic_language.NEAR, adjective=0.0, proper_name=0.0, preposition=0.0, adverb=0.0, second_clause=0.0)
+    """On short sentences six epochs teach honest pairs to translate; other sentences' translations
+    teach one answer for all, whose BLEU is 0.06.
+    """
+    plain = replace(
+        synthetic_language.NEAR,
+        adjective=0.0,
+        proper_name=0.0,
+        preposition=0.0,
+        adverb=0.0,
+        second_clause=0.0,
+    )
     synthetic_language.write(replace(plain, skew=4.0, train=1200, test=40), tmp_path / "short")
-    learns = {"model.width": 64, "global_batch_size": 16, "data.merges": 2000, "opt_base_learning_rate": 0.01, "opt_learning_rate_warmup_steps": 10}
+    learns = {
+        "model.width": 64,
+        "global_batch_size": 16,
+        "data.merges": 2000,
+        "opt_base_learning_rate": 0.01,
+        "opt_learning_rate_warmup_steps": 10,
+    }
     scores = []
     for shuffled in (False, True):
-        training = GNMTTraining(make_run(data=tmp_path / "short", cache=tmp_path, data__shuffle_labels=shuffled, model__dropout=0.0, **learns))
+        training = GNMTTraining(
+            make_run(
+                data=tmp_path / "short",
+                cache=tmp_path,
+                data__shuffle_labels=shuffled,
+                model__dropout=0.0,
+                **learns,
+            )
+        )
         assert sum(sum(training.train_epoch(epoch)) for epoch in range(1, 7)) == 6 * 1200
         scores.append(training.evaluate()["bleu"])
     assert scores[0] > 0.1 and scores[0] > 1.5 * scores[1]

@@ -17,9 +17,31 @@ from suite.workload import Precision, Run
 from workloads.common.detection import synthetic_scenes
 from workloads.maskrcnn import data, model
 
-TINY = replace(data.EMBEDDED, pictures={"train": 7, "val": 3}, extents=((64, 64), (64, 48), (48, 64)), empty_share=0.0, crowd_share=0.5)
-SMALL = {"min_image_size": 64, "max_image_size": 64, "data.workers": 0, "data.micro_batch": 2, "rpn.candidates_train": 40, "rpn.candidates_test": 20}
-FEW = model.Counts(anchors=32, before_train=40, before_test=20, after_train=80, after_test=20, regions=16, detections=5, inside_only=False)
+TINY = replace(
+    data.EMBEDDED,
+    pictures={"train": 7, "val": 3},
+    extents=((64, 64), (64, 48), (48, 64)),
+    empty_share=0.0,
+    crowd_share=0.5,
+)
+SMALL = {
+    "min_image_size": 64,
+    "max_image_size": 64,
+    "data.workers": 0,
+    "data.micro_batch": 2,
+    "rpn.candidates_train": 40,
+    "rpn.candidates_test": 20,
+}
+FEW = model.Counts(
+    anchors=32,
+    before_train=40,
+    before_test=20,
+    after_train=80,
+    after_test=20,
+    regions=16,
+    detections=5,
+    inside_only=False,
+)
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +52,9 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def make_with(tiny: Path) -> Callable[..., Run]:
-    """Make a run of the smoke profile on the tiny folder, with a cache; settings by keyword with `__` for a dot."""
+    """Make a run of the smoke profile on the tiny folder, with a cache; settings by keyword with
+    `__` for a dot.
+    """
 
     def make(cache: Path, data: Path | None = tiny, **asked: Any) -> Run:
         return a_run("maskrcnn", data, cache, SMALL | {"roi.detections": 5}, **asked)
@@ -48,13 +72,20 @@ def make_run(make_with: Callable[..., Run], tmp_path: Path) -> Callable[..., Run
 def described() -> model.Description:
     """What the tiny network is."""
     return model.Description(
-        workload="maskrcnn", classes=TINY.classes, min_size=64, max_size=64, anchor_sizes=(8, 16, 32, 64, 128), frozen_norm=False
+        workload="maskrcnn",
+        classes=TINY.classes,
+        min_size=64,
+        max_size=64,
+        anchor_sizes=(8, 16, 32, 64, 128),
+        frozen_norm=False,
     )
 
 
 @pytest.fixture(scope="session")
 def make_network(described: model.Description) -> Callable[[], model.MaskRCNN]:
-    """Make a network of full width and depth, its box scores spread so that something is detected; weights are drawn once, which takes longest."""
+    """Make a network of full width and depth, its box scores spread so that something is detected;
+    weights are drawn once, which takes longest.
+    """
     torch.manual_seed(3)
     made = model.MaskRCNN(described, FEW)
     predictor: Any = made.roi_heads.box_predictor
@@ -124,10 +155,18 @@ def engine() -> PlainEngine:
 
 
 BLOCKS = {2: 3, 3: 4, 4: 6, 5: 3}
-LAYERS = {"downsample.0.weight": "branch1_w", "downsample.1.weight": "branch1_bn_s", "downsample.1.bias": "branch1_bn_b"} | {
+LAYERS = {
+    "downsample.0.weight": "branch1_w",
+    "downsample.1.weight": "branch1_bn_s",
+    "downsample.1.bias": "branch1_bn_b",
+} | {
     f"{kind}{number}.{end}": f"branch2{letter}{blob}"
     for number, letter in ((1, "a"), (2, "b"), (3, "c"))
-    for kind, end, blob in (("conv", "weight", "_w"), ("bn", "weight", "_bn_s"), ("bn", "bias", "_bn_b"))
+    for kind, end, blob in (
+        ("conv", "weight", "_w"),
+        ("bn", "weight", "_bn_s"),
+        ("bn", "bias", "_bn_b"),
+    )
 }
 
 
@@ -135,14 +174,21 @@ def blobs(body: Any) -> dict[str, Any]:
     """Name every weight as Caffe2 does, with some of the classifier's beside them."""
     random = np.random.default_rng(1)
     state = body.state_dict()
-    found = {"conv1_w": state["conv1.weight"], "res_conv1_bn_s": state["bn1.weight"], "res_conv1_bn_b": state["bn1.bias"]}
+    found = {
+        "conv1_w": state["conv1.weight"],
+        "res_conv1_bn_s": state["bn1.weight"],
+        "res_conv1_bn_b": state["bn1.bias"],
+    }
     for stage, count in BLOCKS.items():
         for block in range(count):
             for ours, theirs in LAYERS.items():
                 name = f"layer{stage - 1}.{block}.{ours}"
                 if name in state:
                     found[f"res{stage}_{block}_{theirs}"] = state[name]
-    made: dict[str, Any] = {name: random.standard_normal(tuple(value.shape), dtype=np.float32) for name, value in found.items()}
+    made: dict[str, Any] = {
+        name: random.standard_normal(tuple(value.shape), dtype=np.float32)
+        for name, value in found.items()
+    }
     return made | {"fc1000_w": np.zeros((10, 5)), "conv1_b": np.zeros(64, dtype=np.float32)}
 
 

@@ -14,7 +14,15 @@ from workloads.maskrcnn.scoring import Found, packed
 SIDE = 40
 
 
-def answer(sample: int = 3, *, score: float = 0.9, left: float = 0.1, label: int = 1, rows: int = 20, count: int = 2) -> bytes:
+def answer(
+    sample: int = 3,
+    *,
+    score: float = 0.9,
+    left: float = 0.1,
+    label: int = 1,
+    rows: int = 20,
+    count: int = 2,
+) -> bytes:
     """Two detections; the first is changed by the test."""
     mask = np.zeros((2, SIDE, SIDE), dtype=np.uint8)
     mask[0, 4 : 4 + rows, 4:24], mask[1, 20:36, 20:36] = 1, 1
@@ -48,7 +56,9 @@ def answer(sample: int = 3, *, score: float = 0.9, left: float = 0.1, label: int
     ],
 )
 def test_small_differences_are_one_model_s(other: bytes, held: bool) -> None:
-    """Scores, boxes and masks that move a little; not another class, place or sample, and not boxes whose masks were left out."""
+    """Scores, boxes and masks that move a little; not another class, place or sample, and not boxes
+    whose masks were left out.
+    """
     assert agree(answer(), other) is held
     assert agree(other, answer()) is held
 

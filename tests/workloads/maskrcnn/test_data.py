@@ -30,11 +30,15 @@ SAME = data.Sizing(min_size=64, max_size=64)
     ],
 )
 def test_resizing_is_the_reference_s(height: int, width: int, wanted: tuple[int, int]) -> None:
-    """800 unless the longer side would exceed 1,333, in the arithmetic of get_size; a strip's one pixel stays."""
+    """800 unless the longer side would exceed 1,333, in the arithmetic of get_size; a strip's one
+    pixel stays.
+    """
     assert data.Sizing(min_size=800, max_size=1333).of(height, width) == wanted
 
 
-def sample(tiny: Path, index: int, sizing: data.Sizing = SAME, seeds: range = range(20), *, flipped: bool) -> data.Sample:
+def sample(
+    tiny: Path, index: int, sizing: data.Sizing = SAME, seeds: range = range(20), *, flipped: bool
+) -> data.Sample:
     """Give a picture of the training set as one of the seeds flips it or does not."""
     split = coco.read(tiny, "train")
     for seed in seeds:
@@ -47,17 +51,28 @@ def test_a_flip_takes_boxes_and_masks_along(tiny: Path) -> None:
     """Twice mirrored is what it was, and boxes still frame their masks."""
     plain, mirrored = (sample(tiny, 1, flipped=flipped) for flipped in (False, True))
     again = data.flipped(mirrored)
-    for one, other in ((plain.picture_HWC, again.picture_HWC), (plain.box_O4, again.box_O4), (plain.mask_OHW, again.mask_OHW)):
+    for one, other in (
+        (plain.picture_HWC, again.picture_HWC),
+        (plain.box_O4, again.box_O4),
+        (plain.mask_OHW, again.mask_OHW),
+    ):
         assert torch.equal(one, other)
     assert not torch.equal(plain.picture_HWC, mirrored.picture_HWC)
     for box, mask in zip(mirrored.box_O4.tolist(), mirrored.mask_OHW, strict=True):
         ys, xs = torch.nonzero(mask, as_tuple=True)
-        assert np.allclose(box, [float(xs.min()), float(ys.min()), float(xs.max()) + 1, float(ys.max()) + 1], atol=1)
+        assert np.allclose(
+            box,
+            [float(xs.min()), float(ys.min()), float(xs.max()) + 1, float(ys.max()) + 1],
+            atol=1,
+        )
 
 
 def test_objects_are_resized_with_their_picture(tiny: Path) -> None:
     """Twice as large: boxes and masks too."""
-    small, large = (sample(tiny, 0, data.Sizing(min_size=side, max_size=side), flipped=False) for side in (64, 128))
+    small, large = (
+        sample(tiny, 0, data.Sizing(min_size=side, max_size=side), flipped=False)
+        for side in (64, 128)
+    )
     assert large.picture_HWC.shape[:2] == (128, 128) and large.mask_OHW.shape[1:] == (128, 128)
     assert torch.allclose(geometry.numbers(large.box_O4), 2 * geometry.numbers(small.box_O4))
     assert torch.equal(large.mask_OHW[:, ::2, ::2], small.mask_OHW)
@@ -69,11 +84,15 @@ def test_crowds_are_not_learnt(tiny: Path) -> None:
     assert split.crowd_A.any()
     for index in range(len(split)):
         found = data.Samples(split, SAME, 1)[Key(index=index)]
-        assert len(found.label_O) == len(found.mask_OHW) == int((~split.objects(index).crowd_O).sum())
+        assert (
+            len(found.label_O) == len(found.mask_OHW) == int((~split.objects(index).crowd_O).sum())
+        )
 
 
 def test_an_object_of_one_pixel_is_not_learnt() -> None:
-    """Its last pixel is its first, and the reference leaves it out; two pixels, or a little more than one, are an object."""
+    """Its last pixel is its first, and the reference leaves it out; two pixels, or a little more
+    than one, are an object.
+    """
     box = np.array([[3, 3, 4, 9], [3, 3, 9, 4], [3, 3, 4.5, 4.5], [3, 3, 5, 5]], dtype=np.float32)
     assert data.wider_than_a_pixel(box).tolist() == [False, False, True, True]
 
@@ -81,21 +100,30 @@ def test_an_object_of_one_pixel_is_not_learnt() -> None:
 def test_pictures_are_padded_after_they_are_normalised() -> None:
     """Zero is the mean there: a padding of normalised black would be an edge. Blue comes first."""
     red = Image.new("RGB", (40, 33), (255, 0, 0))
-    batch, sizes = data.together([torch.from_numpy(data.resized(red, data.Sizing(min_size=33, max_size=40)))], torch.device("cpu"))
+    batch, sizes = data.together(
+        [torch.from_numpy(data.resized(red, data.Sizing(min_size=33, max_size=40)))],
+        torch.device("cpu"),
+    )
     assert batch.shape == (1, 3, 64, 64) and sizes == [(33, 40)]
     assert batch[0, :, 0, 0].tolist() == pytest.approx([-102.9801, -115.9465, 255 - 122.7717])
     assert not batch[:, :, 33:].any() and not batch[:, :, :, 40:].any()
 
 
 def test_batches_have_one_orientation() -> None:
-    """Wide and tall pictures side by side would be mostly padding; each picture once, the last of a kind left over."""
+    """Wide and tall pictures side by side would be mostly padding; each picture once, the last of a
+    kind left over.
+    """
     wide = np.random.default_rng(1).random(50) < 0.4
     planned = data.plan(wide, 4, seed=1, epoch=1)
     assert all(len(set(wide[batch].tolist())) == 1 for batch in planned)
     assert sorted(np.concatenate(planned).tolist()) == list(range(50))
     assert sum(len(batch) < 4 for batch in planned) <= 2
-    assert any(wide[batch[0]] for batch in planned[:4]) and any(not wide[batch[0]] for batch in planned[:4])
-    assert [batch.tolist() for batch in planned] != [batch.tolist() for batch in data.plan(wide, 4, seed=1, epoch=2)]
+    assert any(wide[batch[0]] for batch in planned[:4]) and any(
+        not wide[batch[0]] for batch in planned[:4]
+    )
+    assert [batch.tolist() for batch in planned] != [
+        batch.tolist() for batch in data.plan(wide, 4, seed=1, epoch=2)
+    ]
 
 
 def test_a_picture_without_objects_is_a_sample(tiny: Path) -> None:

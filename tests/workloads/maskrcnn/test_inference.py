@@ -22,7 +22,11 @@ MakeRun = Callable[..., Run]
 
 
 @pytest.fixture(scope="module")
-def checkpoint(make_network: Callable[[], model.MaskRCNN], described: model.Description, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def checkpoint(
+    make_network: Callable[[], model.MaskRCNN],
+    described: model.Description,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
     folder = tmp_path_factory.mktemp("checkpoint")
     weights.export(make_network(), described, folder)
     return folder
@@ -37,18 +41,25 @@ def system(make_run: MakeRun, checkpoint: Path, engine: Any) -> Iterator[MaskRCN
 
 @pytest.mark.slow
 def test_answers_do_not_depend_on_the_batch(system: MaskRCNNInference) -> None:
-    """Alone and again: the same bytes. With others, in any order: the same detections, but for the last digits of sums."""
+    """Alone and again: the same bytes. With others, in any order: the same detections, but for the
+    last digits of sums.
+    """
     system.load(range(3))
     predict = system.open(0, 3)
     alone = [predict([sample])[0] for sample in range(3)]
     assert [predict([sample])[0] for sample in (2, 1, 0)] == alone[::-1]
-    assert all(agree(found, alone[sample]) for sample, found in zip((2, 0, 1), predict([2, 0, 1]), strict=True))
+    assert all(
+        agree(found, alone[sample])
+        for sample, found in zip((2, 0, 1), predict([2, 0, 1]), strict=True)
+    )
     assert all(scoring.COUNT.unpack_from(answer)[0] > 0 for answer in alone)
 
 
 @pytest.mark.slow
 def test_answers_are_scored(system: MaskRCNNInference, tmp_path: Path) -> None:
-    """Every detection is one that the judge takes: labels, boxes and run lengths of the picture's own size."""
+    """Every detection is one that the judge takes: labels, boxes and run lengths of the picture's
+    own size.
+    """
     system.load(range(3))
     answers = dict(enumerate(system.open(0, 2)(range(3))))
     (tmp_path / "truth").mkdir()
@@ -56,7 +67,9 @@ def test_answers_are_scored(system: MaskRCNNInference, tmp_path: Path) -> None:
     assert set(scoring.score(answers, tmp_path / "truth")) == {"box_ap", "mask_ap"}
     document = coco.decode(tmp_path / "truth" / coco.ANNOTATIONS)
     for sample, answer in answers.items():
-        kept = scoring.unpacked(answer, sample, document.images[sample], len(document.categories))[1]
+        kept = scoring.unpacked(answer, sample, document.images[sample], len(document.categories))[
+            1
+        ]
         assert len(kept) == scoring.COUNT.unpack_from(answer)[0] <= 5
 
 
@@ -68,7 +81,10 @@ def test_three_networks_are_compiled(system: MaskRCNNInference, engine: Any) -> 
     for name, shape in engine.shapes:
         profile = engine.networks[name].shapes
         assert profile is not None
-        assert all(low <= side <= high for low, side, high in zip(profile.minimum[0], shape, profile.maximum[0], strict=True))
+        assert all(
+            low <= side <= high
+            for low, side, high in zip(profile.minimum[0], shape, profile.maximum[0], strict=True)
+        )
 
 
 @pytest.mark.slow
@@ -98,7 +114,13 @@ def test_sizes(system: MaskRCNNInference) -> None:
 
 
 @pytest.mark.slow
-def test_other_classes_are_refused(make_run: MakeRun, network: model.MaskRCNN, described: model.Description, tmp_path: Path, engine: Any) -> None:
+def test_other_classes_are_refused(
+    make_run: MakeRun,
+    network: model.MaskRCNN,
+    described: model.Description,
+    tmp_path: Path,
+    engine: Any,
+) -> None:
     """A checkpoint of other data would answer with labels that mean something else."""
     weights.export(network, replace(described, classes=("a", "b", "c")), tmp_path)
     with pytest.raises(RequestError, match="differ from the"):
@@ -107,10 +129,22 @@ def test_other_classes_are_refused(make_run: MakeRun, network: model.MaskRCNN, d
 
 @pytest.mark.slow
 @pytest.mark.parametrize("profile", list(Profile))
-def test_each_profile_serves_what_it_exports(tiny: Path, tmp_path: Path, engine: Any, profile: Profile) -> None:
-    """A campaign that trains for days and is refused then is none; the row's own settings, in both halves."""
-    asked = {"model.frozen_norm": False, "global_batch_size": 2, "data.micro_batch": 2, "data.workers": 0}  # frozen ones need start weights
-    trained, served = (a_run("maskrcnn", tiny, tmp_path, asked, profile=profile, serving=half) for half in (False, True))
+def test_each_profile_serves_what_it_exports(
+    tiny: Path, tmp_path: Path, engine: Any, profile: Profile
+) -> None:
+    """A campaign that trains for days and is refused then is none; the row's own settings, in both
+    halves.
+    """
+    asked = {
+        "model.frozen_norm": False,
+        "global_batch_size": 2,
+        "data.micro_batch": 2,
+        "data.workers": 0,
+    }  # frozen ones need start weights
+    trained, served = (
+        a_run("maskrcnn", tiny, tmp_path, asked, profile=profile, serving=half)
+        for half in (False, True)
+    )
     with weights.Undrawn():
         MaskRCNNTraining(trained).export(tmp_path)
     assert MaskRCNNInference(served, tmp_path, engine).sample_count == 3

@@ -19,18 +19,29 @@ def theirs(counts: model.Counts, ours: model.MaskRCNN, classes: int) -> Any:
     """torchvision's Mask R-CNN with the same settings and weights, the strides where ours are."""
     with weights.Undrawn():
         made = torchvision.models.detection.MaskRCNN(
-            model.backbone(frozen_norm=False), classes, min_size=SIZE, max_size=SIZE, image_mean=[0.0] * 3, image_std=[1.0] * 3,
+            model.backbone(frozen_norm=False),
+            classes,
+            min_size=SIZE,
+            max_size=SIZE,
+            image_mean=[0.0] * 3,
+            image_std=[1.0] * 3,
             rpn_anchor_generator=anchors(),
-            rpn_pre_nms_top_n_train=counts.before_train, rpn_pre_nms_top_n_test=counts.before_test, rpn_post_nms_top_n_train=counts.after_train,
-            rpn_post_nms_top_n_test=counts.after_test, rpn_batch_size_per_image=counts.anchors, box_batch_size_per_image=counts.regions,
+            rpn_pre_nms_top_n_train=counts.before_train,
+            rpn_pre_nms_top_n_test=counts.before_test,
+            rpn_post_nms_top_n_train=counts.after_train,
+            rpn_post_nms_top_n_test=counts.after_test,
+            rpn_batch_size_per_image=counts.anchors,
+            box_batch_size_per_image=counts.regions,
             box_detections_per_img=counts.detections,
-        )  # fmt: skip
+        )
     made.load_state_dict(ours.state_dict())
     return made
 
 
 def anchors() -> Any:
-    """torchvision's own: around the corner of a cell, half a stride from the reference's, and of other sides."""
+    """torchvision's own: around the corner of a cell, half a stride from the reference's, and of
+    other sides.
+    """
     sizes = tuple((size,) for size in (8, 16, 32, 64, 128))
     return torchvision.models.detection.anchor_utils.AnchorGenerator(sizes, ((0.5, 1.0, 2.0),) * 5)
 
@@ -51,12 +62,24 @@ def targets(count: int) -> list[model.Target]:
     box = torch.tensor([[6.0, 8.0, 30.0, 40.0], [32.0, 20.0, 60.0, 58.0]])
     mask = torch.zeros(2, SIZE, SIZE, dtype=torch.uint8)
     mask[0, 8:40, 10:28], mask[1, 25:58, 32:60] = 1, 1
-    return [{"boxes": box, "labels": torch.tensor([1, 3]), "masks": mask, "size": torch.tensor([SIZE, SIZE])} for _ in range(count)]
+    return [
+        {
+            "boxes": box,
+            "labels": torch.tensor([1, 3]),
+            "masks": mask,
+            "size": torch.tensor([SIZE, SIZE]),
+        }
+        for _ in range(count)
+    ]
 
 
 @pytest.mark.slow
-def test_detections_are_torchvision_s(as_torchvision: model.MaskRCNN, described: model.Description, few: model.Counts) -> None:
-    """Cut into three networks and put together again, with masks pasted by products of matrices: the same answers."""
+def test_detections_are_torchvision_s(
+    as_torchvision: model.MaskRCNN, described: model.Description, few: model.Counts
+) -> None:
+    """Cut into three networks and put together again, with masks pasted by products of matrices:
+    the same answers.
+    """
     network = as_torchvision
     other = theirs(few, network, len(described.classes) + 1).eval()
     with torch.inference_mode():
@@ -66,12 +89,20 @@ def test_detections_are_torchvision_s(as_torchvision: model.MaskRCNN, described:
     torch.testing.assert_close(raw.box_D4, wanted["boxes"], rtol=1e-4, atol=1e-3)
     torch.testing.assert_close(raw.score_D, wanted["scores"], rtol=1e-4, atol=1e-5)
     assert raw.label_D.tolist() == wanted["labels"].tolist()
-    torch.testing.assert_close(inference_pipeline.pasted(raw.mask_DMM, raw.box_D4, SIZE, SIZE), wanted["masks"][:, 0], rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(
+        inference_pipeline.pasted(raw.mask_DMM, raw.box_D4, SIZE, SIZE),
+        wanted["masks"][:, 0],
+        rtol=1e-4,
+        atol=1e-4,
+    )
 
 
 @pytest.mark.slow
 def test_losses_are_torchvision_s(
-    as_torchvision: model.MaskRCNN, described: model.Description, few: model.Counts, monkeypatch: pytest.MonkeyPatch
+    as_torchvision: model.MaskRCNN,
+    described: model.Description,
+    few: model.Counts,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """All five, where the reference's own rules (beta of the box loss) are put aside."""
     network = as_torchvision
@@ -85,42 +116,64 @@ def test_losses_are_torchvision_s(
     ours = network.train()(pictures(2), [(SIZE, SIZE)] * 2, targets(2))
     assert ours.keys() == wanted.keys()
     for name, loss in ours.items():
-        torch.testing.assert_close(loss, wanted[name], rtol=1e-4, atol=1e-5, msg=lambda text, name=name: f"{name}: {text}")
+        torch.testing.assert_close(
+            loss, wanted[name], rtol=1e-4, atol=1e-5, msg=lambda text, name=name: f"{name}: {text}"
+        )
 
 
 def test_region_losses_by_hand() -> None:
     """Cross-entropy, and smooth L1 with beta 1 of the right class's deltas, in float64."""
     rng = np.random.default_rng(1)
-    logit, delta, wanted = rng.normal(size=(6, 4)), rng.normal(size=(6, 16)) * 2, rng.normal(size=(6, 4))
+    logit, delta, wanted = (
+        rng.normal(size=(6, 4)),
+        rng.normal(size=(6, 16)) * 2,
+        rng.normal(size=(6, 4)),
+    )
     label = np.array([0, 2, 0, 3, 1, 0])
     shifted = logit - logit.max(axis=1, keepdims=True)
     cross = (np.log(np.exp(shifted).sum(axis=1)) - shifted[np.arange(6), label]).mean()
-    gap = np.abs(np.stack([delta[i, 4 * label[i] : 4 * label[i] + 4] - wanted[i] for i in range(6) if label[i]]))
+    gap = np.abs(
+        np.stack(
+            [delta[i, 4 * label[i] : 4 * label[i] + 4] - wanted[i] for i in range(6) if label[i]]
+        )
+    )
     smooth = np.where(gap < 1, 0.5 * gap**2, gap - 0.5).sum() / 6
     found = model.region_losses(*map(torch.from_numpy, (logit, delta, label, wanted)))
     assert [float(loss) for loss in found] == pytest.approx([cross, smooth], rel=1e-12)
 
 
 def test_mask_loss_by_hand() -> None:
-    """Binary cross-entropy of the right class's mask over a region that shows half an object, in float64."""
+    """Binary cross-entropy of the right class's mask over a region that shows half an object, in
+    float64.
+    """
     logit = torch.randn(1, 3, 4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
     mask = torch.zeros(1, 8, 8, dtype=torch.uint8)
     mask[0, :, :4] = 1
     box = torch.tensor([[0.0, 0.0, 8.0, 8.0]], dtype=torch.float64)
     none = [torch.tensor([0])]
-    found = torchvision.models.detection.roi_heads.maskrcnn_loss(logit, [box], [mask], [torch.tensor([2])], none)
+    found = torchvision.models.detection.roi_heads.maskrcnn_loss(
+        logit, [box], [mask], [torch.tensor([2])], none
+    )
     value = logit[0, 2].numpy()
     wanted = np.zeros((4, 4))
-    wanted[:, :2] = 1  # two pixels a bin; the third column's points lie between pixels 4 and 5 already
+    wanted[:, :2] = (
+        1  # two pixels a bin; the third column's points lie between pixels 4 and 5 already
+    )
     wanted[:, 1] = [bilinear_average(mask[0, 0].numpy().astype(float), 2, 4)] * 4
     expected = (np.maximum(value, 0) - value * wanted + np.log1p(np.exp(-np.abs(value)))).mean()
     assert float(found) == pytest.approx(expected, rel=1e-12)
 
 
-def bilinear_average(row: "np.ndarray[Any, np.dtype[np.float64]]", low: float, high: float) -> float:
-    """Average two points of a row, as roi_align places them in a bin of two pixels; pixel numbers are coordinates."""
+def bilinear_average(
+    row: "np.ndarray[Any, np.dtype[np.float64]]", low: float, high: float
+) -> float:
+    """Average two points of a row, as roi_align places them in a bin of two pixels; pixel numbers
+    are coordinates.
+    """
     points = [low + 0.5, high - 0.5]
-    return float(np.mean([row[int(at)] * (1 - at % 1) + row[int(at) + 1] * (at % 1) for at in points]))
+    return float(
+        np.mean([row[int(at)] * (1 - at % 1) + row[int(at) + 1] * (at % 1) for at in points])
+    )
 
 
 @pytest.mark.slow
@@ -133,10 +186,14 @@ def test_strides_lie_in_the_first_convolution(network: model.MaskRCNN) -> None:
 
 
 def test_frozen_layers_are_frozen() -> None:
-    """conv1, res2 and all batch-norm stay as they were loaded; everything else learns; epsilon is 0."""
+    """conv1, res2 and all batch-norm stay as they were loaded; everything else learns; epsilon is
+    0.
+    """
     with weights.Undrawn():
         body: Any = model.backbone(frozen_norm=True).body
-    trained = {name.split(".")[0] for name, parameter in body.named_parameters() if parameter.requires_grad}
+    trained = {
+        name.split(".")[0] for name, parameter in body.named_parameters() if parameter.requires_grad
+    }
     assert trained == {"layer2", "layer3", "layer4"}
     assert body.bn1.eps == 0.0 and not any("bn" in name for name, _ in body.named_parameters())
 
@@ -161,14 +218,25 @@ def test_anchors_outside_teach_nothing(described: model.Description, few: model.
         with weights.Undrawn():
             rpn = model.MaskRCNN(described, replace(few, inside_only=inside_only)).rpn
         anchors = [torch.tensor([[-20.0, -20.0, -10.0, -10.0], [6.0, 8.0, 30.0, 40.0]])]
-        labels, _ = rpn.assign_targets_to_anchors(anchors, [{"boxes": targets(1)[0]["boxes"][:1], "size": torch.tensor([SIZE, SIZE])}])
+        labels, _ = rpn.assign_targets_to_anchors(
+            anchors, [{"boxes": targets(1)[0]["boxes"][:1], "size": torch.tensor([SIZE, SIZE])}]
+        )
         assert labels[0].tolist() == [-1.0 if inside_only else 0.0, 1.0]
 
 
 @pytest.mark.slow
 def test_a_batch_without_objects_has_losses(network: model.MaskRCNN) -> None:
     """COCO has such pictures: nothing to match, nothing to mask, no error."""
-    empty = {"boxes": torch.zeros(0, 4), "labels": torch.zeros(0, dtype=torch.int64), "masks": torch.zeros(0, SIZE, SIZE, dtype=torch.uint8)}
-    losses = network.train()(pictures(2), [(SIZE, SIZE)] * 2, [empty | {"size": torch.tensor([SIZE, SIZE])}] * 2)
-    assert all(torch.isfinite(loss) for loss in losses.values()) and float(losses["loss_mask"].detach()) == 0.0
+    empty = {
+        "boxes": torch.zeros(0, 4),
+        "labels": torch.zeros(0, dtype=torch.int64),
+        "masks": torch.zeros(0, SIZE, SIZE, dtype=torch.uint8),
+    }
+    losses = network.train()(
+        pictures(2), [(SIZE, SIZE)] * 2, [empty | {"size": torch.tensor([SIZE, SIZE])}] * 2
+    )
+    assert (
+        all(torch.isfinite(loss) for loss in losses.values())
+        and float(losses["loss_mask"].detach()) == 0.0
+    )
     torch.stack(list(losses.values())).sum().backward()

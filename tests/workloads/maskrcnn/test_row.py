@@ -1,4 +1,6 @@
-"""Mask R-CNN's row: MLPerf's numbers in `full`, what the embedded scenes are in `smoke`, and hyper-parameters that the judge knows."""
+"""Mask R-CNN's row: MLPerf's numbers in `full`, what the embedded scenes are in `smoke`, and
+hyper-parameters that the judge knows.
+"""
 
 import json
 from dataclasses import replace
@@ -27,13 +29,17 @@ TARGET = {"box_ap": 0.377, "mask_ap": 0.339}
 
 
 def logged(profile: Profile, **chosen: int) -> dict[str, object]:
-    return dict(MaskRCNN().hyperparameters(ROUND, profile, settle(ROUND, "maskrcnn", profile, chosen)))
+    return dict(
+        MaskRCNN().hyperparameters(ROUND, profile, settle(ROUND, "maskrcnn", profile, chosen))
+    )
 
 
 def test_both_targets_are_mlperf_s() -> None:
     """Box and mask, in smoke not below what v0.7 asks for."""
     assert FULL.target == TARGET and ROW.metrics == {"box_ap": "BBOX", "mask_ap": "SEGM"}
-    assert all(ROW.training[Profile.SMOKE].target[metric] >= value for metric, value in TARGET.items())
+    assert all(
+        ROW.training[Profile.SMOKE].target[metric] >= value for metric, value in TARGET.items()
+    )
 
 
 POINTS: dict[int, dict[str, object]] = {
@@ -54,7 +60,9 @@ POINTS: dict[int, dict[str, object]] = {
         (272, (5294, 7058), 0.24, 6000, 0.000133, 1800),
     )
 }
-"""BS and Hyperparams of mlcommons/logging, mlperf_logging/rcp_checker/training_2.1.0/rcps_maskrcnn.json."""
+"""BS and Hyperparams of mlcommons/logging,
+mlperf_logging/rcp_checker/training_2.1.0/rcps_maskrcnn.json.
+"""
 LONGEST = 20  # the largest of its `Epochs to converge`, of batch 64
 
 
@@ -75,7 +83,9 @@ def test_no_point_is_missing_but_the_one_that_v0_7_forbids() -> None:
 
 @pytest.mark.parametrize("batch", [16, *sorted(POINTS.keys() - {8})])
 def test_full_as_it_stands_is_legal(batch: int) -> None:
-    """The row's own settings and the reference convergence points pass the closed division's rules; nothing that is logged is missing."""
+    """The row's own settings and the reference convergence points pass the closed division's rules;
+    nothing that is logged is missing.
+    """
     found = logged(Profile.FULL, global_batch_size=batch)
     assert found.keys() == set(recipe.LOGGED) == set(FULL.required)
     assert list(judge(FULL.constraints, found)) == []  # type: ignore[arg-type]
@@ -95,23 +105,35 @@ def test_full_as_it_stands_is_legal(batch: int) -> None:
 )
 def test_the_closed_division_is_that_of_v0_7(key: str, value: object) -> None:
     """One value changed, one finding."""
-    assert [breach.key for breach in judge(FULL.constraints, logged(Profile.FULL) | {key: value})] == [key]  # type: ignore[arg-type]
+    assert [
+        breach.key for breach in judge(FULL.constraints, logged(Profile.FULL) | {key: value})
+    ] == [key]  # type: ignore[arg-type]
 
 
 def test_defaults_are_the_reference_s() -> None:
-    """What `full` does not set comes from the settings' defaults, and those from the reference's config."""
+    """What `full` does not set comes from the settings' defaults, and those from the reference's
+    config.
+    """
     assert counts(settle(ROUND, "maskrcnn", Profile.FULL, {})) == Counts()
 
 
 def test_smoke_is_what_the_scenes_are() -> None:
     """Sizes are pinned, so nobody evaluates on fewer."""
     smoke = ROW.training[Profile.SMOKE]
-    assert smoke.eval_samples == ROW.inference[Profile.SMOKE].accuracy_samples == EMBEDDED.pictures["val"]
+    assert (
+        smoke.eval_samples
+        == ROW.inference[Profile.SMOKE].accuracy_samples
+        == EMBEDDED.pictures["val"]
+    )
 
 
 def test_the_pinned_truth_is_that_of_the_scenes(tmp_path: Path) -> None:
-    """The judge holds every embedded result's truth against this hash; scenes or their annotations that change have to change it."""
-    synthetic_scenes.write(replace(EMBEDDED, pictures={"train": 0, "val": EMBEDDED.pictures["val"]}), tmp_path / "data")
+    """The judge holds every embedded result's truth against this hash; scenes or their annotations
+    that change have to change it.
+    """
+    synthetic_scenes.write(
+        replace(EMBEDDED, pictures={"train": 0, "val": EMBEDDED.pictures["val"]}), tmp_path / "data"
+    )
     (tmp_path / "truth").mkdir()
     coco.write_truth(coco.read(tmp_path / "data", "val"), tmp_path / "truth")
     assert folder_sha256(tmp_path / "truth") == ROW.inference[Profile.SMOKE].truth_sha256
@@ -120,8 +142,14 @@ def test_the_pinned_truth_is_that_of_the_scenes(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_pinned_size_of_the_training_set_is_that_of_the_scenes() -> None:
     """Who trains on fewer pictures has another benchmark."""
-    described = (synthetic_scenes.described(synthetic_scenes.scene(EMBEDDED, "train", number)) for number in range(EMBEDDED.pictures["train"]))
-    assert sum(any(True for _ in objects) for objects in described) == ROW.training[Profile.SMOKE].train_samples
+    described = (
+        synthetic_scenes.described(synthetic_scenes.scene(EMBEDDED, "train", number))
+        for number in range(EMBEDDED.pictures["train"])
+    )
+    assert (
+        sum(any(True for _ in objects) for objects in described)
+        == ROW.training[Profile.SMOKE].train_samples
+    )
 
 
 @pytest.mark.parametrize("profile", list(Profile))
@@ -134,11 +162,21 @@ def test_every_scenario_is_a_house_rule(profile: Profile) -> None:
 
 
 def test_the_judge_s_schema_knows_the_hyper_parameters() -> None:
-    """A set's log is judged by it: a hyper-parameter that it lacks would be a finding in every honest log."""
-    schema = json.loads((files("workloads.maskrcnn") / "training.podium-v1.maskrcnn.json").read_text())
+    """A set's log is judged by it: a hyper-parameter that it lacks would be a finding in every
+    honest log.
+    """
+    schema = json.loads(
+        (files("workloads.maskrcnn") / "training.podium-v1.maskrcnn.json").read_text()
+    )
     properties = schema["properties"]["hyperparameters"]["properties"]
-    assert properties.keys() == {key for key, setting in ROW.settings.items() if setting.log} == set(recipe.LOGGED)
-    assert set(schema["properties"]["evaluations"]["items"]["properties"]["eval_accuracy"]["required"]) == set(ROW.metrics.values())
+    assert (
+        properties.keys()
+        == {key for key, setting in ROW.settings.items() if setting.log}
+        == set(recipe.LOGGED)
+    )
+    assert set(
+        schema["properties"]["evaluations"]["items"]["properties"]["eval_accuracy"]["required"]
+    ) == set(ROW.metrics.values())
 
 
 def test_the_judge_asks_how_answers_agree() -> None:

@@ -41,7 +41,12 @@ def perfect(tiny: Path, **changed: Any) -> dict[int, bytes]:
             "label_D": objects.label_O,
             "mask_D": rle.compressed(split.masks(index, objects)),
         }
-        answers[index] = scoring.packed(index, scoring.Found(**(values | {key: change(values[key]) for key, change in changed.items()})))
+        answers[index] = scoring.packed(
+            index,
+            scoring.Found(
+                **(values | {key: change(values[key]) for key, change in changed.items()})
+            ),
+        )
     return answers
 
 
@@ -59,7 +64,15 @@ def test_the_truth_scores_one(tiny: Path, truth: Path) -> None:
 def test_boxes_and_masks_are_scored_apart(tiny: Path, truth: Path) -> None:
     """Wrong masks leave the boxes right, and the other way round."""
     masks = scoring.score(perfect(tiny, box_D4=lambda boxes: boxes * 0.5), truth)
-    boxes = scoring.score(perfect(tiny, mask_D=lambda masks: [rle.compressed([1 - 0 * mask_of(mask, truth)])[0] for mask in masks]), truth)
+    boxes = scoring.score(
+        perfect(
+            tiny,
+            mask_D=lambda masks: [
+                rle.compressed([1 - 0 * mask_of(mask, truth)])[0] for mask in masks
+            ],
+        ),
+        truth,
+    )
     assert masks["mask_ap"] == pytest.approx(1.0) and masks["box_ap"] < 0.5
     assert boxes["box_ap"] == pytest.approx(1.0) and boxes["mask_ap"] < 0.5
 
@@ -103,7 +116,9 @@ def test_no_detection_is_still_an_answer() -> None:
     ],
 )
 def test_what_is_no_detection_is_left_out(other: dict[str, Any]) -> None:
-    """No such label, no number, no area, run lengths of another picture: none reaches the C++ that computes AP."""
+    """No such label, no number, no area, run lengths of another picture: none reaches the C++ that
+    computes AP.
+    """
     rows, masks = scoring.unpacked(scoring.packed(0, found(**other)), 0, PICTURE, 3)
     assert len(rows) == len(masks) == 0
 

@@ -20,8 +20,12 @@ Blobs = Callable[[Any], dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def body() -> Any:
-    """ResNet-50's layers, narrower: a sixth of the weights, and of the file's time. `test_full_size.py` fills the real ones."""
-    made = torchvision.models.resnet50(width_per_group=8, norm_layer=torchvision.ops.FrozenBatchNorm2d)
+    """ResNet-50's layers, narrower: a sixth of the weights, and of the file's time.
+    `test_full_size.py` fills the real ones.
+    """
+    made = torchvision.models.resnet50(
+        width_per_group=8, norm_layer=torchvision.ops.FrozenBatchNorm2d
+    )
     made.fc = torch.nn.Identity()
     return made
 
@@ -37,18 +41,24 @@ def write(tmp_path: Path) -> Callable[[Any], tuple[str, str]]:
 
 
 @pytest.mark.slow
-def test_every_layer_is_filled(body: Any, blobs_of: Blobs, write: Callable[[Any], tuple[str, str]]) -> None:
+def test_every_layer_is_filled(
+    body: Any, blobs_of: Blobs, write: Callable[[Any], tuple[str, str]]
+) -> None:
     """A name that does not fit would leave a layer as it was drawn, and the target out of reach."""
     content = blobs_of(body)
     start_weights.fill(body, *write({"blobs": content}))
     assert torch.equal(body.conv1.weight, torch.from_numpy(content["conv1_w"]))
     assert torch.equal(body.layer3[4].bn3.bias, torch.from_numpy(content["res4_4_branch2c_bn_b"]))
-    assert torch.equal(body.layer4[0].downsample[0].weight, torch.from_numpy(content["res5_0_branch1_w"]))
+    assert torch.equal(
+        body.layer4[0].downsample[0].weight, torch.from_numpy(content["res5_0_branch1_w"])
+    )
     assert not body.bn1.running_mean.any() and (body.bn1.running_var == 1).all()
 
 
 @pytest.mark.slow
-def test_a_missing_layer_is_named(body: Any, blobs_of: Blobs, write: Callable[[Any], tuple[str, str]]) -> None:
+def test_a_missing_layer_is_named(
+    body: Any, blobs_of: Blobs, write: Callable[[Any], tuple[str, str]]
+) -> None:
     """Half a network is worse than none."""
     content = blobs_of(body)
     del content["res3_1_branch2b_w"]
@@ -57,7 +67,9 @@ def test_a_missing_layer_is_named(body: Any, blobs_of: Blobs, write: Callable[[A
 
 
 @pytest.mark.slow
-def test_another_file_is_refused(body: Any, blobs_of: Blobs, write: Callable[[Any], tuple[str, str]]) -> None:
+def test_another_file_is_refused(
+    body: Any, blobs_of: Blobs, write: Callable[[Any], tuple[str, str]]
+) -> None:
     """The hash is the user's word on what is in it."""
     path, _ = write(blobs_of(body))
     with pytest.raises(RequestError, match="its SHA-256 is"):
@@ -84,9 +96,19 @@ class Waste:
 
 
 @pytest.mark.parametrize(
-    "content", [Program(), {"conv1_w": Program()}, [1, 2], b"text", Waste(codecs.encode, "x", "none such"), Waste(np.ndarray, (10**15,))]
+    "content",
+    [
+        Program(),
+        {"conv1_w": Program()},
+        [1, 2],
+        b"text",
+        Waste(codecs.encode, "x", "none such"),
+        Waste(np.ndarray, (10**15,)),
+    ],
 )
-def test_a_pickle_that_is_a_program_is_not_run(body: Any, write: Callable[[Any], tuple[str, str]], content: Any, capsys: Any) -> None:
+def test_a_pickle_that_is_a_program_is_not_run(
+    body: Any, write: Callable[[Any], tuple[str, str]], content: Any, capsys: Any
+) -> None:
     """Reading a pickle can run anything; this one reads arrays."""
     with pytest.raises(RequestError, match="not weights of a ResNet-50"):
         start_weights.fill(body, *write(content))

@@ -35,7 +35,9 @@ def weights(training: MaskRCNNTraining, run: Run, folder: Path) -> dict[str, tor
 
 
 def equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
-    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+    return first.keys() == second.keys() and all(
+        torch.equal(first[name], second[name]) for name in first
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +51,9 @@ class Whole:
 
 @pytest.fixture(scope="module", autouse=True)
 def small_network() -> Iterator[None]:
-    """Train on a narrower backbone of the same kinds of layers. `test_full_size.py` takes a step of the reference's."""
+    """Train on a narrower backbone of the same kinds of layers. `test_full_size.py` takes a step of
+    the reference's.
+    """
 
     def resnet50(*, weights: None, norm_layer: Any) -> Any:
         return narrow(norm_layer=norm_layer)
@@ -63,13 +67,17 @@ def whole(make_with: MakeRun, tmp_path_factory: pytest.TempPathFactory) -> Whole
     """Train epoch 2."""
     run = make_with(tmp_path_factory.mktemp("whole"), global_batch_size=4)
     training = MaskRCNNTraining(run)
-    torch.manual_seed(run.seed)  # as the harness does; regions are sampled from the global generator
+    torch.manual_seed(
+        run.seed
+    )  # as the harness does; regions are sampled from the global generator
     return Whole(run=run, training=training, batches=list(training.train_epoch(2)))
 
 
 @pytest.mark.slow
 def test_an_epoch_yields_each_global_batch(whole: Whole) -> None:
-    """One orientation a batch: three square, two wide and two tall pictures are batches of 4, 1 and 2."""
+    """One orientation a batch: three square, two wide and two tall pictures are batches of 4, 1 and
+    2.
+    """
     assert sorted(whole.batches) == [1, 2, 4] and np.isfinite(whole.training.loss())
     assert list(whole.training.train_epoch(3, first_step=3)) == []
 
@@ -89,12 +97,16 @@ def test_blocks_follow_the_round(make_run: MakeRun) -> None:
     row = registry.round().benchmark("maskrcnn").training[run.profile]
     with Undrawn():
         training = MaskRCNN().training(run)
-    assert list(training.blocks()) == [range(epoch, epoch + 1) for epoch in range(1, row.max_epochs + 1)]
+    assert list(training.blocks()) == [
+        range(epoch, epoch + 1) for epoch in range(1, row.max_epochs + 1)
+    ]
 
 
 @pytest.mark.slow
 def test_resume_in_an_epoch_is_exact(whole: Whole, tmp_path: Path) -> None:
-    """Saved after the first step of epoch 2 and taken up by a fresh process: the same weights as without."""
+    """Saved after the first step of epoch 2 and taken up by a fresh process: the same weights as
+    without.
+    """
     run = whole.run
     cut = MaskRCNNTraining(run)
     torch.manual_seed(run.seed)
@@ -105,13 +117,23 @@ def test_resume_in_an_epoch_is_exact(whole: Whole, tmp_path: Path) -> None:
     resumed = MaskRCNNTraining(run)
     resumed.restore(tmp_path / "state")
     list(resumed.train_epoch(2, first_step=1))
-    assert equal(weights(whole.training, run, tmp_path / "whole"), weights(resumed, run, tmp_path / "resumed"))
+    assert equal(
+        weights(whole.training, run, tmp_path / "whole"),
+        weights(resumed, run, tmp_path / "resumed"),
+    )
 
 
 @pytest.mark.slow
 def test_steps_learn(make_run: MakeRun) -> None:
     """A step that forgets backward, zero_grad or the rate would leave the loss where it was."""
-    training = MaskRCNNTraining(make_run(global_batch_size=4, data__micro_batch=4, opt_base_learning_rate=0.005, opt_learning_rate_warmup_steps=2))
+    training = MaskRCNNTraining(
+        make_run(
+            global_batch_size=4,
+            data__micro_batch=4,
+            opt_base_learning_rate=0.005,
+            opt_learning_rate_warmup_steps=2,
+        )
+    )
     torch.manual_seed(1)
     losses = [training.loss() for epoch in (1, 2) for _ in training.train_epoch(epoch)]
     assert sum(losses[-3:]) < 0.8 * sum(losses[:3])
@@ -124,13 +146,17 @@ def test_evaluating_scores_both(make_run: MakeRun, tmp_path: Path) -> None:
     training = MaskRCNNTraining(run)
     before = weights(training, run, tmp_path / "before")
     scores = training.evaluate()
-    assert set(scores) == {"box_ap", "mask_ap"} and all(0 <= value <= 1 for value in scores.values())
+    assert set(scores) == {"box_ap", "mask_ap"} and all(
+        0 <= value <= 1 for value in scores.values()
+    )
     assert equal(before, weights(training, run, tmp_path / "after"))
 
 
 @pytest.mark.slow
 def test_pictures_that_fill_up_a_batch_teach_nothing(make_run: MakeRun) -> None:
-    """A lone picture has another of weight 0 beside it, for batch-norm elsewhere; here it stays out."""
+    """A lone picture has another of weight 0 beside it, for batch-norm elsewhere; here it stays
+    out.
+    """
     training = MaskRCNNTraining(make_run(global_batch_size=4))
     (lone,) = (step for step in training._plan(1) if step.samples == 1)
     (keys,) = lone.micro_batches
@@ -145,8 +171,14 @@ def test_pictures_that_fill_up_a_batch_teach_nothing(make_run: MakeRun) -> None:
 
 
 def test_warm_up_and_decay(make_run: MakeRun) -> None:
-    """From a third of the rate at step 0, by steps of a tenth afterwards; the reference's schedule."""
-    chosen = {"opt_learning_rate_warmup_factor": 1 / 3, "opt_learning_rate_warmup_steps": 500, "opt_learning_rate_decay_steps": (60, 80_000)}
+    """From a third of the rate at step 0, by steps of a tenth afterwards; the reference's
+    schedule.
+    """
+    chosen = {
+        "opt_learning_rate_warmup_factor": 1 / 3,
+        "opt_learning_rate_warmup_steps": 500,
+        "opt_learning_rate_decay_steps": (60, 80_000),
+    }
     rate = recipe.Recipe.of(make_run(**chosen).settings).schedule()
     assert rate(0) == pytest.approx(0.02 / 3)
     assert rate(50) == pytest.approx(0.02 * (1 / 3 + 2 / 3 * 0.1))
@@ -157,7 +189,9 @@ def test_hyperparameters_are_those_of_a_log(make_run: MakeRun) -> None:
     """closed_maskrcnn.yaml's keys, all of them, as the judge asks for them."""
     run = make_run()
     row = run.round.benchmark("maskrcnn").training[run.profile]
-    assert set(MaskRCNN().hyperparameters(run.round, run.profile, run.settings)) == set(row.required)
+    assert set(MaskRCNN().hyperparameters(run.round, run.profile, run.settings)) == set(
+        row.required
+    )
 
 
 @pytest.mark.parametrize("sizes", [(16, 32), (16, 32, 64, 128, 0)])
@@ -170,15 +204,25 @@ def test_anchors_fit_the_pyramid(make_run: MakeRun, sizes: tuple[int, ...]) -> N
 def test_one_step_of_sgd_by_hand(make_run: MakeRun) -> None:
     """Momentum, decay on weights alone, twice the rate on biases, two steps in float64."""
     layer = torch.nn.Linear(3, 2).double()
-    chosen = recipe.Recipe.of(make_run(sgd__weight_decay=0.1, sgd__momentum=0.9, opt_base_learning_rate=0.5).settings)
+    chosen = recipe.Recipe.of(
+        make_run(sgd__weight_decay=0.1, sgd__momentum=0.9, opt_base_learning_rate=0.5).settings
+    )
     sgd = optimizer(layer, chosen)
-    values = {name: parameter.detach().numpy().copy() for name, parameter in layer.named_parameters()}
-    gradients = {name: np.random.default_rng(4).normal(size=value.shape) for name, value in values.items()}
+    values = {
+        name: parameter.detach().numpy().copy() for name, parameter in layer.named_parameters()
+    }
+    gradients = {
+        name: np.random.default_rng(4).normal(size=value.shape) for name, value in values.items()
+    }
     momenta = {name: np.zeros_like(value) for name, value in values.items()}
     for _ in range(2):
         for name, parameter in layer.named_parameters():
             parameter.grad = torch.from_numpy(gradients[name].copy())
-            momenta[name] = 0.9 * momenta[name] + gradients[name] + (0.0 if name == "bias" else 0.1) * values[name]
+            momenta[name] = (
+                0.9 * momenta[name]
+                + gradients[name]
+                + (0.0 if name == "bias" else 0.1) * values[name]
+            )
             values[name] = values[name] - 0.5 * (2 if name == "bias" else 1) * momenta[name]
         set_rate(sgd, 0.5)
         sgd.step()

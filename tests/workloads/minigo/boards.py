@@ -9,16 +9,29 @@ from workloads.minigo.go.board import BLACK, WHITE, Boards, Geometry, geometry, 
 from workloads.minigo.positions.moves import action
 
 SMALL: Mapping[str, Any] = {
-    "min_selfplay_games_per_generation": 8, "selfplay.games_per_group": 4, "num_readouts": 4, "game.move_limit": 12, "eval_games": 8,
-    "eval.games_per_group": 4, "eval.readouts": 4, "eval.opponent_readouts": 4, "training.examples_per_generation": 40,
-    "train_batch_size": 16, "model.filters": 4, "model.blocks": 1, "model.hidden": 8, "data.workers": 0,
-}  # fmt: skip
+    "min_selfplay_games_per_generation": 8,
+    "selfplay.games_per_group": 4,
+    "num_readouts": 4,
+    "game.move_limit": 12,
+    "eval_games": 8,
+    "eval.games_per_group": 4,
+    "eval.readouts": 4,
+    "eval.opponent_readouts": 4,
+    "training.examples_per_generation": 40,
+    "train_batch_size": 16,
+    "model.filters": 4,
+    "model.blocks": 1,
+    "model.hidden": 8,
+    "data.workers": 0,
+}
 """What makes a run small."""
 MARKS: Mapping[str, int] = {"X": BLACK, "O": WHITE}
 
 
 def set_up(*rows: str, mover: int = BLACK) -> tuple[Geometry, Boards]:
-    """Put stones on a board one by one: X black, O white; what they would capture on the way must not be on it."""
+    """Put stones on a board one by one: X black, O white; what they would capture on the way must
+    not be on it.
+    """
     shape = geometry(len(rows))
     boards = Boards.empty(shape.size, 1)
     for point, mark in enumerate("".join(rows)):
@@ -33,7 +46,10 @@ def set_up(*rows: str, mover: int = BLACK) -> tuple[Geometry, Boards]:
 def drawn(shape: Geometry, boards: Boards) -> list[str]:
     """Draw a board."""
     marks = {BLACK: "X", WHITE: "O", 0: "."}
-    return ["".join(marks[int(stone)] for stone in row) for row in boards.stones_NC[0, shape.cell_P].reshape(shape.size, -1)]
+    return [
+        "".join(marks[int(stone)] for stone in row)
+        for row in boards.stones_NC[0, shape.cell_P].reshape(shape.size, -1)
+    ]
 
 
 def at(shape: Geometry, text: str) -> int:

@@ -4,7 +4,20 @@ import numpy as np
 import pytest
 from boards import at, drawn, set_up
 
-from workloads.minigo.go.board import BLACK, WHITE, Array, Boards, Geometry, area, capturing, geometry, legal, legal_with_superko, play, repeated
+from workloads.minigo.go.board import (
+    BLACK,
+    WHITE,
+    Array,
+    Boards,
+    Geometry,
+    area,
+    capturing,
+    geometry,
+    legal,
+    legal_with_superko,
+    play,
+    repeated,
+)
 from workloads.minigo.go.ending import Rules, outcome, over
 from workloads.minigo.go.features import turned_back, turned_policy
 
@@ -14,7 +27,10 @@ def test_a_group_without_liberties_is_taken() -> None:
     shape, boards = set_up(".XX.", "XOOX", ".X..", "....")
     after = play(shape, boards, np.array([at(shape, "C2")]))
     assert drawn(shape, after) == [".XX.", "X..X", ".XX.", "...."]
-    assert after.liberties_NC[0, shape.cell_P[at(shape, "B4")]] == 4 and not after.group_NC[0, shape.cell_P[at(shape, "B3")]]
+    assert (
+        after.liberties_NC[0, shape.cell_P[at(shape, "B4")]] == 4
+        and not after.group_NC[0, shape.cell_P[at(shape, "B3")]]
+    )
 
 
 def test_two_groups_are_taken_at_once() -> None:
@@ -42,7 +58,9 @@ def test_suicide_of_a_group_is_illegal_and_a_capture_is_not() -> None:
 
 
 def test_a_ko_may_not_be_taken_back() -> None:
-    """The board as it was before may not come again; elsewhere, and after a change, it may be played there."""
+    """The board as it was before may not come again; elsewhere, and after a change, it may be
+    played there.
+    """
     shape, boards = set_up(".XO..", "X.XO.", ".XO..", ".....", ".....", mover=WHITE)
     before = boards.hash_N.copy()
     taken = play(shape, boards, np.array([at(shape, "B4")]))
@@ -71,7 +89,9 @@ def test_a_longer_cycle_is_superko_too() -> None:
 
 @pytest.mark.parametrize("size", [2, 3, 5])
 def test_superko_is_what_playing_each_action_finds(size: int) -> None:
-    """Hashes alone tell where nothing is captured: in random games, with passes, the same actions are left as when each one is played."""
+    """Hashes alone tell where nothing is captured: in random games, with passes, the same actions
+    are left as when each one is played.
+    """
     shape, rng, forbidden = geometry(size), np.random.default_rng(size), 0
     boards, seen = Boards.empty(size, 20), np.zeros((20, 0), np.uint64)
     for _ in range(40):
@@ -98,7 +118,11 @@ def test_a_pass_repeats_nothing() -> None:
     """It leaves the board as it is, and is always legal."""
     shape, boards = set_up("X..", "...", "...")
     passed = play(shape, boards, np.array([9]))
-    assert not repeated(passed, boards.hash_N[:, None]).any() and passed.passes_N[0] == 1 and legal(shape, passed)[0, 9]
+    assert (
+        not repeated(passed, boards.hash_N[:, None]).any()
+        and passed.passes_N[0] == 1
+        and legal(shape, passed)[0, 9]
+    )
 
 
 def test_area_counts_stones_and_regions_of_one_colour() -> None:
@@ -120,7 +144,10 @@ def test_games_end_by_two_passes_or_the_limit() -> None:
     assert over(rules, play(shape, once, np.array([9]))).all()
     once.ply_N[:] = 4
     assert over(rules, once).all()
-    assert outcome(shape, rules, boards)[0] == 1 and outcome(shape, Rules(komi=9.5, limit=4), boards)[0] == -1
+    assert (
+        outcome(shape, rules, boards)[0] == 1
+        and outcome(shape, Rules(komi=9.5, limit=4), boards)[0] == -1
+    )
 
 
 def zobrist(shape: Geometry, stones_C: Array) -> np.uint64:
@@ -139,7 +166,9 @@ def test_the_hash_is_the_position_s() -> None:
     boards = Boards.empty(5, 64)
     for _ in range(60):
         legal_NA = legal(shape, boards)
-        boards = play(shape, boards, np.array([rng.choice(np.flatnonzero(row)) for row in legal_NA]))
+        boards = play(
+            shape, boards, np.array([rng.choice(np.flatnonzero(row)) for row in legal_NA])
+        )
         wanted = [zobrist(shape, stones_C) for stones_C in boards.stones_NC]
         assert (boards.hash_N == np.array(wanted, np.uint64)).all()
 
@@ -153,7 +182,10 @@ def test_many_boards_are_played_as_one_is() -> None:
         many = play(shape, many, moves)
         alone = [play(shape, boards, moves[[number]]) for number, boards in enumerate(alone)]
     for name in ("stones_NC", "liberties_NC"):
-        assert all((getattr(many, name)[number] == getattr(boards, name)[0]).all() for number, boards in enumerate(alone))
+        assert all(
+            (getattr(many, name)[number] == getattr(boards, name)[0]).all()
+            for number, boards in enumerate(alone)
+        )
 
 
 def test_symmetries_are_undone() -> None:
@@ -161,7 +193,9 @@ def test_symmetries_are_undone() -> None:
     shape = geometry(5)
     policy_NA = np.random.default_rng(0).random((8, 26))
     symmetry_N = np.arange(8)
-    assert (turned_back(shape, turned_policy(shape, policy_NA, symmetry_N), symmetry_N) == policy_NA).all()
+    assert (
+        turned_back(shape, turned_policy(shape, policy_NA, symmetry_N), symmetry_N) == policy_NA
+    ).all()
     assert len({tuple(row) for row in shape.symmetry_SP.tolist()}) == 8
 
 

@@ -36,17 +36,26 @@ def gnugo(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.mark.slow
 def test_games_against_gnu_go_are_legal_for_both(gnugo: ModuleType) -> None:
-    """Both programs hold to one set of rules, else one would refuse the other's move; colours alternate, and an untrained network loses to White."""
+    """Both programs hold to one set of rules, else one would refuse the other's move; colours
+    alternate, and an untrained network loses to White.
+    """
     torch.manual_seed(1)
-    network = model.MiniGo(model.Description(workload=model.NAME, board=5, planes=13, filters=4, blocks=1, hidden=8)).eval()
-    player = Player(evaluate=PassLast(geometry(5), NetworkPlayer(network)), habits=Habits(readouts=2, soft_moves=4))
+    network = model.MiniGo(
+        model.Description(workload=model.NAME, board=5, planes=13, filters=4, blocks=1, hidden=8)
+    ).eval()
+    player = Player(
+        evaluate=PassLast(geometry(5), NetworkPlayer(network)),
+        habits=Habits(readouts=2, soft_moves=4),
+    )
     played = gnugo.games(player, 5, 13, count=2, level=1, seed=1)
     assert [game.black for game in played] == [True, False] and played[0].points == 0.0
     assert all(4 < len(game.moves) <= 35 for game in played)
     assert gnugo.summary(played, {"level": 1})["games"] == 2
 
 
-def test_without_gnu_go_there_is_one_sentence(gnugo: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_gnu_go_there_is_one_sentence(
+    gnugo: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Exit code 3: it is missing, and how to get it."""
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(sys, "argv", ["gnugo.py", "--checkpoint", "nowhere"])

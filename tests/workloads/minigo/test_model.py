@@ -29,7 +29,9 @@ def network(seed: int = 0) -> model.MiniGo:
 
 def test_the_smoke_network_has_the_weights_that_the_page_tells() -> None:
     """37,375 of them."""
-    smoke = model.MiniGo(model.Description(workload=model.NAME, board=5, planes=13, filters=24, blocks=3, hidden=64))
+    smoke = model.MiniGo(
+        model.Description(workload=model.NAME, board=5, planes=13, filters=24, blocks=3, hidden=64)
+    )
     assert sum(parameter.numel() for parameter in smoke.parameters()) == 37_375
 
 
@@ -39,18 +41,33 @@ def test_a_fused_network_computes_the_same() -> None:
     with torch.inference_mode():
         for mine, other in zip(one(plane_NFHW), model.fused(one)(plane_NFHW), strict=True):
             assert torch.allclose(mine, other, atol=1e-5)
-    assert any(isinstance(module, torch.nn.BatchNorm2d) for module in one.modules()), "fusing changed the network that is trained"
+    assert any(isinstance(module, torch.nn.BatchNorm2d) for module in one.modules()), (
+        "fusing changed the network that is trained"
+    )
 
 
 def test_a_player_answers_for_the_board_as_it_lies() -> None:
-    """Whatever symmetry the network is shown: averaged over many draws, a turned board's policy is the turned policy."""
+    """Whatever symmetry the network is shown: averaged over many draws, a turned board's policy is
+    the turned policy.
+    """
     shape, player = geometry(5), NetworkPlayer(network())
     boards = play(shape, Boards.empty(5, 4000), np.full(4000, 7))
-    turned = play(shape, Boards.empty(5, 4000), np.full(4000, int(np.flatnonzero(shape.symmetry_SP[1] == 7)[0])))
-    past = [np.concatenate([found.stones_NC[:, None, shape.cell_P], np.zeros((4000, 3, 25), np.int8)], axis=1) for found in (boards, turned)]
+    turned = play(
+        shape,
+        Boards.empty(5, 4000),
+        np.full(4000, int(np.flatnonzero(shape.symmetry_SP[1] == 7)[0])),
+    )
+    past = [
+        np.concatenate(
+            [found.stones_NC[:, None, shape.cell_P], np.zeros((4000, 3, 25), np.int8)], axis=1
+        )
+        for found in (boards, turned)
+    ]
     first, value = player(boards, past[0], np.random.default_rng(0))
     second, _ = player(turned, past[1], np.random.default_rng(1))
-    assert np.allclose(first.mean(axis=0)[:-1][shape.symmetry_SP[1]], second.mean(axis=0)[:-1], atol=2e-3)
+    assert np.allclose(
+        first.mean(axis=0)[:-1][shape.symmetry_SP[1]], second.mean(axis=0)[:-1], atol=2e-3
+    )
     assert np.allclose(first.sum(axis=1), 1, atol=1e-5) and (abs(value) <= 1).all()
 
 
@@ -60,7 +77,9 @@ def test_a_network_without_numbers_does_not_play() -> None:
     with torch.no_grad():
         broken.value_out.bias.fill_(float("nan"))
     with pytest.raises(NotANumberError, match="gives no number"):
-        NetworkPlayer(broken)(Boards.empty(5, 2), np.zeros((2, 4, 25), np.int8), np.random.default_rng(0))
+        NetworkPlayer(broken)(
+            Boards.empty(5, 2), np.zeros((2, 4, 25), np.int8), np.random.default_rng(0)
+        )
 
 
 def test_a_checkpoint_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -68,13 +87,28 @@ def test_a_checkpoint_is_read_as_it_was_written(tmp_path: Path) -> None:
     made = network()
     weights.export(made, TINY, tmp_path)
     found = model.load(tmp_path, 5)
-    assert all(torch.equal(tensor, found.state_dict()[name]) for name, tensor in made.state_dict().items())
+    assert all(
+        torch.equal(tensor, found.state_dict()[name]) for name, tensor in made.state_dict().items()
+    )
     with pytest.raises(RequestError, match="it is for a board of 5 x 5, not 9 x 9"):
         model.load(tmp_path, 9)
 
 
-@pytest.mark.parametrize(("key", "value"), [("board", 50), ("planes", 14), ("filters", 10**9), ("blocks", 10**6), ("hidden", 0), ("filters", 0), ("board", -1)])
-def test_a_description_of_a_network_that_nobody_plays_is_refused(tmp_path: Path, key: str, value: int) -> None:
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("board", 50),
+        ("planes", 14),
+        ("filters", 10**9),
+        ("blocks", 10**6),
+        ("hidden", 0),
+        ("filters", 0),
+        ("board", -1),
+    ],
+)
+def test_a_description_of_a_network_that_nobody_plays_is_refused(
+    tmp_path: Path, key: str, value: int
+) -> None:
     """Before memory is taken for it."""
     weights.export(network(), TINY, tmp_path)
     path = tmp_path / weights.DESCRIPTION
@@ -88,5 +122,7 @@ def test_kernels_and_scales_are_decayed_and_nothing_else() -> None:
     made = network()
     decayed, plain = model.parameter_groups(made)
     names = {id(parameter): name for name, parameter in made.named_parameters()}
-    assert all(names[id(parameter)].endswith("weight") for parameter in decayed) and all(names[id(parameter)].endswith("bias") for parameter in plain)
+    assert all(names[id(parameter)].endswith("weight") for parameter in decayed) and all(
+        names[id(parameter)].endswith("bias") for parameter in plain
+    )
     assert len(decayed) + len(plain) == len(names)

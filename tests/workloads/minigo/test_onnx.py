@@ -1,4 +1,6 @@
-"""Mini-Go through ONNX Runtime: the same policy and value, in fp32 and, with the listed positions' ranges, in INT8."""
+"""Mini-Go through ONNX Runtime: the same policy and value, in fp32 and, with the listed positions'
+ranges, in INT8.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -28,7 +30,9 @@ COUNT = 64
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoint")
     torch.manual_seed(1)
-    description = model.Description(workload=model.NAME, board=5, planes=13, filters=8, blocks=2, hidden=16)
+    description = model.Description(
+        workload=model.NAME, board=5, planes=13, filters=8, blocks=2, hidden=16
+    )
     weights.export(model.MiniGo(description), description, folder)
     return folder
 
@@ -54,12 +58,17 @@ def answers(run: Run, checkpoint: Path, engine: Any) -> list[bytes]:
     system = MiniGoInference(run, checkpoint, engine)
     system.load(range(COUNT))
     predict = system.open(0, 8)
-    found = [*predict([0]), *(answer for start in range(1, COUNT, 7) for answer in predict(range(start, start + 7)))]
+    found = [
+        *predict([0]),
+        *(answer for start in range(1, COUNT, 7) for answer in predict(range(start, start + 7))),
+    ]
     system.close()
     return found
 
 
-def test_answers_are_those_of_the_torch_engine(cache: Path, checkpoint: Path, exported: list[bytes]) -> None:
+def test_answers_are_those_of_the_torch_engine(
+    cache: Path, checkpoint: Path, exported: list[bytes]
+) -> None:
     """An export that loses a head, or its batch axis, would answer something else."""
     for one, other in zip(answers(asked(cache), checkpoint, TorchEngine()), exported, strict=True):
         mine, its = scoring.unpacked(one), scoring.unpacked(other)
@@ -68,8 +77,18 @@ def test_answers_are_those_of_the_torch_engine(cache: Path, checkpoint: Path, ex
 
 
 @pytest.mark.parametrize("method", ["min-max", "percentile", "entropy"])
-def test_int8_takes_its_ranges_from_the_listed_positions(cache: Path, checkpoint: Path, exported: list[bytes], method: str) -> None:
-    """Within what two answers of one model may differ by; and they do differ, else nothing would be quantised."""
-    lowered = answers(asked(cache, precision=Precision.INT8, calibration__method=method), checkpoint, OnnxRuntimeEngine())
+def test_int8_takes_its_ranges_from_the_listed_positions(
+    cache: Path, checkpoint: Path, exported: list[bytes], method: str
+) -> None:
+    """Within what two answers of one model may differ by; and they do differ, else nothing would be
+    quantised.
+    """
+    lowered = answers(
+        asked(cache, precision=Precision.INT8, calibration__method=method),
+        checkpoint,
+        OnnxRuntimeEngine(),
+    )
     assert exported != lowered
-    assert sum(agree(one, other) for one, other in zip(exported, lowered, strict=True)) >= 0.9 * COUNT
+    assert (
+        sum(agree(one, other) for one, other in zip(exported, lowered, strict=True)) >= 0.9 * COUNT
+    )

@@ -1,4 +1,6 @@
-"""OpenSpiel as oracle: legal moves and results of random games. It is no dependency; where it is not installed, this is left out."""
+"""OpenSpiel as oracle: legal moves and results of random games. It is no dependency; where it is
+not installed, this is left out.
+"""
 
 import numpy as np
 import pytest
@@ -11,14 +13,24 @@ KOMI = 7.5
 
 @pytest.mark.parametrize(("size", "games"), [(5, 6), (7, 4), (9, 3)])
 def test_legal_moves_and_results_are_openspiel_s(size: int, games: int) -> None:
-    """Both read the rules on their own. OpenSpiel lets a repeating move be played or, by simple ko, not; ours forbids every one."""
+    """Both read the rules on their own. OpenSpiel lets a repeating move be played or, by simple ko,
+    not; ours forbids every one.
+    """
     shape, rng = geometry(size), np.random.default_rng(size)
     game = pyspiel.load_game("go", {"board_size": size, "komi": KOMI, "max_game_length": 400})
     for _ in range(games):
-        state, boards, seen = game.new_initial_state(), Boards.empty(size, 1), np.zeros((1, 0), np.uint64)
+        state, boards, seen = (
+            game.new_initial_state(),
+            Boards.empty(size, 1),
+            np.zeros((1, 0), np.uint64),
+        )
         while not state.is_terminal() and boards.ply_N[0] < 200:
             seen = np.concatenate([seen, boards.hash_N[:, None]], axis=1)
-            ours, strict, theirs = set(np.flatnonzero(legal(shape, boards)[0])), legal_with_superko(shape, boards, seen)[0], set(state.legal_actions())
+            ours, strict, theirs = (
+                set(np.flatnonzero(legal(shape, boards)[0])),
+                legal_with_superko(shape, boards, seen)[0],
+                set(state.legal_actions()),
+            )
             assert theirs <= ours and not any(strict[move] for move in ours - theirs)
             points = np.flatnonzero(strict[:-1])
             move = int(rng.choice(points)) if len(points) and rng.random() > 0.02 else shape.points

@@ -7,7 +7,13 @@ import pytest
 from suite.errors import RequestError
 from workloads.minigo.positions import embedded
 from workloads.minigo.positions.moves import action, vertex
-from workloads.minigo.positions.records import check_labels, positions, read_labels, read_record, read_records
+from workloads.minigo.positions.records import (
+    check_labels,
+    positions,
+    read_labels,
+    read_record,
+    read_records,
+)
 
 
 def write(folder: Path, name: str, text: str) -> Path:
@@ -35,7 +41,10 @@ def test_a_record_is_read(tmp_path: Path) -> None:
     [
         ("(;SZ[5];B[aa];W[aa])", "a.sgf: move 2, white A5, is illegal: the point is not empty"),
         ("(;SZ[5];B[ba];W[ee];B[ab];W[aa])", "a.sgf: move 4, white A5, is illegal: it is suicide"),
-        ("(;SZ[5];B[ba];W[ca];B[ab];W[db];B[bc];W[cc];B[cb];W[bb];B[cb])", "a.sgf: move 9, black C4, is illegal: it repeats an earlier position"),
+        (
+            "(;SZ[5];B[ba];W[ca];B[ab];W[db];B[bc];W[cc];B[cb];W[bb];B[cb])",
+            "a.sgf: move 9, black C4, is illegal: it repeats an earlier position",
+        ),
         ("(;SZ[5];B[];W[];B[aa])", "a.sgf: move 3 comes after two passes"),
         ("(;SZ[5];B[aa];B[bb])", "move 2 is black's; the colours move in turn"),
         ("(;SZ[5];W[aa])", "move 1 is white's"),
@@ -57,13 +66,26 @@ def test_without_labels_the_moves_are_asked_for(tmp_path: Path) -> None:
     """MLPerf v0.5's measure: each move of the records, and who won."""
     write(tmp_path / "games", "a.sgf", "(;SZ[5]RE[B+3];B[aa];W[ee])")
     records = read_records(tmp_path / "games", 5)
-    assert [(label.played, label.move, label.winner) for label in read_labels(tmp_path, records, 5)] == [(0, 0, 1), (1, 24, 1)]
+    assert [
+        (label.played, label.move, label.winner) for label in read_labels(tmp_path, records, 5)
+    ] == [(0, 0, 1), (1, 24, 1)]
     write(tmp_path / "games", "b.sgf", "(;SZ[5];B[aa])")
     with pytest.raises(RequestError, match=r"b.sgf: the record does not say who won"):
         read_labels(tmp_path, read_records(tmp_path / "games", 5), 5)
 
 
-@pytest.mark.parametrize("line", ["a.sgf,3,A1,B", "b.sgf,1,A1,B", "a.sgf,1,Z1,B", "a.sgf,1,A1,X", "a.sgf,-1,A1,B", "a.sgf,1,A1", "a.sgf,x,A1,B"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a.sgf,3,A1,B",
+        "b.sgf,1,A1,B",
+        "a.sgf,1,Z1,B",
+        "a.sgf,1,A1,X",
+        "a.sgf,-1,A1,B",
+        "a.sgf,1,A1",
+        "a.sgf,x,A1,B",
+    ],
+)
 def test_a_label_that_fits_no_game_is_refused(tmp_path: Path, line: str) -> None:
     """By file and line."""
     write(tmp_path / "games", "a.sgf", "(;SZ[5];B[aa];W[ee])")
@@ -79,7 +101,9 @@ def test_a_label_that_is_an_illegal_move_is_refused(tmp_path: Path, line: str, t
     write(tmp_path / "games", "b.sgf", "(;SZ[5];B[aa];W[ee];B[bb];W[ed];B[ca])")
     write(tmp_path, "labels.csv", f"a.sgf,2,A1,B\n{line}\n")
     records = read_records(tmp_path / "games", 5)
-    with pytest.raises(RequestError, match=rf"labels.csv: {line[:5]} after . moves: {told} is illegal there"):
+    with pytest.raises(
+        RequestError, match=rf"labels.csv: {line[:5]} after . moves: {told} is illegal there"
+    ):
         check_labels(tmp_path / "labels.csv", records, read_labels(tmp_path, records, 5), 5)
 
 
@@ -90,29 +114,50 @@ def test_a_folder_without_records_is_refused(tmp_path: Path) -> None:
 
 
 def test_games_side_by_side_are_the_same_games(tmp_path: Path) -> None:
-    """Of different lengths, asked for in any order: the positions of each game are those that it has alone."""
-    texts = ("B[ba];W[ca];B[ab];W[db];B[bc];W[cc];B[cb];W[bb]", "B[aa];W[ee];B[bb];W[ed];B[ca]", "B[];W[cc]")
+    """Of different lengths, asked for in any order: the positions of each game are those that it
+    has alone.
+    """
+    texts = (
+        "B[ba];W[ca];B[ab];W[db];B[bc];W[cc];B[cb];W[bb]",
+        "B[aa];W[ee];B[bb];W[ed];B[ca]",
+        "B[];W[cc]",
+    )
     for number, text in enumerate(texts):
         write(tmp_path, f"{number}.sgf", f"(;SZ[5]RE[B+];{text})")
     records = read_records(tmp_path, 5)
-    asked = [(f"{number}.sgf", played) for played in (2, 8, 0, 5) for number in (2, 0, 1) if played <= len(records[number].moves)]
+    asked = [
+        (f"{number}.sgf", played)
+        for played in (2, 8, 0, 5)
+        for number in (2, 0, 1)
+        if played <= len(records[number].moves)
+    ]
     for one, found in zip(asked, positions(records, asked, 5, 13), strict=True):
         (alone,) = positions([records[int(one[0][0])]], [one], 5, 13)
-        assert (found.plane_FP == alone.plane_FP).all() and (found.legal_A == alone.legal_A).all() and found.mover == alone.mover
+        assert (
+            (found.plane_FP == alone.plane_FP).all()
+            and (found.legal_A == alone.legal_A).all()
+            and found.mover == alone.mover
+        )
     write(tmp_path, "3.sgf", "(;SZ[5];B[aa];W[aa])")
-    with pytest.raises(RequestError, match=r"3.sgf: move 2, white A5, is illegal: the point is not empty"):
+    with pytest.raises(
+        RequestError, match=r"3.sgf: move 2, white A5, is illegal: the point is not empty"
+    ):
         read_records(tmp_path, 5)
 
 
 @pytest.mark.slow
 def test_the_embedded_records_are_what_is_packed(tmp_path: Path) -> None:
-    """Through the records and back: moves, labels, winners; each label is legal, and none is of the calibration's."""
+    """Through the records and back: moves, labels, winners; each label is legal, and none is of the
+    calibration's.
+    """
     embedded.write(tmp_path)
     packed = [row for row in embedded.packed() if row[0] == "val"]
     records = read_records(tmp_path / "games", embedded.SIZE)
     labels = read_labels(tmp_path, records, embedded.SIZE)
     assert [list(record.moves) for record in records] == [moves for _, moves, _, _ in packed]
-    assert [(label.move, "B" if label.winner > 0 else "W") for label in labels] == [(move, winner) for _, _, move, winner in packed]
+    assert [(label.move, "B" if label.winner > 0 else "W") for label in labels] == [
+        (move, winner) for _, _, move, winner in packed
+    ]
     shown = positions(records, [(label.name, label.played) for label in labels], embedded.SIZE, 13)
     assert all(position.legal_A[label.move] for position, label in zip(shown, labels, strict=True))
     calibration = {tuple(moves) for part, moves, _, _ in embedded.packed() if part == "calibration"}

@@ -24,7 +24,11 @@ ROW = ROUND.benchmark("minigo")
 def test_the_pins_are_those_of_the_embedded_positions(tmp_path: Path) -> None:
     """Labels and answers cannot be written anew together."""
     row = ROW.inference[Profile.SMOKE]
-    mine = [(move, (1 if winner == "B" else -1) * (-1 if len(moves) % 2 else 1)) for part, moves, move, winner in embedded.packed() if part == "val"]
+    mine = [
+        (move, (1 if winner == "B" else -1) * (-1 if len(moves) % 2 else 1))
+        for part, moves, move, winner in embedded.packed()
+        if part == "val"
+    ]
     scoring.write_labels(tmp_path, mine)
     assert folder_sha256(tmp_path) == row.truth_sha256 and len(mine) == row.accuracy_samples
     names = list(embedded.calibration_names())
@@ -34,7 +38,9 @@ def test_the_pins_are_those_of_the_embedded_positions(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("profile", list(Profile))
 def test_an_evaluation_is_long_enough(profile: Profile) -> None:
-    """The standard error of the win rate is below 0.03, whatever the rate is; the row's sizes are those of its settings."""
+    """The standard error of the win rate is below 0.03, whatever the rate is; the row's sizes are
+    those of its settings.
+    """
     recipe = Recipe.of(settle(ROUND, "minigo", profile, {}))
     row = ROW.training[profile]
     assert math.sqrt(0.25 / recipe.eval_games) < 0.03 and row.eval_samples == recipe.eval_games
@@ -44,13 +50,19 @@ def test_an_evaluation_is_long_enough(profile: Profile) -> None:
 def test_a_log_has_the_keys_of_v07() -> None:
     """closed_minigo.yaml's; the games of a generation are as many as they must be."""
     told = hyperparameters(settle(ROUND, "minigo", Profile.SMOKE, {}))
-    assert told["actual_selfplay_games_per_generation"] == told["min_selfplay_games_per_generation"] == 160
+    assert (
+        told["actual_selfplay_games_per_generation"]
+        == told["min_selfplay_games_per_generation"]
+        == 160
+    )
     assert set(told) >= set(ROW.training[Profile.SMOKE].required)
     assert set(LOGGED) == {key for key, setting in ROW.settings.items() if setting.log}
 
 
 def schema(workload: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(json.dumps(dict(json_document.schemas()[f"training.podium-v1.{workload}.json"])))
+    found: dict[str, Any] = json.loads(
+        json.dumps(dict(json_document.schemas()[f"training.podium-v1.{workload}.json"]))
+    )
     return found
 
 
@@ -58,10 +70,21 @@ def test_the_schema_names_what_the_row_names() -> None:
     """The facts of a log are the same for all workloads; what is Mini-Go's own is the row's."""
     own, other = schema("minigo"), schema("resnet50")
     assert set(own["properties"]["hyperparameters"]["properties"]) == set(LOGGED)
-    assert set(own["properties"]["reference_accuracy"]["properties"]) == set(ROW.scored) == set(ROW.reference_within) == {"moves", "results"}
+    assert (
+        set(own["properties"]["reference_accuracy"]["properties"])
+        == set(ROW.scored)
+        == set(ROW.reference_within)
+        == {"moves", "results"}
+    )
     for found in (own, other):
         del found["$id"], found["title"]
-        for key in ("submission_benchmark", "podium_workload", "quality_target", "reference_accuracy", "hyperparameters"):
+        for key in (
+            "submission_benchmark",
+            "podium_workload",
+            "quality_target",
+            "reference_accuracy",
+            "hyperparameters",
+        ):
             del found["properties"][key]
     assert own == other
 

@@ -19,14 +19,23 @@ def answer(move: int, value: float) -> bytes:
 def test_moves_and_results_are_counted_apart(tmp_path: Path) -> None:
     """A right move with a wrong value, and the other way round."""
     scoring.write_labels(tmp_path, LABELS)
-    assert scoring.score({0: answer(0, 0.1), 1: answer(3, 0.2), 2: answer(0, 0.9)}, tmp_path) == {"moves": 2 / 3, "results": 2 / 3}
+    assert scoring.score({0: answer(0, 0.1), 1: answer(3, 0.2), 2: answer(0, 0.9)}, tmp_path) == {
+        "moves": 2 / 3,
+        "results": 2 / 3,
+    }
 
 
-@pytest.mark.parametrize("bad", [b"", b"abc", answer(0, math.nan), struct.pack("<2f", 1.0, 1.0), bytes(4 * 364)])
+@pytest.mark.parametrize(
+    "bad", [b"", b"abc", answer(0, math.nan), struct.pack("<2f", 1.0, 1.0), bytes(4 * 364)]
+)
 def test_what_is_no_answer_finds_nothing(tmp_path: Path, bad: bytes) -> None:
     """An engine that breaks must not score by chance."""
     scoring.write_labels(tmp_path, LABELS[:1])
-    assert scoring.score({0: bad}, tmp_path) == {"moves": 0, "results": 0} == scoring.score({}, tmp_path)
+    assert (
+        scoring.score({0: bad}, tmp_path)
+        == {"moves": 0, "results": 0}
+        == scoring.score({}, tmp_path)
+    )
     assert not agree(bad, bad)
 
 

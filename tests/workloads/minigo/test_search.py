@@ -14,12 +14,26 @@ from workloads.minigo.player import Noise
 RULES = Rules(komi=7.5, limit=35)
 
 
-def forest_at(boards: Boards, evaluate: Evaluator, readouts: int, *, at_once: int = 1, history: Array | None = None, seed: int = 0) -> Forest:
+def forest_at(
+    boards: Boards,
+    evaluate: Evaluator,
+    readouts: int,
+    *,
+    at_once: int = 1,
+    history: Array | None = None,
+    seed: int = 0,
+) -> Forest:
     """Search positions."""
     size = int(np.sqrt(boards.stones_NC.shape[1])) - 1
     shape = geometry(size)
-    forest = Forest(shape, RULES, evaluate, np.random.default_rng(seed), 4 * readouts + at_once, 4, 0.2)
-    forest.begin(boards, np.zeros((len(boards), 4, shape.points), np.int8), np.zeros((len(boards), 0), np.uint64) if history is None else history)
+    forest = Forest(
+        shape, RULES, evaluate, np.random.default_rng(seed), 4 * readouts + at_once, 4, 0.2
+    )
+    forest.begin(
+        boards,
+        np.zeros((len(boards), 4, shape.points), np.int8),
+        np.zeros((len(boards), 0), np.uint64) if history is None else history,
+    )
     forest.read(readouts, at_once)
     return forest
 
@@ -27,7 +41,9 @@ def forest_at(boards: Boards, evaluate: Evaluator, readouts: int, *, at_once: in
 class Even:
     """Knows nothing."""
 
-    def __call__(self, boards: Boards, past_NTP: Array, rng: np.random.Generator, /) -> tuple[Array, Array]:
+    def __call__(
+        self, boards: Boards, past_NTP: Array, rng: np.random.Generator, /
+    ) -> tuple[Array, Array]:
         points = int(np.sqrt(boards.stones_NC.shape[1])) - 1
         return np.ones((len(boards), points**2 + 1)), np.zeros(len(boards))
 
@@ -43,10 +59,14 @@ def test_it_passes_where_that_wins(at_once: int) -> None:
 
 
 def test_where_passes_come_last_nobody_who_trails_passes() -> None:
-    """Black, at the first move of a game that two passes would end at once, is taught no pass by a network that likes nothing else; eyes stay empty."""
+    """Black, at the first move of a game that two passes would end at once, is taught no pass by a
+    network that likes nothing else; eyes stay empty.
+    """
 
     class Passing:
-        def __call__(self, boards: Boards, past_NTP: Array, rng: np.random.Generator, /) -> tuple[Array, Array]:
+        def __call__(
+            self, boards: Boards, past_NTP: Array, rng: np.random.Generator, /
+        ) -> tuple[Array, Array]:
             prior_NA = np.full((len(boards), 26), 0.01)
             prior_NA[:, -1] = 1
             return prior_NA, np.full(len(boards), -1.0)
@@ -60,7 +80,9 @@ def test_where_passes_come_last_nobody_who_trails_passes() -> None:
 def test_a_pass_is_left_where_nothing_else_is() -> None:
     """A prior of 0 on every action would end in an illegal one."""
     shape, boards = set_up("X.X", "XXX", "XX.")
-    prior_NA, _ = PassLast(shape, Even())(boards, np.zeros((1, 4, 9), np.int8), np.random.default_rng(0))
+    prior_NA, _ = PassLast(shape, Even())(
+        boards, np.zeros((1, 4, 9), np.int8), np.random.default_rng(0)
+    )
     left_NA = prior_NA * legal(shape, boards)
     assert left_NA[0, :-1].sum() == 0 and left_NA[0, -1] >= LEAST
 
@@ -69,7 +91,9 @@ def test_a_network_that_gives_the_pass_nothing_passes_where_nothing_else_is_lega
     """A prior that underflows to 0 left the first point, legal or not."""
 
     class Never(Even):
-        def __call__(self, boards: Boards, past_NTP: Array, rng: np.random.Generator, /) -> tuple[Array, Array]:
+        def __call__(
+            self, boards: Boards, past_NTP: Array, rng: np.random.Generator, /
+        ) -> tuple[Array, Array]:
             prior_NA, value_N = super().__call__(boards, past_NTP, rng)
             prior_NA[:, -1] = 0
             return prior_NA, value_N
@@ -102,11 +126,15 @@ def test_games_side_by_side_search_as_one_does() -> None:
     boards = play(shape, boards, np.array([12, 0, 7]))
     area = Area(shape, 7.5)
     together = forest_at(boards, area, 50).visits_NA
-    assert all((together[[row]] == forest_at(boards[[row]], area, 50).visits_NA).all() for row in range(3))
+    assert all(
+        (together[[row]] == forest_at(boards[[row]], area, 50).visits_NA).all() for row in range(3)
+    )
 
 
 def test_the_tree_below_a_move_is_kept() -> None:
-    """Readouts are additional: an advanced tree has the visits of its branch, and goes on from there."""
+    """Readouts are additional: an advanced tree has the visits of its branch, and goes on from
+    there.
+    """
     forest = forest_at(Boards.empty(5, 2), Area(geometry(5), 7.5), 100)
     best_N = forest.visits_NA.argmax(axis=1)
     visits = forest.visits_NA[np.arange(2), best_N]
@@ -122,22 +150,33 @@ def test_the_tree_below_a_move_is_kept() -> None:
 class Sure(Even):
     """Thinks that one point is the best."""
 
-    def __call__(self, boards: Boards, past_NTP: Array, rng: np.random.Generator, /) -> tuple[Array, Array]:
+    def __call__(
+        self, boards: Boards, past_NTP: Array, rng: np.random.Generator, /
+    ) -> tuple[Array, Array]:
         prior_NA, value_N = super().__call__(boards, past_NTP, rng)
         prior_NA[:, 12] = 1000
         return prior_NA, value_N
 
 
 def test_noise_and_pruning() -> None:
-    """Noise moves visits, stays among legal actions, and pruning takes visits off, never adds, never from the best."""
+    """Noise moves visits, stays among legal actions, and pruning takes visits off, never adds,
+    never from the best.
+    """
     shape, boards = set_up(".X...", "X....", ".....", ".....", ".....", mover=WHITE)
     forest = Forest(shape, RULES, Sure(), np.random.default_rng(5), 300, 4, 0.2)
     forest.begin(boards, np.zeros((1, 4, 25), np.int8), np.zeros((1, 0), np.uint64))
     forest.add_noise(0.4, 0.25)
-    assert forest.prior_MA[0].sum() == pytest.approx(1, abs=1e-5) and forest.prior_MA[0, at(shape, "A5")] == 0
+    assert (
+        forest.prior_MA[0].sum() == pytest.approx(1, abs=1e-5)
+        and forest.prior_MA[0, at(shape, "A5")] == 0
+    )
     forest.read(64)
     pruned, visits = forest.pruned_visits()[0], forest.visits_NA[0]
-    assert (pruned <= visits).all() and pruned.sum() < visits.sum() and pruned[visits.argmax()] == visits.max()
+    assert (
+        (pruned <= visits).all()
+        and pruned.sum() < visits.sum()
+        and pruned[visits.argmax()] == visits.max()
+    )
 
 
 def test_a_full_tree_gets_the_readouts_that_it_has_room_for() -> None:
@@ -165,10 +204,15 @@ def test_simple_eyes_are_not_filled() -> None:
 
 @pytest.mark.slow
 def test_self_play_notes_each_position_with_its_result() -> None:
-    """Who moves and wins learns 1, who loses -1; shares of visits add up to 1; groups are functions of their generator."""
+    """Who moves and wins learns 1, who loses -1; shares of visits add up to 1; groups are functions
+    of their generator.
+    """
     shape = geometry(5)
     habits = Habits(readouts=8, soft_moves=4, noise_alpha=0.4, noise_share=0.25, pruned=True)
-    one, two = (SelfPlay(shape, RULES, Noise(26), habits, 13, np.random.default_rng([1, 2]), 6).play() for _ in range(2))
+    one, two = (
+        SelfPlay(shape, RULES, Noise(26), habits, 13, np.random.default_rng([1, 2]), 6).play()
+        for _ in range(2)
+    )
     assert (one.plane_EFP == two.plane_EFP).all() and (one.policy_EA == two.policy_EA).all()
     assert np.allclose(one.policy_EA.sum(axis=1), 1) and set(np.unique(one.result_E)) == {-1, 1}
     first = one.plane_EFP[:, :8].reshape(len(one), -1).sum(axis=1) == 0
@@ -180,9 +224,16 @@ def test_self_play_notes_each_position_with_its_result() -> None:
 
 @pytest.mark.slow
 def test_colours_alternate_in_a_match() -> None:
-    """Each player is black in half of the games, and the search without a network beats noise in both."""
+    """Each player is black in half of the games, and the search without a network beats noise in
+    both.
+    """
     shape = geometry(5)
-    strong, weak = Player(evaluate=Area(shape, 7.5), habits=Habits(readouts=48)), Player(evaluate=Noise(26), habits=Habits(readouts=4, soft_moves=35))
+    strong, weak = (
+        Player(evaluate=Area(shape, 7.5), habits=Habits(readouts=48)),
+        Player(evaluate=Noise(26), habits=Habits(readouts=4, soft_moves=35)),
+    )
     found = match(shape, RULES, strong, weak, 13, np.random.default_rng(0), 8)
     assert found.points_N.mean() > 0.7 and len(found.moves) == 8
-    assert [len(values) for values in found.value_of_first] == [(len(moves) + (number % 2 == 0)) // 2 for number, moves in enumerate(found.moves)]
+    assert [len(values) for values in found.value_of_first] == [
+        (len(moves) + (number % 2 == 0)) // 2 for number, moves in enumerate(found.moves)
+    ]

@@ -1,4 +1,6 @@
-"""A run: a function of its seed, whoever plays its games and wherever it was interrupted; what it refuses; its end where numbers end."""
+"""A run: a function of its seed, whoever plays its games and wherever it was interrupted; what it
+refuses; its end where numbers end.
+"""
 
 import math
 from collections.abc import Callable
@@ -72,7 +74,9 @@ def others(make: MakeRun) -> MiniGoTraining:
 
 @pytest.mark.slow
 def test_an_epoch_is_groups_of_games_and_then_steps(once: Trained) -> None:
-    """Groups are steps without samples; the last step takes what is left, and the samples add up to the fact that is logged."""
+    """Groups are steps without samples; the last step takes what is left, and the samples add up to
+    the fact that is logged.
+    """
     training, steps = once
     assert steps == [[0, 0, 16, 16, 8]] and training.facts()["train_samples"] == 40
     assert math.isfinite(training.loss()) and training.facts()["eval_samples"] == 8
@@ -90,14 +94,21 @@ def test_processes_that_play_compute_in_the_run_s_format(others: MiniGoTraining)
     """On a GPU, cuDNN takes TF32 unless it is told not to: the same games would be others there."""
     pool = others._workers._pool
     assert pool
-    told = [pool.submit(eval, f"__import__('torch').backends.{name}.allow_tf32").result() for name in ("cudnn", "cuda.matmul")]
+    told = [
+        pool.submit(eval, f"__import__('torch').backends.{name}.allow_tf32").result()
+        for name in ("cudnn", "cuda.matmul")
+    ]
     assert told == [False, False]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stop", [1, 2, 3])
-def test_a_resumed_run_is_the_same_run(make_run: MakeRun, whole: Ended, tmp_path: Path, stop: int) -> None:
-    """Killed after a group, after all groups, or after a step: bit for bit, the window and the finished groups too."""
+def test_a_resumed_run_is_the_same_run(
+    make_run: MakeRun, whole: Ended, tmp_path: Path, stop: int
+) -> None:
+    """Killed after a group, after all groups, or after a step: bit for bit, the window and the
+    finished groups too.
+    """
     first = MiniGoTraining(make_run())
     list(first.train_epoch(1))
     steps = first.train_epoch(2)
@@ -138,7 +149,9 @@ def test_a_network_without_numbers_ends_the_run(make_run: MakeRun) -> None:
 
 
 @pytest.mark.slow
-def test_a_match_without_a_loss_is_logged_below_one(once: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_match_without_a_loss_is_logged_below_one(
+    once: Trained, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """eval_accuracy has to be below 1."""
     training, _ = once
 
@@ -164,10 +177,16 @@ def test_a_match_without_a_loss_is_logged_below_one(once: Trained, monkeypatch: 
         ({"model__start": "checkpoint"}, "no checkpoint there, and the start is one"),
     ],
 )
-def test_what_does_not_go_together_is_refused(make_run: MakeRun, asked: dict[str, Any], told: str) -> None:
+def test_what_does_not_go_together_is_refused(
+    make_run: MakeRun, asked: dict[str, Any], told: str
+) -> None:
     """By one sentence, before the clock."""
     with pytest.raises(RequestError, match=told):
-        MiniGoTraining(with_settings(make_run(), {key.replace("__", "."): value for key, value in asked.items()}))
+        MiniGoTraining(
+            with_settings(
+                make_run(), {key.replace("__", "."): value for key, value in asked.items()}
+            )
+        )
 
 
 def with_settings(run: Run, settings: dict[str, Any]) -> Run:
@@ -187,7 +206,12 @@ def own_data(folder: Path, board: int = 5, **changed: Any) -> Path:
     for name in ("opponent", "start"):
         (folder / name).mkdir()
         torch.manual_seed(5)
-        description = replace(model.Description(workload=model.NAME, board=board, planes=13, filters=4, blocks=1, hidden=8), **changed)
+        description = replace(
+            model.Description(
+                workload=model.NAME, board=board, planes=13, filters=4, blocks=1, hidden=8
+            ),
+            **changed,
+        )
         weights.export(model.MiniGo(description), description, folder / name)
     return folder
 
@@ -195,7 +219,10 @@ def own_data(folder: Path, board: int = 5, **changed: Any) -> Path:
 @pytest.mark.slow
 def test_an_opponent_and_a_start_of_the_user_s(make_run: MakeRun, tmp_path: Path) -> None:
     """v0.6's way: the run goes on from the checkpoint's weights, and plays against one."""
-    run = with_settings(make_run(own_data(tmp_path / "own")), {"eval.opponent": "checkpoint", "model.start": "checkpoint"})
+    run = with_settings(
+        make_run(own_data(tmp_path / "own")),
+        {"eval.opponent": "checkpoint", "model.start": "checkpoint"},
+    )
     training = MiniGoTraining(run)
     steps = training.train_epoch(1)
     next(steps)
@@ -220,9 +247,15 @@ def test_an_opponent_of_another_board_is_refused(make_run: MakeRun, tmp_path: Pa
         ({"hidden": 16}, "start", r"start: its model.hidden is 16, and the run's is 8"),
     ],
 )
-def test_a_checkpoint_of_another_network_is_refused(make_run: MakeRun, tmp_path: Path, changed: dict[str, int], part: str, told: str) -> None:
-    """Before the clock: it would end the run where its weights are taken, or in the first evaluation."""
-    asked = {"opponent": {"eval.opponent": "checkpoint"}, "start": {"model.start": "checkpoint"}}[part]
+def test_a_checkpoint_of_another_network_is_refused(
+    make_run: MakeRun, tmp_path: Path, changed: dict[str, int], part: str, told: str
+) -> None:
+    """Before the clock: it would end the run where its weights are taken, or in the first
+    evaluation.
+    """
+    asked = {"opponent": {"eval.opponent": "checkpoint"}, "start": {"model.start": "checkpoint"}}[
+        part
+    ]
     with pytest.raises(RequestError, match=told):
         MiniGoTraining(with_settings(make_run(own_data(tmp_path / "own", **changed)), asked))
 
@@ -230,27 +263,42 @@ def test_a_checkpoint_of_another_network_is_refused(make_run: MakeRun, tmp_path:
 @pytest.mark.slow
 def test_an_opponent_may_be_a_larger_network(make_run: MakeRun, tmp_path: Path) -> None:
     """It only has to see the same planes."""
-    training = MiniGoTraining(with_settings(make_run(own_data(tmp_path / "own", filters=8, blocks=2, hidden=16)), {"eval.opponent": "checkpoint"}))
+    training = MiniGoTraining(
+        with_settings(
+            make_run(own_data(tmp_path / "own", filters=8, blocks=2, hidden=16)),
+            {"eval.opponent": "checkpoint"},
+        )
+    )
     list(training.train_epoch(1))
     assert 0 <= training.evaluate()["win_rate"] < 1
 
 
 @pytest.mark.parametrize("part", ["opponent", "start"])
-def test_a_checkpoint_without_numbers_is_refused(make_run: MakeRun, tmp_path: Path, part: str) -> None:
+def test_a_checkpoint_without_numbers_is_refused(
+    make_run: MakeRun, tmp_path: Path, part: str
+) -> None:
     """Before the clock: the run's own network would be blamed."""
     own = own_data(tmp_path / "own")
     network = model.load(own / part)
     with torch.no_grad():
         network.value_out.bias.fill_(float("nan"))
     weights.export(network, network.description, own / part)
-    with pytest.raises(RequestError, match=rf"{part}: value_out.bias has values that are no numbers"):
+    with pytest.raises(
+        RequestError, match=rf"{part}: value_out.bias has values that are no numbers"
+    ):
         MiniGoTraining(make_run(own))
 
 
-def test_the_metric_names_the_checkpoint_that_is_played_against(make_run: MakeRun, tmp_path: Path) -> None:
+def test_the_metric_names_the_checkpoint_that_is_played_against(
+    make_run: MakeRun, tmp_path: Path
+) -> None:
     """Half of the games won says nothing without whom against."""
     own = own_data(tmp_path / "own")
-    signature = str(MiniGoTraining(with_settings(make_run(own), {"eval.opponent": "checkpoint"})).facts()["metric_signature"])
+    signature = str(
+        MiniGoTraining(with_settings(make_run(own), {"eval.opponent": "checkpoint"})).facts()[
+            "metric_signature"
+        ]
+    )
     assert f"|opponent:{folder_sha256(own / 'opponent')}|" in signature
     assert "opponent" not in str(MiniGoTraining(make_run(own)).facts()["metric_signature"])
 

@@ -12,15 +12,24 @@ from suite.errors import RequestError
 from workloads.networks import classifiers
 
 DOCUMENTED = {
-    "alexnet": (61_100_840, 0.71), "googlenet": (6_624_904, 1.50), "resnet50": (25_557_032, 4.09), "resnet101": (44_549_160, 7.80),
+    "alexnet": (61_100_840, 0.71),
+    "googlenet": (6_624_904, 1.50),
+    "resnet50": (25_557_032, 4.09),
+    "resnet101": (44_549_160, 7.80),
     "vgg19": (143_667_240, 19.63),
-}  # fmt: skip
-"""Parameters and multiply-adds (10^9) at 224 px: torchvision, "Table of all available classification weights", columns Params and GFLOPS."""
+}
+"""Parameters and multiply-adds (10^9) at 224 px: torchvision, "Table of all available
+classification weights", columns Params and GFLOPS.
+"""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "parameters", "operations"), [(name, *numbers) for name, numbers in DOCUMENTED.items()])
-def test_networks_are_those_that_torchvision_documents(name: str, parameters: int, operations: float) -> None:
+@pytest.mark.parametrize(
+    ("name", "parameters", "operations"), [(name, *numbers) for name, numbers in DOCUMENTED.items()]
+)
+def test_networks_are_those_that_torchvision_documents(
+    name: str, parameters: int, operations: float
+) -> None:
     """Auxiliary classifiers, another stride or missing layers would show in both numbers."""
     with torch.device("meta"), FlopCounterMode(display=False) as counter, torch.no_grad():
         network = classifiers.module(name, 0, None)
@@ -39,12 +48,20 @@ def test_every_network_is_registered() -> None:
 
 @pytest.mark.slow
 def test_random_weights_and_noise_follow_from_their_seed() -> None:
-    """A point that is measured again measures the same network on the same pictures, and nobody else's random numbers change."""
+    """A point that is measured again measures the same network on the same pictures, and nobody
+    else's random numbers change.
+    """
     before = torch.get_rng_state()
-    first, second = (classifiers.module("alexnet", 0, None).state_dict()["features.0.weight"] for _ in range(2))
+    first, second = (
+        classifiers.module("alexnet", 0, None).state_dict()["features.0.weight"] for _ in range(2)
+    )
     assert torch.equal(first, second) and torch.equal(before, torch.get_rng_state())
-    assert not torch.equal(first, classifiers.module("alexnet", 1, None).state_dict()["features.0.weight"])
-    assert torch.equal(classifiers.noise(0, 3), classifiers.noise(0, 3)) and not torch.equal(classifiers.noise(0, 3), classifiers.noise(0, 4))
+    assert not torch.equal(
+        first, classifiers.module("alexnet", 1, None).state_dict()["features.0.weight"]
+    )
+    assert torch.equal(classifiers.noise(0, 3), classifiers.noise(0, 3)) and not torch.equal(
+        classifiers.noise(0, 3), classifiers.noise(0, 4)
+    )
 
 
 @pytest.mark.slow
@@ -52,10 +69,16 @@ def test_weights_of_a_file_are_loaded_or_refused(tmp_path: Path) -> None:
     """Another network's weights would be served as this one's."""
     made = classifiers.module("googlenet", 5, None)
     path = tmp_path / "w.safetensors"
-    save_file({**made.state_dict(), "aux1.conv.conv.weight": torch.zeros(1)}, path)  # of training alone
+    save_file(
+        {**made.state_dict(), "aux1.conv.conv.weight": torch.zeros(1)}, path
+    )  # of training alone
     loaded = classifiers.module("googlenet", 0, path)
-    assert loaded.transform_input and not made.transform_input  # torchvision.models.googlenet, where weights are given
-    assert all(torch.equal(value, loaded.state_dict()[name]) for name, value in made.state_dict().items())
+    assert (
+        loaded.transform_input and not made.transform_input
+    )  # torchvision.models.googlenet, where weights are given
+    assert all(
+        torch.equal(value, loaded.state_dict()[name]) for name, value in made.state_dict().items()
+    )
     with pytest.raises(RequestError, match="weights of another network than alexnet: "):
         classifiers.module("alexnet", 0, path)
     path.write_bytes(b"garbage")

@@ -23,16 +23,26 @@ class Batch(NamedTuple):
     label_N: torch.Tensor
 
 
-def reader(tiny: Path, workers: int, seed: int | None = 5, threads: int = 1) -> DefaultReader[Key, data.Note, data.Labels]:
+def reader(
+    tiny: Path, workers: int, seed: int | None = 5, threads: int = 1
+) -> DefaultReader[Key, data.Note, data.Labels]:
     album = data.Album(imagenet.find(tiny, "train"), 32, seed, 0.3)
-    return DefaultReader(album, Means(device="cpu", place=Place.CPU, workers=workers, threads=threads))
+    return DefaultReader(
+        album, Means(device="cpu", place=Place.CPU, workers=workers, threads=threads)
+    )
 
 
 def batches(tiny: Path, workers: int, plan: list[list[Key]], seed: int | None = 5) -> list[Batch]:
-    return [Batch(picture_NHWC, labels.label_N) for picture_NHWC, labels in reader(tiny, workers, seed).read(plan)]
+    return [
+        Batch(picture_NHWC, labels.label_N)
+        for picture_NHWC, labels in reader(tiny, workers, seed).read(plan)
+    ]
 
 
-PLAN = [[Key(index=3, epoch=1), Key(index=20, epoch=1)], [Key(index=3, epoch=2), Key(index=9, epoch=2)]]
+PLAN = [
+    [Key(index=3, epoch=1), Key(index=20, epoch=1)],
+    [Key(index=3, epoch=2), Key(index=9, epoch=2)],
+]
 
 
 @pytest.mark.slow
@@ -47,7 +57,9 @@ def test_workers_change_nothing(tiny: Path) -> None:
 
 def test_a_skipped_batch_changes_nothing(tiny: Path) -> None:
     """A resumed epoch starts in the middle and sees what the uninterrupted one saw."""
-    assert torch.equal(batches(tiny, 0, PLAN)[1].picture_NHWC, batches(tiny, 0, PLAN[1:])[0].picture_NHWC)
+    assert torch.equal(
+        batches(tiny, 0, PLAN)[1].picture_NHWC, batches(tiny, 0, PLAN[1:])[0].picture_NHWC
+    )
 
 
 def test_epochs_and_seeds_differ(tiny: Path) -> None:
@@ -71,7 +83,9 @@ def test_loaders_leave_the_global_generator_alone(tiny: Path) -> None:
 
 
 def test_a_loader_can_be_left_and_asked_again(tiny: Path) -> None:
-    """An epoch that is closed in its middle leaves prefetched batches behind; the next must not get them."""
+    """An epoch that is closed in its middle leaves prefetched batches behind; the next must not get
+    them.
+    """
     loader = reader(tiny, 1)
     next(loader.read(PLAN))
     again, _ = next(loader.read(PLAN[1:]))
@@ -79,7 +93,9 @@ def test_a_loader_can_be_left_and_asked_again(tiny: Path) -> None:
 
 
 def test_threads_change_nothing(tiny: Path) -> None:
-    """Where there are no workers, several threads decode a batch: each picture must stay with its label."""
+    """Where there are no workers, several threads decode a batch: each picture must stay with its
+    label.
+    """
     alone, together = (list(reader(tiny, 0, threads=threads).read(PLAN)) for threads in (1, 3))
     for (picture_NHWC, labels), (other_NHWC, others) in zip(alone, together, strict=True):
         assert torch.equal(picture_NHWC, other_NHWC) and torch.equal(labels.label_N, others.label_N)
@@ -91,17 +107,36 @@ def test_the_short_side_is_the_reference_s(size: int, short: int) -> None:
     assert data.eval_short_side(size) == short
 
 
-@pytest.mark.parametrize(("extent", "resized"), [((500, 375), (341, 256)), ((375, 499), (256, 340)), ((500, 333), (384, 256)), ((80, 80), (256, 256))])
-def test_the_long_side_is_the_reference_s(extent: tuple[int, int], resized: tuple[int, int]) -> None:
-    """mlcommons/inference, dataset.py, resize_with_aspectratio: `int`, which for 499 by 375 gives 340 for 340.65; then the middle."""
+@pytest.mark.parametrize(
+    ("extent", "resized"),
+    [
+        ((500, 375), (341, 256)),
+        ((375, 499), (256, 340)),
+        ((500, 333), (384, 256)),
+        ((80, 80), (256, 256)),
+    ],
+)
+def test_the_long_side_is_the_reference_s(
+    extent: tuple[int, int], resized: tuple[int, int]
+) -> None:
+    """mlcommons/inference, dataset.py, resize_with_aspectratio: `int`, which for 499 by 375 gives
+    340 for 340.65; then the middle.
+    """
     view = data.for_eval(extent, 224)
     assert view.extent == resized
-    assert view.window == ((resized[0] - 224) // 2, (resized[1] - 224) // 2, (resized[0] + 224) // 2, (resized[1] + 224) // 2)
+    assert view.window == (
+        (resized[0] - 224) // 2,
+        (resized[1] - 224) // 2,
+        (resized[0] + 224) // 2,
+        (resized[1] + 224) // 2,
+    )
 
 
 @pytest.mark.parametrize("extent", [(500, 375), (375, 500), (80, 80), (33, 400), (20, 20)])
 def test_evaluation_keeps_the_aspect_and_takes_the_centre(extent: tuple[int, int]) -> None:
-    """A picture that is white left of its middle must stay so at the middle of the crop, whatever its shape."""
+    """A picture that is white left of its middle must stay so at the middle of the crop, whatever
+    its shape.
+    """
     picture = Image.new("RGB", extent)
     picture.paste((255, 255, 255), (0, 0, extent[0] // 2, extent[1]))
     cropped = shown(picture, data.for_eval(picture.size, 32))
@@ -137,9 +172,11 @@ MOMENTS = {
     (375, 500): (0.37207, 0.19744, 1.03695, 0.16751, 0.15607, 0.24429, 0.1363, 0.3395, 0.6528),
     (1200, 300): (0.17529, 0.05221, 1.05204, 0.16599, 0.39287, 0.09266, 0.112, 0.1676, 0.2514),
 }
-"""tf.image.sample_distorted_bounding_box of TensorFlow 2.21 with the arguments of T, imagenet_preprocessing.py, seed 1, n = 100,000.
+"""tf.image.sample_distorted_bounding_box of TensorFlow 2.21 with the arguments of T,
+imagenet_preprocessing.py, seed 1, n = 100,000.
 
-Width and height of the picture: mean and deviation of area, mean and deviation of aspect, mean left and top edge, area at 10, 50 and 90 %.
+Width and height of the picture: mean and deviation of area, mean and deviation of aspect, mean left
+and top edge, area at 10, 50 and 90 %.
 """
 
 
@@ -147,15 +184,30 @@ Width and height of the picture: mean and deviation of area, mean and deviation 
 def test_crops_are_the_reference_s(extent: tuple[int, int]) -> None:
     """Moments of TensorFlow's own draws, within five standard errors of 20,000 of ours."""
     rng, count = np.random.default_rng(2), 20_000
-    left, top, right, bottom = np.array([data.reference_box(extent, 0.05, rng) for _ in range(count)], dtype=float).T
-    area, aspect = (right - left) * (bottom - top) / (extent[0] * extent[1]), (right - left) / (bottom - top)
-    moments = [area.mean(), area.std(), aspect.mean(), aspect.std(), left.mean() / extent[0], top.mean() / extent[1], *np.percentile(area, [10, 50, 90])]
+    left, top, right, bottom = np.array(
+        [data.reference_box(extent, 0.05, rng) for _ in range(count)], dtype=float
+    ).T
+    area, aspect = (
+        (right - left) * (bottom - top) / (extent[0] * extent[1]),
+        (right - left) / (bottom - top),
+    )
+    moments = [
+        area.mean(),
+        area.std(),
+        aspect.mean(),
+        aspect.std(),
+        left.mean() / extent[0],
+        top.mean() / extent[1],
+        *np.percentile(area, [10, 50, 90]),
+    ]
     assert moments == pytest.approx(MOMENTS[extent], abs=5 * area.std() / count**0.5 + 0.002)
     assert area.min() >= 0.1
 
 
 def test_a_picture_that_no_crop_fits_is_shown_whole() -> None:
-    """A strip: no box of these aspects covers a tenth of it, and the reference takes all of it, not its centre."""
+    """A strip: no box of these aspects covers a tenth of it, and the reference takes all of it, not
+    its centre.
+    """
     assert data.reference_box((1000, 20), 0.05, np.random.default_rng(1)) == (0, 0, 1000, 20)
     assert data.uniform_area_box((1000, 20), 0.6, np.random.default_rng(1)) == (490, 0, 510, 20)
 
@@ -163,9 +215,19 @@ def test_a_picture_that_no_crop_fits_is_shown_whole() -> None:
 def test_the_setting_decides_how_crops_are_drawn(tiny: Path) -> None:
     """The album asks the one that it was told."""
     found = imagenet.find(tiny, "train")
-    views = [data.Album(found, 32, 5, 0.6, crops).view(Key(index=3, epoch=1), (400, 300))[0].box for crops in data.CROPS]
+    views = [
+        data.Album(found, 32, 5, 0.6, crops).view(Key(index=3, epoch=1), (400, 300))[0].box
+        for crops in data.CROPS
+    ]
     rng = [Key(index=3, epoch=1).generator(5) for _ in data.CROPS]
-    assert views == [data.reference_box((400, 300), 0.6, rng[0]), data.uniform_area_box((400, 300), 0.6, rng[1])] and views[0] != views[1]
+    assert (
+        views
+        == [
+            data.reference_box((400, 300), 0.6, rng[0]),
+            data.uniform_area_box((400, 300), 0.6, rng[1]),
+        ]
+        and views[0] != views[1]
+    )
 
 
 @pytest.fixture
@@ -184,8 +246,12 @@ def test_the_embedded_data_is_made_once(tmp_path: Path, few: None) -> None:
 
 
 def test_half_made_data_is_made_anew(tmp_path: Path, few: None) -> None:
-    """After kill -9 in the middle a `.partial` folder lies there; it must never be taken for the data."""
-    partial = tmp_path / f"resnet50-shapes-{embedded.VERSION}.partial" / "train" / embedded.CLASSES[0]
+    """After kill -9 in the middle a `.partial` folder lies there; it must never be taken for the
+    data.
+    """
+    partial = (
+        tmp_path / f"resnet50-shapes-{embedded.VERSION}.partial" / "train" / embedded.CLASSES[0]
+    )
     partial.mkdir(parents=True)
     (partial / "rubbish.JPEG").touch()
     folder = data.embedded_folder(tmp_path)
@@ -196,7 +262,10 @@ def test_half_made_data_is_made_anew(tmp_path: Path, few: None) -> None:
 def test_several_may_ask_at_once(tmp_path: Path, few: None) -> None:
     """The ranks of one machine start together."""
     found: list[Path] = []
-    threads = [threading.Thread(target=lambda: found.append(data.embedded_folder(tmp_path))) for _ in range(3)]
+    threads = [
+        threading.Thread(target=lambda: found.append(data.embedded_folder(tmp_path)))
+        for _ in range(3)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -1,4 +1,6 @@
-"""The embedded data: deterministic, whole, and with nothing in it that a linear classifier could use."""
+"""The embedded data: deterministic, whole, and with nothing in it that a linear classifier could
+use.
+"""
 
 import hashlib
 from pathlib import Path
@@ -41,7 +43,10 @@ def test_a_picture_is_a_function_of_its_name() -> None:
 
 def test_pictures_differ() -> None:
     """By number, by class and by split: what is evaluated was never trained on."""
-    seen = {np.asarray(embedded.render(*key)).tobytes() for key in [("train", 3, 17), ("train", 3, 18), ("train", 4, 17), ("val", 3, 17)]}
+    seen = {
+        np.asarray(embedded.render(*key)).tobytes()
+        for key in [("train", 3, 17), ("train", 3, 18), ("train", 4, 17), ("val", 3, 17)]
+    }
     assert len(seen) == 4
 
 
@@ -62,12 +67,21 @@ def digests(folder: Path, split: str, seed: int | None) -> list[str]:
     album = data.Album(imagenet.find(folder, split), 32, seed, 0.6, "uniform-area")
     reader = DefaultReader(album, Means(device="cpu", place=Place.CPU, workers=0))
     batches = reader.read([[Key(index=index, epoch=1)] for index in range(3)])
-    return [hashlib.sha256(normalise(picture_NHWC).contiguous().numpy().tobytes()).hexdigest()[:16] for picture_NHWC, _ in batches]
+    return [
+        hashlib.sha256(normalise(picture_NHWC).contiguous().numpy().tobytes()).hexdigest()[:16]
+        for picture_NHWC, _ in batches
+    ]
 
 
 def test_golden_evaluation(some: Path) -> None:
-    """Other pictures, another decoder, another resize or other means would make results that compare with no earlier ones."""
-    assert digests(some, "val", None) == ["0d708ef15538bb90", "8e6315be09f9ea99", "e16ad57f340b947b"]
+    """Other pictures, another decoder, another resize or other means would make results that
+    compare with no earlier ones.
+    """
+    assert digests(some, "val", None) == [
+        "0d708ef15538bb90",
+        "8e6315be09f9ea99",
+        "e16ad57f340b947b",
+    ]
 
 
 def test_golden_training(some: Path) -> None:
@@ -79,13 +93,20 @@ def pixels(folder: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
     """Give evaluation's pictures at 32 px as rows, with labels on -1/+1 per class."""
     found = imagenet.find(folder, split)
     seen = (decode(found.path(i)) for i in range(len(found)))
-    rows = np.stack([shown(picture, data.for_eval(picture.size, 32)).double().numpy().ravel() for picture in seen])
+    rows = np.stack(
+        [
+            shown(picture, data.for_eval(picture.size, 32)).double().numpy().ravel()
+            for picture in seen
+        ]
+    )
     return np.hstack([rows / 255 - 0.5, np.ones((len(rows), 1))]), found.labels
 
 
 @pytest.mark.slow
 def test_a_linear_classifier_misses_by_far(embedded_pictures: Path) -> None:
-    """Ridge regression on pixels: far below the target, or the benchmark would not need its network."""
+    """Ridge regression on pixels: far below the target, or the benchmark would not need its
+    network.
+    """
     train_ND, train_N = pixels(embedded_pictures, "train")
     val_ND, val_N = pixels(embedded_pictures, "val")
     gram_DD = train_ND.T @ train_ND + 300.0 * np.eye(train_ND.shape[1])

@@ -26,7 +26,13 @@ MakeRun = Callable[..., Run]
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoint")
     torch.manual_seed(1)
-    weights.export(model.build(3), model.Description(workload="resnet50", classes=("circle", "cross", "star"), picture_size=32), folder)
+    weights.export(
+        model.build(3),
+        model.Description(
+            workload="resnet50", classes=("circle", "cross", "star"), picture_size=32
+        ),
+        folder,
+    )
     return folder
 
 
@@ -72,10 +78,15 @@ def test_answers_are_the_network_s(system: ResNet50Inference, checkpoint: Path, 
 
 
 def test_an_answer_has_one_class_or_five() -> None:
-    """The likeliest first, as the scorer reads them; a result has one, as MLPerf's, unless it was asked for five."""
+    """The likeliest first, as the scorer reads them; a result has one, as MLPerf's, unless it was
+    asked for five.
+    """
     logit_NK = torch.tensor([[0.0, 5.0, 4.0, 1.0, 3.0, 2.0], [9.0, 0.0, 1.0, 2.0, 3.0, 4.0]])
     best = TorchTensors("cpu").best(logit_NK, 5)
-    assert best == [[1, 2, 4, 5, 3], [0, 5, 4, 3, 2]] and TorchTensors("cpu").best(logit_NK, 1) == [[1], [0]]
+    assert best == [[1, 2, 4, 5, 3], [0, 5, 4, 3, 2]] and TorchTensors("cpu").best(logit_NK, 1) == [
+        [1],
+        [0],
+    ]
     assert scoring.classes(scoring.packed(best[0])) == (1, 2, 4, 5, 3)
 
 
@@ -85,7 +96,9 @@ def test_truth_fits_the_scorer(system: ResNet50Inference, tmp_path: Path) -> Non
     system.truth(tmp_path)
     labels = scoring.read_labels(tmp_path)
     assert labels == [0] * 4 + [1] * 4 + [2] * 4
-    assert scoring.score({i: scoring.packed([label]) for i, label in enumerate(labels)}, tmp_path) == {"top1": 1.0}
+    assert scoring.score(
+        {i: scoring.packed([label]) for i, label in enumerate(labels)}, tmp_path
+    ) == {"top1": 1.0}
 
 
 @pytest.mark.slow
@@ -109,7 +122,9 @@ def test_closing_forgets_all(system: ResNet50Inference) -> None:
 
 
 @pytest.mark.slow
-def test_warm_up_runs_every_batch_size_without_samples(system: ResNet50Inference, engine: PlainEngine) -> None:
+def test_warm_up_runs_every_batch_size_without_samples(
+    system: ResNet50Inference, engine: PlainEngine
+) -> None:
     """Before any load: an engine that compiles per shape would do so inside the clock otherwise."""
     system.open(0, 4).warm_up()
     assert engine.made[0].shapes == [((size, 3, 32, 32),) for size in (1, 2, 3, 4)]
@@ -125,15 +140,24 @@ def test_the_engine_is_told_all(system: ResNet50Inference, engine: PlainEngine) 
     assert network.dimensions == ({0: "batch"},)
     assert not network.module.training
     assert (plan.max_batch, plan.precision) == (4, Precision.FP32)
-    assert plan.options["engine.compile"] is False and all(name.startswith("engine.") for name in plan.options)
+    assert plan.options["engine.compile"] is False and all(
+        name.startswith("engine.") for name in plan.options
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("profile", list(Profile))
-def test_each_profile_serves_what_it_exports(tiny: Path, tmp_path: Path, engine: PlainEngine, profile: Profile) -> None:
-    """A campaign that trains for days and is refused then is none; the row's own settings, in both halves."""
+def test_each_profile_serves_what_it_exports(
+    tiny: Path, tmp_path: Path, engine: PlainEngine, profile: Profile
+) -> None:
+    """A campaign that trains for days and is refused then is none; the row's own settings, in both
+    halves.
+    """
     asked = {"opt_name": "sgd", "global_batch_size": 8, "model_bn_span": 4}
-    trained, served = (a_run("resnet50", tiny, tmp_path, asked, profile=profile, serving=half) for half in (False, True))
+    trained, served = (
+        a_run("resnet50", tiny, tmp_path, asked, profile=profile, serving=half)
+        for half in (False, True)
+    )
     ResNet50Training(trained).export(tmp_path)
     assert ResNet50Inference(served, tmp_path, engine).sample_count == 12
 
@@ -144,16 +168,24 @@ def test_the_workload_makes_it(make_run: MakeRun, checkpoint: Path, engine: Plai
     assert ResNet50().inference(make_run(), checkpoint, engine).sample_count == 12
 
 
-def test_another_workload_s_checkpoint_is_refused(make_run: MakeRun, engine: PlainEngine, tmp_path: Path) -> None:
+def test_another_workload_s_checkpoint_is_refused(
+    make_run: MakeRun, engine: PlainEngine, tmp_path: Path
+) -> None:
     """Before anything is loaded."""
-    (tmp_path / weights.DESCRIPTION).write_text('{"workload": "gnmt", "classes": [], "picture_size": 1}')
+    (tmp_path / weights.DESCRIPTION).write_text(
+        '{"workload": "gnmt", "classes": [], "picture_size": 1}'
+    )
     with pytest.raises(RequestError, match="workload is gnmt"):
         ResNet50Inference(make_run(), tmp_path, engine)
 
 
 @pytest.mark.slow
-def test_other_data_than_the_checkpoint_s_is_refused(make_run: MakeRun, checkpoint: Path, engine: PlainEngine, own_tiny: Path) -> None:
-    """A checkpoint of the embedded data over ImageNet would answer with wrong class numbers, quietly."""
+def test_other_data_than_the_checkpoint_s_is_refused(
+    make_run: MakeRun, checkpoint: Path, engine: PlainEngine, own_tiny: Path
+) -> None:
+    """A checkpoint of the embedded data over ImageNet would answer with wrong class numbers,
+    quietly.
+    """
     for split in ("train", "val"):
         (own_tiny / split / "cross").rename(own_tiny / split / "hexagon")
     with pytest.raises(RequestError, match="differ from the"):
@@ -161,24 +193,35 @@ def test_other_data_than_the_checkpoint_s_is_refused(make_run: MakeRun, checkpoi
 
 
 @pytest.mark.slow
-def test_another_picture_size_is_refused(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> None:
+def test_another_picture_size_is_refused(
+    make_run: MakeRun, checkpoint: Path, engine: PlainEngine
+) -> None:
     """A setting that is silently passed over would be logged and not true."""
     with pytest.raises(RequestError, match="32-pixel images.*picture_size is 64"):
         ResNet50Inference(make_run(data__picture_size=64), checkpoint, engine)
 
 
 @pytest.mark.slow
-def test_broken_pictures_are_refused_or_left_out(make_run: MakeRun, checkpoint: Path, engine: PlainEngine, own_tiny: Path) -> None:
+def test_broken_pictures_are_refused_or_left_out(
+    make_run: MakeRun, checkpoint: Path, engine: PlainEngine, own_tiny: Path
+) -> None:
     """As in training, so that labels and sample numbers stay together."""
     path = own_tiny / "val" / "circle" / "circle_0.JPEG"
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(RequestError, match="1 of 12 images"):
         ResNet50Inference(make_run(data=own_tiny), checkpoint, engine)
-    assert ResNet50Inference(make_run(data=own_tiny, data__skip_broken=True), checkpoint, engine).sample_count == 11
+    assert (
+        ResNet50Inference(
+            make_run(data=own_tiny, data__skip_broken=True), checkpoint, engine
+        ).sample_count
+        == 11
+    )
 
 
 @pytest.mark.slow
-def test_profiles_without_inference_are_refused(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> None:
+def test_profiles_without_inference_are_refused(
+    make_run: MakeRun, checkpoint: Path, engine: PlainEngine
+) -> None:
     """One sentence instead of a KeyError."""
     run = make_run()
     row = replace(run.round.benchmark("resnet50"), inference={})

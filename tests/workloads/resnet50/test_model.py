@@ -24,7 +24,9 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_it_is_v1_5() -> None:
-    """The stride lies in the 3x3 convolution; v1 has it in the 1x1 before and is faster and worse."""
+    """The stride lies in the 3x3 convolution; v1 has it in the 1x1 before and is faster and
+    worse.
+    """
     with weights.Undrawn():
         block = model.build(3).layer3[0]
     assert block.conv1.stride == (1, 1)
@@ -32,7 +34,9 @@ def test_it_is_v1_5() -> None:
 
 
 def test_it_has_its_full_width() -> None:
-    """25,557,032 parameters with ImageNet's classes (torchvision's table of models): nothing is narrowed."""
+    """25,557,032 parameters with ImageNet's classes (torchvision's table of models): nothing is
+    narrowed.
+    """
     with weights.Undrawn():
         network = model.build(1000)
     assert sum(p.numel() for p in network.parameters()) == 25_557_032
@@ -49,26 +53,40 @@ def test_zero_init_starts_the_branches_at_nothing() -> None:
 
 @pytest.mark.slow
 def test_the_reference_s_start() -> None:
-    """T, image_classification, resnet_model.py: normals cut at two deviations of variance 1 / fan-in; classifier 0.01; scales 1, shifts 0.
+    """T, image_classification, resnet_model.py: normals cut at two deviations of variance 1 /
+    fan-in; classifier 0.01; scales 1, shifts 0.
 
-    Cut at two, a normal has a kurtosis of 2.37 (whole: 3; uniform: 1.8), and its largest value is 2 / 0.8796 of its deviation.
+    Cut at two, a normal has a kurtosis of 2.37 (whole: 3; uniform: 1.8), and its largest value is 2
+    / 0.8796 of its deviation.
     """
     torch.manual_seed(1)
     network = model.build(1000)
     model.start_as_reference(network)
-    convolutions = [layer.weight for layer in network.modules() if isinstance(layer, torch.nn.Conv2d)]
+    convolutions = [
+        layer.weight for layer in network.modules() if isinstance(layer, torch.nn.Conv2d)
+    ]
     assert len(convolutions) == 53
     for weight in convolutions:
         scaled = weight.detach().double() * weight[0].numel() ** 0.5
         error = 5 * scaled.numel() ** -0.5
-        assert abs(float(scaled.mean())) < error and float(scaled.var()) == pytest.approx(1.0, abs=2 * error)
+        assert abs(float(scaled.mean())) < error and float(scaled.var()) == pytest.approx(
+            1.0, abs=2 * error
+        )
         assert float(scaled.square().square().mean()) == pytest.approx(2.366, abs=4 * error)
         assert 0.97 * 2 / 0.8796 < float(scaled.abs().max()) <= 2 / 0.8796 + 1e-3
     classifier = network.fc.weight.detach().double()
-    assert float(classifier.std()) == pytest.approx(0.01, rel=0.01) and abs(float(classifier.mean())) < 1e-4
-    assert float(((classifier / 0.01) ** 4).mean()) == pytest.approx(3.0, rel=0.02) and not network.fc.bias.any()
+    assert (
+        float(classifier.std()) == pytest.approx(0.01, rel=0.01)
+        and abs(float(classifier.mean())) < 1e-4
+    )
+    assert (
+        float(((classifier / 0.01) ** 4).mean()) == pytest.approx(3.0, rel=0.02)
+        and not network.fc.bias.any()
+    )
     norms = [layer for layer in network.modules() if isinstance(layer, torch.nn.BatchNorm2d)]
-    assert len(norms) == 53 and all(set(norm.weight.tolist()) == {1.0} and not norm.bias.any() for norm in norms)
+    assert len(norms) == 53 and all(
+        set(norm.weight.tolist()) == {1.0} and not norm.bias.any() for norm in norms
+    )
 
 
 def test_groups() -> None:
@@ -131,7 +149,9 @@ def test_a_folder_without_description_is_refused(tmp_path: Path) -> None:
         model.load(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"workload": "resnet50", "classes": 3, "picture_size": 32}'])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"workload": "resnet50", "classes": 3, "picture_size": 32}']
+)
 def test_a_damaged_description_is_refused(tmp_path: Path, text: str) -> None:
     """One sentence, no traceback."""
     (tmp_path / weights.DESCRIPTION).write_text(text)

@@ -20,7 +20,9 @@ ROW = ROUND.benchmark("resnet50")
 
 
 def settled(profile: Profile = Profile.SMOKE, **chosen: Any) -> dict[str, HyperValue]:
-    return settle(ROUND, "resnet50", profile, {key.replace("__", "."): value for key, value in chosen.items()})
+    return settle(
+        ROUND, "resnet50", profile, {key.replace("__", "."): value for key, value in chosen.items()}
+    )
 
 
 @pytest.mark.parametrize("profile", list(Profile))
@@ -54,9 +56,11 @@ POINTS = {
     65536: (24.699, 31, 0.951807, 1e-4, 1133, 128, 86),
     67840: (24.699, 31, 0.951807, 1e-4, 1133, 424, 87),
 }
-"""Batch size: rate, epochs of warm-up, momentum, weight decay, decay steps, batch-norm span, the largest of `Epochs to converge`.
+"""Batch size: rate, epochs of warm-up, momentum, weight decay, decay steps, batch-norm span, the
+largest of `Epochs to converge`.
 
-mlcommons/logging, mlperf_logging/rcp_checker/training_2.1.0/rcps_resnet.json; the optimizer of all is LARS.
+mlcommons/logging, mlperf_logging/rcp_checker/training_2.1.0/rcps_resnet.json; the optimizer of all
+is LARS.
 """
 AFTER_WARM_UP = {1632, 8192, 65536, 67840}
 """Points whose decay steps count from the end of the warm-up."""
@@ -64,23 +68,42 @@ AFTER_WARM_UP = {1632, 8192, 65536, 67840}
 
 def test_every_point_is_a_recipe() -> None:
     """And there are no others."""
-    assert [entry["global_batch_size"] for entry in ROW.training[Profile.FULL].recipes] == list(POINTS)
+    assert [entry["global_batch_size"] for entry in ROW.training[Profile.FULL].recipes] == list(
+        POINTS
+    )
 
 
 @pytest.mark.parametrize("batch", POINTS)
 def test_a_recipe_is_its_reference_convergence_point(batch: int) -> None:
-    """Key by key; T = decay steps + W - 1 where they count from the end of the warm-up (mlcommons/training, resnet-tf2, lars_util.py)."""
+    """Key by key; T = decay steps + W - 1 where they count from the end of the warm-up
+    (mlcommons/training, resnet-tf2, lars_util.py).
+    """
     rate, warm_up, momentum, weight_decay, decay_steps, span, _ = POINTS[batch]
-    recipe, steps = Recipe.of(settled(Profile.FULL, global_batch_size=batch)), math.ceil(IMAGES / batch)
-    assert (recipe.optimizer, recipe.base_rate, recipe.warmup_epochs, recipe.momentum) == ("lars", rate, warm_up, momentum)
+    recipe, steps = (
+        Recipe.of(settled(Profile.FULL, global_batch_size=batch)),
+        math.ceil(IMAGES / batch),
+    )
+    assert (recipe.optimizer, recipe.base_rate, recipe.warmup_epochs, recipe.momentum) == (
+        "lars",
+        rate,
+        warm_up,
+        momentum,
+    )
     assert (recipe.weight_decay, recipe.span, recipe.epsilon) == (weight_decay, span, 0.0)
-    assert recipe.decay_steps == decay_steps + (warm_up * steps - 1 if batch in AFTER_WARM_UP else 0)
+    assert recipe.decay_steps == decay_steps + (
+        warm_up * steps - 1 if batch in AFTER_WARM_UP else 0
+    )
 
 
 @pytest.mark.parametrize("batch", POINTS)
 def test_a_point_converges_before_its_rate_is_at_the_floor(batch: int) -> None:
-    """Decay steps that count from the end of the warm-up, taken for the end of the run, would end the decay epochs too early."""
-    recipe, steps = Recipe.of(settled(Profile.FULL, global_batch_size=batch)), math.ceil(IMAGES / batch)
+    """Decay steps that count from the end of the warm-up, taken for the end of the run, would end
+    the decay epochs too early.
+    """
+    recipe, steps = (
+        Recipe.of(settled(Profile.FULL, global_batch_size=batch)),
+        math.ceil(IMAGES / batch),
+    )
     rate = recipe.schedule(steps)
     last = POINTS[batch][-1]
     assert rate((last - 1) * steps) > 1.001 * recipe.end_rate
@@ -89,7 +112,10 @@ def test_a_point_converges_before_its_rate_is_at_the_floor(batch: int) -> None:
 
 def test_the_points_whose_decay_ended_too_early() -> None:
     """The figures themselves, so that no arithmetic of the test stands for them."""
-    found = {batch: Recipe.of(settled(Profile.FULL, global_batch_size=batch)).decay_steps for batch in sorted(AFTER_WARM_UP)}
+    found = {
+        batch: Recipe.of(settled(Profile.FULL, global_batch_size=batch)).decay_steps
+        for batch in sorted(AFTER_WARM_UP)
+    }
     assert found == {1632: 29047, 8192: 6879, 65536: 1752, 67840: 1721}
 
 
@@ -100,11 +126,21 @@ def test_sgd_is_legal_in_full() -> None:
     assert set(hyperparameters(settings)) == set(LOGGED["sgd"])
 
 
-@pytest.mark.parametrize(("key", "value"), [("sgd_opt_momentum", 0.8), ("sgd_opt_weight_decay", 3e-4), ("sgd_opt_base_learning_rate", 0.0005)])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("sgd_opt_momentum", 0.8),
+        ("sgd_opt_weight_decay", 3e-4),
+        ("sgd_opt_base_learning_rate", 0.0005),
+    ],
+)
 def test_what_the_rules_forbid_is_seen(key: str, value: float) -> None:
     """Constraints that never bite would let anything pass for closed."""
     settings = settled(Profile.FULL, opt_name="sgd", global_batch_size=256) | {key: value}
-    assert [breach.key for breach in judge(ROW.training[Profile.FULL].constraints, hyperparameters(settings))] == [key]
+    assert [
+        breach.key
+        for breach in judge(ROW.training[Profile.FULL].constraints, hyperparameters(settings))
+    ] == [key]
 
 
 def test_the_workload_logs_the_recipe() -> None:
@@ -117,27 +153,49 @@ def test_the_workload_logs_the_recipe() -> None:
 
 def test_naming_hyperparameters_imports_no_framework() -> None:
     """`check --config` runs where no torch is installed."""
-    code = "import sys; import workloads.resnet50, workloads.resnet50.scoring; assert not {'torch', 'numpy', 'PIL'} & set(sys.modules)"
+    code = (
+        "import sys; import workloads.resnet50, workloads.resnet50.scoring; assert not {'torch',"
+        " 'numpy', 'PIL'} & set(sys.modules)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_full_starts_and_crops_as_the_reference_does() -> None:
     """And smoke as its figures were measured."""
     full, smoke = Recipe.of(settled(Profile.FULL)), Recipe.of(settled())
-    assert (full.start, full.zero_init, full.crops, full.smallest_area) == ("reference", False, "reference", 0.05)
-    assert (smoke.start, smoke.zero_init, smoke.crops, smoke.smallest_area) == ("torchvision", False, "uniform-area", 0.8)
+    assert (full.start, full.zero_init, full.crops, full.smallest_area) == (
+        "reference",
+        False,
+        "reference",
+        0.05,
+    )
+    assert (smoke.start, smoke.zero_init, smoke.crops, smoke.smallest_area) == (
+        "torchvision",
+        False,
+        "uniform-area",
+        0.8,
+    )
 
 
 def test_schedule_polynomial() -> None:
     """Warm-up counts epochs, decay counts steps."""
-    rate = Recipe.of(settled(opt_name="sgd", sgd_opt_base_learning_rate=0.5, opt_learning_rate_warmup_epochs=2)).schedule(10)
+    rate = Recipe.of(
+        settled(opt_name="sgd", sgd_opt_base_learning_rate=0.5, opt_learning_rate_warmup_epochs=2)
+    ).schedule(10)
     assert [rate(0), rate(10), rate(20)] == [0.0, 0.25, 0.5]
 
 
 def test_schedule_steps() -> None:
     """Boundaries are given in epochs."""
-    chosen = {"schedule.decay": "step", "schedule.decay_epochs": (2, 3), "schedule.decay_factor": 0.5}
-    settings = settled(opt_name="sgd", sgd_opt_base_learning_rate=1.0, opt_learning_rate_warmup_epochs=0) | chosen
+    chosen = {
+        "schedule.decay": "step",
+        "schedule.decay_epochs": (2, 3),
+        "schedule.decay_factor": 0.5,
+    }
+    settings = (
+        settled(opt_name="sgd", sgd_opt_base_learning_rate=1.0, opt_learning_rate_warmup_epochs=0)
+        | chosen
+    )
     rate = Recipe.of(settings).schedule(10)
     assert [rate(19), rate(20), rate(30)] == [1.0, 0.5, 0.25]
 

@@ -1,4 +1,6 @@
-"""Top-1 and top-5 from raw answers, as the judge takes them, and when two answers are one model's."""
+"""Top-1 and top-5 from raw answers, as the judge takes them, and when two answers are one
+model's.
+"""
 
 import struct
 from pathlib import Path
@@ -31,9 +33,14 @@ def test_half_right(truth: Path) -> None:
 
 
 def test_five_classes_are_scored_twice(truth: Path) -> None:
-    """The likeliest decides top-1 alone; an answer of one class among those of five counts where it is right."""
+    """The likeliest decides top-1 alone; an answer of one class among those of five counts where it
+    is right.
+    """
     answers = {0: [3, 1, 2, 4, 5], 1: [9, 8, 7, 6, 0], 2: [1, 2, 3, 4, 5], 3: [999]}
-    assert score({sample: scoring.packed(best) for sample, best in answers.items()}, truth) == {"top1": 0.5, "top5": 0.75}
+    assert score({sample: scoring.packed(best) for sample, best in answers.items()}, truth) == {
+        "top1": 0.5,
+        "top5": 0.75,
+    }
 
 
 def test_a_missing_answer_is_wrong(truth: Path) -> None:
@@ -46,7 +53,9 @@ def test_an_answer_beyond_the_truth_counts_nothing(truth: Path) -> None:
     assert score(single(3, 0, 11, 999) | {7: scoring.packed([3])}, truth) == {"top1": 1.0}
 
 
-@pytest.mark.parametrize("answer", [b"", b"\x03", struct.pack("<q", 3), struct.pack(">i", 3), struct.pack("<f", 3.0)])
+@pytest.mark.parametrize(
+    "answer", [b"", b"\x03", struct.pack("<q", 3), struct.pack(">i", 3), struct.pack("<f", 3.0)]
+)
 def test_misshapen_answers_are_wrong(truth: Path, answer: bytes) -> None:
     """Wrong length, byte order or type is no answer, even where its first bytes would do."""
     assert score(single(9, 0, 11, 999) | {0: answer}, truth) == {"top1": 0.75}
@@ -60,13 +69,17 @@ def test_answers_are_little_endian() -> None:
 @pytest.mark.parametrize("other", [[3, 1, 2, 4, 5], [3, 2, 1, 4, 5], [3, 1, 2, 4, 9]])
 def test_near_ties_are_one_model_s(other: list[int]) -> None:
     """The order of classes that are nearly as likely, and the last of them, depend on the batch."""
-    assert agree(scoring.packed([3, 1, 2, 4, 5]), scoring.packed(other)) and agree(scoring.packed([3]), scoring.packed([3]))
+    assert agree(scoring.packed([3, 1, 2, 4, 5]), scoring.packed(other)) and agree(
+        scoring.packed([3]), scoring.packed([3])
+    )
 
 
 @pytest.mark.parametrize("other", [[1, 3, 2, 4, 5], [3, 6, 7, 8, 9], [3], []])
 def test_other_answers_are_another_model_s(other: list[int]) -> None:
     """Another best class, other classes behind it, or another form of answer."""
-    assert not agree(scoring.packed([3, 1, 2, 4, 5]), scoring.packed(other)) and not agree(scoring.packed(other), b"")
+    assert not agree(scoring.packed([3, 1, 2, 4, 5]), scoring.packed(other)) and not agree(
+        scoring.packed(other), b""
+    )
 
 
 def test_labels_come_back(truth: Path) -> None:

@@ -17,11 +17,18 @@ from workloads.resnet50 import ResNet50 as Workload
 from workloads.resnet50 import model as torch_model
 from workloads.resnet50.inference import ResNet50Inference as TorchInference
 
-tf = pytest.importorskip("tensorflow", reason="TensorFlow is not installed: podium-suite[tensorflow]", exc_type=ImportError)
+tf = pytest.importorskip(
+    "tensorflow",
+    reason="TensorFlow is not installed: podium-suite[tensorflow]",
+    exc_type=ImportError,
+)
 
 from harness.engines.tensorflow.engine import TensorFlowEngine  # noqa: E402
 from harness.engines.torch import TorchEngine  # noqa: E402
-from workloads.resnet50.tensorflow.inference import ResNet50Inference, TensorFlowTensors  # noqa: E402
+from workloads.resnet50.tensorflow.inference import (  # noqa: E402
+    ResNet50Inference,
+    TensorFlowTensors,
+)
 from workloads.resnet50.tensorflow.model import carried_over  # noqa: E402
 
 pytestmark = pytest.mark.slow
@@ -31,7 +38,9 @@ TOLERANCE = 1e-4
 
 
 def lively(classes: int) -> torch.nn.Module:
-    """Make a network whose batch-norm has statistics of its own: those of a fresh one are 0 and 1, and hide what is exchanged."""
+    """Make a network whose batch-norm has statistics of its own: those of a fresh one are 0 and 1,
+    and hide what is exchanged.
+    """
     torch.manual_seed(1)
     network = torch_model.build(classes).eval()
     for part in network.modules():
@@ -46,7 +55,13 @@ def lively(classes: int) -> torch.nn.Module:
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoint")
-    weights.export(lively(3), torch_model.Description(workload="resnet50", classes=("circle", "cross", "star"), picture_size=32), folder)
+    weights.export(
+        lively(3),
+        torch_model.Description(
+            workload="resnet50", classes=("circle", "cross", "star"), picture_size=32
+        ),
+        folder,
+    )
     return folder
 
 
@@ -57,19 +72,33 @@ def run(make_run: MakeRun) -> Run:
 
 @pytest.mark.parametrize("side", [32, 37])
 def test_the_same_weights_give_the_same_logits(side: int) -> None:
-    """Padding at every stride of 2, on even and odd sizes: TensorFlow's own SAME moves the pictures by a pixel."""
-    network, picture_NCHW = lively(12), torch.randn(3, 3, side, side, generator=torch.Generator().manual_seed(2))
+    """Padding at every stride of 2, on even and odd sizes: TensorFlow's own SAME moves the pictures
+    by a pixel.
+    """
+    network, picture_NCHW = (
+        lively(12),
+        torch.randn(3, 3, side, side, generator=torch.Generator().manual_seed(2)),
+    )
     with torch.inference_mode():
         expected_NK = network(picture_NCHW).numpy()
-    found_NK = TensorFlowTensors().network(network)(tf.constant(picture_NCHW.permute(0, 2, 3, 1).numpy())).numpy()
+    found_NK = (
+        TensorFlowTensors()
+        .network(network)(tf.constant(picture_NCHW.permute(0, 2, 3, 1).numpy()))
+        .numpy()
+    )
     assert np.abs(found_NK - expected_NK).max() < TOLERANCE * np.abs(expected_NK).max()
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_what_the_engine_serves_gives_the_same_logits(run: Run, checkpoint: Path, compiled: bool) -> None:
+def test_what_the_engine_serves_gives_the_same_logits(
+    run: Run, checkpoint: Path, compiled: bool
+) -> None:
     """As a SavedModel with weights for constants, and through XLA."""
     own = replace(run, settings={**run.settings, "engine.compile": compiled})
-    served, network = ResNet50Inference(own, checkpoint, TensorFlowEngine()), torch_model.load(checkpoint)[0]
+    served, network = (
+        ResNet50Inference(own, checkpoint, TensorFlowEngine()),
+        torch_model.load(checkpoint)[0],
+    )
     picture_NCHW = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(2))
     (found_NK,) = served._executable.open()(tf.constant(picture_NCHW.permute(0, 2, 3, 1).numpy()))
     with torch.inference_mode():
@@ -78,14 +107,26 @@ def test_what_the_engine_serves_gives_the_same_logits(run: Run, checkpoint: Path
     assert served._executable.describe()["compiled"] is compiled
 
 
-def test_a_checkpoint_of_pytorch_gets_the_same_answers(run: Run, make_run: MakeRun, checkpoint: Path) -> None:
+def test_a_checkpoint_of_pytorch_gets_the_same_answers(
+    run: Run, make_run: MakeRun, checkpoint: Path
+) -> None:
     """The same pictures, prepared once; batches that are not full too."""
-    systems: list[Any] = [ResNet50Inference(run, checkpoint, TensorFlowEngine()), TorchInference(make_run(), checkpoint, TorchEngine())]
+    systems: list[Any] = [
+        ResNet50Inference(run, checkpoint, TensorFlowEngine()),
+        TorchInference(make_run(), checkpoint, TorchEngine()),
+    ]
     for system in systems:
         system.load(range(12))
-    for sample in range(12):  # a random network answers with few classes: pictures are held against one another too
-        assert np.array_equal(systems[0]._held[sample].numpy(), systems[1]._held[sample].permute(1, 2, 0).numpy())
-    first, second = ([*predict([3, 1, 2, 0]), *predict([7])] for predict in (system.open(0, 4) for system in systems))
+    for sample in range(
+        12
+    ):  # a random network answers with few classes: pictures are held against one another too
+        assert np.array_equal(
+            systems[0]._held[sample].numpy(), systems[1]._held[sample].permute(1, 2, 0).numpy()
+        )
+    first, second = (
+        [*predict([3, 1, 2, 0]), *predict([7])]
+        for predict in (system.open(0, 4) for system in systems)
+    )
     assert first == second
 
 
@@ -105,14 +146,19 @@ def test_the_engine_is_told_pictures_with_channels_last(run: Run, checkpoint: Pa
     made = Workload().inference(run, checkpoint, engine)  # type: ignore[arg-type]
     assert isinstance(made, ResNet50Inference)
     assert (engine.network.framework, engine.plan.precision) == ("tensorflow", Precision.FP32)
-    assert (tuple(engine.network.inputs[0].shape), engine.network.shapes.maximum) == ((1, 32, 32, 3), ((4, 32, 32, 3),))
+    assert (tuple(engine.network.inputs[0].shape), engine.network.shapes.maximum) == (
+        (1, 32, 32, 3),
+        ((4, 32, 32, 3),),
+    )
 
 
 def test_every_weight_is_carried_over_but_the_counters() -> None:
     """One that is left out would be found as a KeyError by somebody else."""
     state = {name: value.numpy() for name, value in torch_model.build(3).state_dict().items()}
     carried = carried_over(state)
-    assert set(state) - set(carried) == {name for name in state if name.endswith("num_batches_tracked")}
+    assert set(state) - set(carried) == {
+        name for name in state if name.endswith("num_batches_tracked")
+    }
     assert (carried["conv1.weight"].shape, carried["fc.weight"].shape) == ((7, 7, 3, 64), (2048, 3))
 
 

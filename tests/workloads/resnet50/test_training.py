@@ -31,23 +31,35 @@ def weights(training: ResNet50Training, folder: Path) -> dict[str, torch.Tensor]
 
 
 def equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
-    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+    return first.keys() == second.keys() and all(
+        torch.equal(first[name], second[name]) for name in first
+    )
 
 
 @pytest.fixture(autouse=True)
 def small_network() -> Iterator[None]:
-    """Train a network that takes a quarter of the time; `test_ranks.py` trains and restores ResNet-50 itself, by SGD."""
+    """Train a network that takes a quarter of the time; `test_ranks.py` trains and restores
+    ResNet-50 itself, by SGD.
+    """
     with shallow():
         yield
 
 
 @pytest.fixture(scope="module")
 def make_run(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> MakeRun:
-    """Make a run of the smoke profile on the tiny folder, which is looked over once for all of them."""
+    """Make a run of the smoke profile on the tiny folder, which is looked over once for all of
+    them.
+    """
     cache = tmp_path_factory.mktemp("cache")
 
     def make(data: Path | None = tiny, **asked: Any) -> Run:
-        return a_run("resnet50", data, cache, {"global_batch_size": 8, "model_bn_span": 4, "data.workers": 0}, **asked)
+        return a_run(
+            "resnet50",
+            data,
+            cache,
+            {"global_batch_size": 8, "model_bn_span": 4, "data.workers": 0},
+            **asked,
+        )
 
     return make
 
@@ -86,7 +98,9 @@ def test_blocks_follow_the_round(make_run: MakeRun) -> None:
     """Smoke evaluates after every epoch."""
     run = make_run()
     row = run.round.benchmark("resnet50").training[run.profile]
-    assert list(ResNet50Training(run).blocks()) == [range(epoch, epoch + 1) for epoch in range(1, row.max_epochs + 1)]
+    assert list(ResNet50Training(run).blocks()) == [
+        range(epoch, epoch + 1) for epoch in range(1, row.max_epochs + 1)
+    ]
 
 
 def test_the_workload_makes_it(make_run: MakeRun) -> None:
@@ -96,7 +110,9 @@ def test_the_workload_makes_it(make_run: MakeRun) -> None:
 
 @pytest.mark.slow
 def test_a_seed_is_a_run(make_run: MakeRun, tmp_path: Path) -> None:
-    """Same seed, same weights to the last bit, whatever the global generator did; another seed, others."""
+    """Same seed, same weights to the last bit, whatever the global generator did; another seed,
+    others.
+    """
     found = []
     for number, seed in enumerate((3, 3, 4)):
         torch.manual_seed(number)
@@ -109,8 +125,12 @@ def test_a_seed_is_a_run(make_run: MakeRun, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", [Precision.FP32, Precision.BF16])
-def test_resume_in_an_epoch_is_exact(make_run: MakeRun, in_one_go: InOneGo, tmp_path: Path, precision: Precision) -> None:
-    """Saved after the first step of epoch 2 and taken up by a fresh process: the same weights and score as without."""
+def test_resume_in_an_epoch_is_exact(
+    make_run: MakeRun, in_one_go: InOneGo, tmp_path: Path, precision: Precision
+) -> None:
+    """Saved after the first step of epoch 2 and taken up by a fresh process: the same weights and
+    score as without.
+    """
     whole, scores = in_one_go(precision)
     cut, resumed = (ResNet50Training(make_run(precision=precision)) for _ in range(2))
     with closing(cut.train_epoch(2)) as steps:
@@ -126,8 +146,16 @@ def test_resume_in_an_epoch_is_exact(make_run: MakeRun, in_one_go: InOneGo, tmp_
 @pytest.mark.slow
 def test_resume_with_lars_is_exact(make_run: MakeRun, tmp_path: Path) -> None:
     """LARS' momentum is part of the state, and its rates follow the step."""
-    chosen = {"opt_name": "lars", "lars_opt_base_learning_rate": 2.0, "lars_opt_end_learning_rate": 1e-4, "lars_opt_weight_decay": 1e-4}
-    chosen |= {"lars_opt_learning_rate_decay_poly_power": 2, "lars_opt_learning_rate_decay_steps": 9}
+    chosen = {
+        "opt_name": "lars",
+        "lars_opt_base_learning_rate": 2.0,
+        "lars_opt_end_learning_rate": 1e-4,
+        "lars_opt_weight_decay": 1e-4,
+    }
+    chosen |= {
+        "lars_opt_learning_rate_decay_poly_power": 2,
+        "lars_opt_learning_rate_decay_steps": 9,
+    }
     chosen |= {"lars_opt_learning_rate_warmup_epochs": 1, "lars_opt_momentum": 0.9}
     whole, resumed = (ResNet50Training(make_run(**chosen)) for _ in range(2))
     with closing(whole.train_epoch(2)) as steps:
@@ -163,7 +191,11 @@ def test_evaluating_changes_no_weights(make_run: MakeRun, tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_steps_learn(make_run: MakeRun) -> None:
     """A step that forgets backward, zero_grad or the rate would leave the loss where it was."""
-    chosen = {"opt_name": "sgd", "sgd_opt_base_learning_rate": 0.01, "opt_learning_rate_warmup_epochs": 0}
+    chosen = {
+        "opt_name": "sgd",
+        "sgd_opt_base_learning_rate": 0.01,
+        "opt_learning_rate_warmup_epochs": 0,
+    }
     chosen |= {"data.smallest_crop_area": 1.0, "model.zero_init": True}
     training = ResNet50Training(make_run(global_batch_size=24, model_bn_span=24, **chosen))
     losses = [training.loss() for epoch in range(1, 10) for _ in training.train_epoch(epoch)]
@@ -172,28 +204,42 @@ def test_steps_learn(make_run: MakeRun) -> None:
 
 @pytest.mark.slow
 def test_the_rate_of_the_first_step_is_nothing(make_run: MakeRun, tmp_path: Path) -> None:
-    """Warm-up starts from 0, so the first step must not move a weight: the schedule counts steps from 0."""
+    """Warm-up starts from 0, so the first step must not move a weight: the schedule counts steps
+    from 0.
+    """
     training = ResNet50Training(make_run(lars_opt_learning_rate_warmup_epochs=1))
     before = weights(training, tmp_path / "before")
     with closing(training.train_epoch(1)) as steps:
         next(steps)
     after = weights(training, tmp_path / "after")
-    assert all(torch.equal(before[name], after[name]) for name in before if "running" not in name and "num_batches" not in name)
+    assert all(
+        torch.equal(before[name], after[name])
+        for name in before
+        if "running" not in name and "num_batches" not in name
+    )
 
 
 @pytest.mark.slow
 def test_accumulation_is_one_step(make_run: MakeRun) -> None:
-    """The gradient of a global batch is that of its micro-batches together, weighted by their samples."""
+    """The gradient of a global batch is that of its micro-batches together, weighted by their
+    samples.
+    """
     training = ResNet50Training(make_run(global_batch_size=24, model_bn_span=8))
     assert list(training.train_epoch(1)) == [24]
-    summed = [parameter.grad.clone() for parameter in training._model.parameters() if parameter.grad is not None]
+    summed = [
+        parameter.grad.clone()
+        for parameter in training._model.parameters()
+        if parameter.grad is not None
+    ]
     again = ResNet50Training(make_run(global_batch_size=24, model_bn_span=8))
     network, (step,) = again._stepper.network.train(), again._plan(1)
     losses = [again._loss(batch) / 24 for batch in again._shown.read(list(step.micro_batches))]
     torch.stack(losses).sum().backward()
     expected = [parameter.grad for parameter in network.parameters() if parameter.grad is not None]
     assert len(summed) == len(expected)
-    assert all(torch.allclose(a, b, rtol=1e-3, atol=1e-5) for a, b in zip(summed, expected, strict=True))
+    assert all(
+        torch.allclose(a, b, rtol=1e-3, atol=1e-5) for a, b in zip(summed, expected, strict=True)
+    )
     assert training.loss() == pytest.approx(float(torch.stack(losses).sum().detach()), rel=1e-5)
 
 
@@ -204,8 +250,12 @@ def test_no_loss_before_the_first_step(make_run: MakeRun) -> None:
 
 @pytest.mark.slow
 def test_shuffled_labels_reach_the_loss(make_run: MakeRun) -> None:
-    """With `data.shuffle_labels=true` the training labels differ, and those that are evaluated do not."""
-    honest, shuffled = (ResNet50Training(make_run(data__shuffle_labels=value)) for value in (False, True))
+    """With `data.shuffle_labels=true` the training labels differ, and those that are evaluated do
+    not.
+    """
+    honest, shuffled = (
+        ResNet50Training(make_run(data__shuffle_labels=value)) for value in (False, True)
+    )
     assert not np.array_equal(honest._train.labels, shuffled._train.labels)
     assert np.array_equal(honest._val.labels, shuffled._val.labels)
 
@@ -217,7 +267,10 @@ def test_a_broken_picture_stops_the_run_before_it_starts(own_tiny: Path, make_ru
     path.write_bytes(path.read_bytes()[:300])
     with pytest.raises(RequestError, match=r"1 of 24 images .*star_3\.JPEG"):
         ResNet50Training(make_run(data=own_tiny))
-    assert ResNet50Training(make_run(data=own_tiny, data__skip_broken=True)).facts()["train_samples"] == 23
+    assert (
+        ResNet50Training(make_run(data=own_tiny, data__skip_broken=True)).facts()["train_samples"]
+        == 23
+    )
 
 
 def test_a_format_that_cannot_train_is_refused(make_run: MakeRun) -> None:
@@ -235,8 +288,12 @@ def test_what_there_is_no_code_for_is_refused(make_run: MakeRun, name: str, valu
 
 @pytest.mark.slow
 def test_quick_runs_on_any_folder(make_run: MakeRun) -> None:
-    """Real data by `--data` is the only difference: the quick profile trains and scores on a folder of that layout."""
-    run = make_run(profile=Profile.QUICK, data__picture_size=32, global_batch_size=24, model_bn_span=12)
+    """Real data by `--data` is the only difference: the quick profile trains and scores on a folder
+    of that layout.
+    """
+    run = make_run(
+        profile=Profile.QUICK, data__picture_size=32, global_batch_size=24, model_bn_span=12
+    )
     training = ResNet50Training(run)
     assert list(training.train_epoch(1)) == [24]
     assert set(training.evaluate()) == {"top1"}

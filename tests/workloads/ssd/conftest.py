@@ -15,9 +15,18 @@ from workloads.common.detection import synthetic_scenes
 from workloads.common.detection.scene_looks import Weaving
 
 TINY = synthetic_scenes.Scenery(
-    pictures={"train": 9, "val": 5}, classes=("circle", "cross", "triangle"), extents=((64, 64), (64, 48)), mean_objects=3.0, most_objects=6,
-    radius=(0.15, 0.3), crowd_share=0.2, empty_share=0.1, surfaces=Weaving(periods_px=(5.0, 8.0), ground_strength=0.5, rags=(1, 4), rag_radius=(0.07, 0.2)),
-)  # fmt: skip
+    pictures={"train": 9, "val": 5},
+    classes=("circle", "cross", "triangle"),
+    extents=((64, 64), (64, 48)),
+    mean_objects=3.0,
+    most_objects=6,
+    radius=(0.15, 0.3),
+    crowd_share=0.2,
+    empty_share=0.1,
+    surfaces=Weaving(
+        periods_px=(5.0, 8.0), ground_strength=0.5, rags=(1, 4), rag_radius=(0.07, 0.2)
+    ),
+)
 
 
 class PlainEngine:
@@ -60,7 +69,13 @@ def make_with(tiny: Path) -> Callable[..., Run]:
     """Make a run on the tiny folder, with a cache; settings by keyword with `__` for a dot."""
 
     def make(cache: Path, data: Path | None = tiny, **asked: Any) -> Run:
-        return a_run("ssd", data, cache, {"global_batch_size": 4, "model_bn_span": 4, "data.workers": 0}, **asked)
+        return a_run(
+            "ssd",
+            data,
+            cache,
+            {"global_batch_size": 4, "model_bn_span": 4, "data.workers": 0},
+            **asked,
+        )
 
     return make
 

@@ -8,7 +8,11 @@ from suite import registry
 from workloads.ssd.agreement import agree
 
 Row = tuple[float, ...]
-BASE: list[Row] = [(3, 0.1, 0.1, 0.4, 0.5, 0.9, 1), (3, 0.5, 0.5, 0.9, 0.8, 0.6, 2), (3, 0.2, 0.6, 0.3, 0.7, 0.06, 1)]
+BASE: list[Row] = [
+    (3, 0.1, 0.1, 0.4, 0.5, 0.9, 1),
+    (3, 0.5, 0.5, 0.9, 0.8, 0.6, 2),
+    (3, 0.2, 0.6, 0.3, 0.7, 0.06, 1),
+]
 
 
 def packed(rows: list[Row]) -> bytes:
@@ -43,14 +47,18 @@ def changed(number: int, field: int, value: float) -> list[Row]:
     ],
 )
 def test_small_differences_are_one_model_s(other: list[Row], held: bool) -> None:
-    """Scores and boxes that move a little, and what is unsure; not another class, place, sample, or a detection more or less."""
+    """Scores and boxes that move a little, and what is unsure; not another class, place, sample, or
+    a detection more or less.
+    """
     assert agree(packed(BASE), packed(other)) is held
     assert agree(packed(other), packed(BASE)) is held
 
 
 def test_one_of_many_may_be_odd() -> None:
     """Where one box suppresses another that had suppressed a third, a detection comes or goes."""
-    many: list[Row] = [(3, number / 10, 0.0, number / 10 + 0.09, 0.1, 0.8, 1) for number in range(6)]
+    many: list[Row] = [
+        (3, number / 10, 0.0, number / 10 + 0.09, 0.1, 0.8, 1) for number in range(6)
+    ]
     assert agree(packed(many), packed(many[1:]))
     assert not agree(packed(many), packed(many[2:]))
 
@@ -62,7 +70,9 @@ def test_answers_that_are_cut_off_agree_with_nothing() -> None:
 
 
 def test_answers_without_end_agree_with_nothing() -> None:
-    """A hundred thousand detections are three megabytes in the log, and their pairs were eighty gigabytes of the judge's memory."""
+    """A hundred thousand detections are three megabytes in the log, and their pairs were eighty
+    gigabytes of the judge's memory.
+    """
     assert not agree(packed(BASE * 50_000), packed(BASE * 50_001))
 
 

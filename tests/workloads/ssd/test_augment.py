@@ -15,19 +15,28 @@ from workloads.ssd import augment
 def objects(*boxes: tuple[float, ...]) -> Objects:
     count = len(boxes)
     box_O4: Floats = np.array(boxes, dtype=np.float32).reshape(-1, 4)
-    return Objects(box_O4=box_O4, label_O=np.arange(1, count + 1), crowd_O=np.zeros(count, dtype=np.bool_), number_O=np.arange(count))
+    return Objects(
+        box_O4=box_O4,
+        label_O=np.arange(1, count + 1),
+        crowd_O=np.zeros(count, dtype=np.bool_),
+        number_O=np.arange(count),
+    )
 
 
 def marked(box: tuple[float, ...], width: int = 200, height: int = 160) -> Image.Image:
     """A black picture that is white in a box."""
     picture = Image.new("RGB", (width, height))
-    left, top, right, bottom = (round(edge * side) for edge, side in zip(box, 2 * (width, height), strict=True))
+    left, top, right, bottom = (
+        round(edge * side) for edge, side in zip(box, 2 * (width, height), strict=True)
+    )
     picture.paste((255, 255, 255), (left, top, right, bottom))
     return picture
 
 
 def test_pictures_and_boxes_stay_together() -> None:
-    """Crop, mirror and resize move both alike: what is white lies in the box, whatever was drawn."""
+    """Crop, mirror and resize move both alike: what is white lies in the box, whatever was
+    drawn.
+    """
     box = (0.3, 0.2, 0.6, 0.7)
     for seed in range(80):
         rng = np.random.default_rng(seed)
@@ -52,7 +61,9 @@ def test_boxes_stay_inside_and_have_an_area() -> None:
 
 
 def test_a_crop_overlaps_every_object_as_much_as_was_drawn() -> None:
-    """The reference asks it of all objects, not of one; and keeps those whose centre lies inside."""
+    """The reference asks it of all objects, not of one; and keeps those whose centre lies
+    inside.
+    """
     boxes = objects((0.0, 0.0, 0.5, 0.5), (0.6, 0.6, 1.0, 1.0))
     crop: Floats = np.array([0.0, 0.0, 0.5, 0.6], dtype=np.float32)
     assert augment.kept(boxes.box_O4, crop, 0.0).tolist() == [True, False]
@@ -63,15 +74,23 @@ def test_a_crop_overlaps_every_object_as_much_as_was_drawn() -> None:
 
 def test_crops_have_the_asked_sides_and_aspects() -> None:
     """0.3 to 1 of the picture, between 1:2 and 2:1."""
-    crops = [crop for seed in range(300) if (crop := augment.random_crop(np.random.default_rng(seed))) is not None]
+    crops = [
+        crop
+        for seed in range(300)
+        if (crop := augment.random_crop(np.random.default_rng(seed))) is not None
+    ]
     sides = np.array([crop[2:] - crop[:2] for crop in crops])
     assert 100 < len(crops) < 300
     assert sides.min() >= 0.3 - 1e-6 and np.array(crops).max() <= 1 + 1e-6
-    assert (sides[:, 0] / sides[:, 1]).min() >= 0.5 - 1e-5 and (sides[:, 0] / sides[:, 1]).max() <= 2 + 1e-5
+    assert (sides[:, 0] / sides[:, 1]).min() >= 0.5 - 1e-5 and (
+        sides[:, 0] / sides[:, 1]
+    ).max() <= 2 + 1e-5
 
 
 def test_every_overlap_is_drawn() -> None:
-    """Seven choices, as the reference has them: with the whole picture among them the search ends."""
+    """Seven choices, as the reference has them: with the whole picture among them the search
+    ends.
+    """
     assert sorted(augment.LEAST_OVERLAPS) == [-1.0, 0.0, 0.1, 0.3, 0.5, 0.7, 0.9]
 
 
@@ -79,7 +98,9 @@ def test_every_overlap_is_drawn() -> None:
 def test_pictures_of_any_shape_come_through(extent: tuple[int, int]) -> None:
     """One pixel has nothing to crop, and ten thousand are squeezed."""
     for seed in range(20):
-        view, found = augment.augmented(extent, objects((0.1, 0.0, 0.9, 1.0)), 32, 1, np.random.default_rng(seed))
+        view, found = augment.augmented(
+            extent, objects((0.1, 0.0, 0.9, 1.0)), 32, 1, np.random.default_rng(seed)
+        )
         assert shown(Image.new("RGB", extent), view).shape == (32, 32, 3) and len(found) == 1
 
 
@@ -92,7 +113,9 @@ def test_a_picture_without_objects_is_shown_whole() -> None:
 def test_colours_change_within_the_reference_s_bounds() -> None:
     """Brightness by up to an eighth: a grey picture stays grey and near."""
     grey, whole = Image.new("RGB", (4, 4), (128, 128, 128)), View(box=(0, 0, 4, 4), extent=(4, 4))
-    drawn = [replace(whole, changes=augment.changes(np.random.default_rng(seed))) for seed in range(40)]
+    drawn = [
+        replace(whole, changes=augment.changes(np.random.default_rng(seed))) for seed in range(40)
+    ]
     values = {shown(grey, view)[0, 0].tolist()[0] for view in drawn}
     assert len(values) > 10 and min(values) >= 128 * 0.874 and max(values) <= 128 * 1.126
 
@@ -100,5 +123,8 @@ def test_colours_change_within_the_reference_s_bounds() -> None:
 def test_it_is_a_function_of_its_generator() -> None:
     """The same picture again after a resume."""
     box = (0.3, 0.2, 0.6, 0.7)
-    first, second = (augment.augmented((200, 160), objects(box), 32, 1, np.random.default_rng(4)) for _ in range(2))
+    first, second = (
+        augment.augmented((200, 160), objects(box), 32, 1, np.random.default_rng(4))
+        for _ in range(2)
+    )
     assert first[0] == second[0] and np.array_equal(first[1].box_O4, second[1].box_O4)

@@ -25,7 +25,10 @@ from workloads.ssd.detector.default_boxes import (
 ALL = list(CONFIGURATIONS.values())
 
 
-@pytest.mark.parametrize(("configuration", "count"), [(TRAINED_300, 8732), (SERVED_1200, 15130), (SMALL_128, 1536), (SMOKE_64, 390)])
+@pytest.mark.parametrize(
+    ("configuration", "count"),
+    [(TRAINED_300, 8732), (SERVED_1200, 15130), (SMALL_128, 1536), (SMOKE_64, 390)],
+)
 def test_counts_are_pinned(configuration: Configuration, count: int) -> None:
     """8,732 and 15,130 are MLPerf's; one more or less and no published weights would fit."""
     assert default_boxes(configuration).shape == (count, 4)
@@ -35,35 +38,52 @@ def plain_boxes(configuration: Configuration) -> list[tuple[float, ...]]:
     """The paper's boxes, one by one."""
     found = []
     for number, side in enumerate(configuration.sides):
-        small, after = (configuration.scales_px[number + offset] / configuration.picture_px for offset in (0, 1))
+        small, after = (
+            configuration.scales_px[number + offset] / configuration.picture_px for offset in (0, 1)
+        )
         shapes = [(small, small), (math.sqrt(small * after),) * 2]
         for ratio in configuration.ratios[number]:
-            shapes += [(small * math.sqrt(ratio), small / math.sqrt(ratio)), (small / math.sqrt(ratio), small * math.sqrt(ratio))]
+            shapes += [
+                (small * math.sqrt(ratio), small / math.sqrt(ratio)),
+                (small / math.sqrt(ratio), small * math.sqrt(ratio)),
+            ]
         step = configuration.steps_px[number] / configuration.picture_px
         for width, height in shapes:
             for row in range(side):
                 for column in range(side):
-                    found.append(tuple(min(max(value, 0.0), 1.0) for value in ((column + 0.5) * step, (row + 0.5) * step, width, height)))
+                    found.append(
+                        tuple(
+                            min(max(value, 0.0), 1.0)
+                            for value in ((column + 0.5) * step, (row + 0.5) * step, width, height)
+                        )
+                    )
     return found
 
 
 @pytest.mark.parametrize("configuration", ALL, ids=lambda each: each.name)
 def test_boxes_are_the_paper_s(configuration: Configuration) -> None:
     """Places, shapes and order: the order is that of the heads' channels."""
-    assert torch.allclose(default_boxes(configuration), torch.tensor(plain_boxes(configuration)), atol=1e-6)
+    assert torch.allclose(
+        default_boxes(configuration), torch.tensor(plain_boxes(configuration)), atol=1e-6
+    )
 
 
 def test_some_boxes_of_the_trained_configuration() -> None:
     """Pinned by hand: the first, the second square, the last."""
     boxes = default_boxes(TRAINED_300)
     assert boxes[0].tolist() == pytest.approx([4 / 300, 4 / 300, 21 / 300, 21 / 300])
-    assert boxes[38 * 38].tolist() == pytest.approx([4 / 300, 4 / 300, math.sqrt(21 * 45) / 300, math.sqrt(21 * 45) / 300])
+    assert boxes[38 * 38].tolist() == pytest.approx(
+        [4 / 300, 4 / 300, math.sqrt(21 * 45) / 300, math.sqrt(21 * 45) / 300]
+    )
     assert boxes[-1].tolist() == pytest.approx([0.5, 0.5, 261 / math.sqrt(2) / 300, 1.0])
 
 
 def random_boxes(count: int, seed: int) -> torch.Tensor:
     generator = torch.Generator().manual_seed(seed)
-    place, side = torch.rand(count, 2, generator=generator) * 0.7, torch.rand(count, 2, generator=generator) * 0.28 + 0.02
+    place, side = (
+        torch.rand(count, 2, generator=generator) * 0.7,
+        torch.rand(count, 2, generator=generator) * 0.28 + 0.02,
+    )
     return torch.cat([place, place + side], dim=1)
 
 
@@ -72,7 +92,9 @@ def random_boxes(count: int, seed: int) -> torch.Tensor:
 def test_offsets_lead_back(seed: int, configuration: Configuration) -> None:
     """Whatever box and default box: encoded and decoded it is itself."""
     default = default_boxes(configuration)
-    default = default[torch.randint(len(default), (50,), generator=torch.Generator().manual_seed(seed))]
+    default = default[
+        torch.randint(len(default), (50,), generator=torch.Generator().manual_seed(seed))
+    ]
     boxes = random_boxes(50, seed)
     assert torch.allclose(decode(encode(boxes, default), default), boxes, atol=1e-5)
     assert torch.allclose(corners(centred(boxes)), boxes, atol=1e-6)
@@ -97,21 +119,29 @@ def overlap(one: list[float], other: list[float]) -> float:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_matching_is_the_plain_one(seed: int) -> None:
-    """Each object has its best default box; a default box has the object that it overlaps most, if by more than a half."""
+    """Each object has its best default box; a default box has the object that it overlaps most, if
+    by more than a half.
+    """
     default = default_boxes(SMALL_128)
     boxes, labels = random_boxes(5, seed), torch.tensor([1, 2, 3, 1, 2])
     offsets, found = match(boxes, labels, default)
     table = [[overlap(box, each) for each in corners(default).tolist()] for box in boxes.tolist()]
-    own = {max(range(len(default)), key=row.__getitem__): number for number, row in enumerate(table)}
+    own = {
+        max(range(len(default)), key=row.__getitem__): number for number, row in enumerate(table)
+    }
     for place in range(len(default)):
         best = max(range(5), key=lambda number: table[number][place])
         expected = own.get(place, best if table[best][place] > 0.5 else None)
         assert int(found[place]) == (0 if expected is None else int(labels[expected]))
         if expected is not None:
-            assert torch.allclose(decode(offsets[place], default[place]), boxes[expected], atol=1e-5)
+            assert torch.allclose(
+                decode(offsets[place], default[place]), boxes[expected], atol=1e-5
+            )
 
 
 def test_a_picture_without_objects_is_all_background() -> None:
     """Nothing to take a maximum over."""
-    offsets, found = match(torch.zeros(0, 4), torch.zeros(0, dtype=torch.int64), default_boxes(SMALL_128))
+    offsets, found = match(
+        torch.zeros(0, 4), torch.zeros(0, dtype=torch.int64), default_boxes(SMALL_128)
+    )
     assert not offsets.any() and not found.any() and len(found) == 1536

@@ -26,7 +26,9 @@ MakeRun = Callable[..., Run]
 @pytest.fixture(scope="module")
 def checkpoint(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoint")
-    description = model.Description(workload="ssd", configuration="64", categories=coco.read(tiny, "val").categories)
+    description = model.Description(
+        workload="ssd", configuration="64", categories=coco.read(tiny, "val").categories
+    )
     weights.export(model.build("64", 4), description, folder)
     return folder
 
@@ -35,26 +37,39 @@ def test_the_embedded_list_is_the_rounds() -> None:
     """The judge knows it by the hash of its names; all of them are training scenes."""
     names = tuple(data.calibration_names())
     row = registry.round().benchmark("ssd").inference[Profile.SMOKE].calibration[data.CALIBRATION]
-    assert (row.samples, row.names_sha256, row.of_accuracy_set) == (len(names), names_sha256(names), False)
-    assert all(name.startswith("train2017/") for name in names) and len(names) <= data.SCENERY.pictures["train"]
+    assert (row.samples, row.names_sha256, row.of_accuracy_set) == (
+        len(names),
+        names_sha256(names),
+        False,
+    )
+    assert (
+        all(name.startswith("train2017/") for name in names)
+        and len(names) <= data.SCENERY.pictures["train"]
+    )
 
 
 @pytest.mark.slow
 def test_listed_scenes_are_found_with_and_without_their_folder(
     make_run: MakeRun, checkpoint: Path, engine: Any, tiny: Path, tmp_path: Path
 ) -> None:
-    """MLPerf's COCO list gives file names alone, and they are the training set's, though the accuracy set may have files of the same name."""
+    """MLPerf's COCO list gives file names alone, and they are the training set's, though the
+    accuracy set may have files of the same name.
+    """
     path = tmp_path / "coco_cal_images_list.txt"
     path.write_text("000000000002.jpg\ntrain2017/000000000009.jpg\n")
-    SSDInference(make_run(precision=Precision.INT8, calibration__list=str(path)), checkpoint, engine).close()
+    SSDInference(
+        make_run(precision=Precision.INT8, calibration__list=str(path)), checkpoint, engine
+    ).close()
     plan: Plan[torch.Tensor] = engine.plan
     assert plan.calibration is not None
     assert (plan.calibration.list_name, plan.calibration.touched) == ("coco_cal_images_list", ())
-    ((picture_1CHW,), _) = plan.calibration.inputs
+    (picture_1CHW,), _ = plan.calibration.inputs
     picture = decode(tiny / "train2017" / "000000000002.jpg")
     wanted = shown(picture, data.for_eval(picture.size, 64))
     assert picture_1CHW.shape == (1, 3, 64, 64)
-    assert abs(float(picture_1CHW[0, 0, 5, 7]) - (float(wanted[5, 7, 0]) / 255 - 0.485) / 0.229) < 1e-4
+    assert (
+        abs(float(picture_1CHW[0, 0, 5, 7]) - (float(wanted[5, 7, 0]) / 255 - 0.485) / 0.229) < 1e-4
+    )
 
 
 @pytest.mark.slow

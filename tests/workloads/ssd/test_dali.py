@@ -1,4 +1,6 @@
-"""SSD through DALI: cropped by overlap, mirrored, coloured as by the default pipeline, with the same targets."""
+"""SSD through DALI: cropped by overlap, mirrored, coloured as by the default pipeline, with the
+same targets.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,24 +16,38 @@ from workloads.common.inputs.batches import Key
 from workloads.ssd import SSD, data
 from workloads.ssd.detector.default_boxes import SMALL_128
 
-pytest.importorskip("nvidia.dali", reason="nvidia-dali is not installed: podium-suite[dali] brings it")
+pytest.importorskip(
+    "nvidia.dali", reason="nvidia-dali is not installed: podium-suite[dali] brings it"
+)
 
 MakeRun = Callable[..., Run]
 MEANS = Means(device="cpu", place=Place.CPU, workers=0)
 TOLERANCE = {"train": 1.5, "val": 0.5}
-"""Mean absolute difference of a picture's bytes; training changes colours (0.7 and 0.2 were seen)."""
+"""Mean absolute difference of a picture's bytes; training changes colours (0.7 and 0.2 were
+seen).
+"""
 
 
 @pytest.mark.parametrize("split", ["train", "val"])
 def test_pictures_and_targets_are_the_default_s(make_run: MakeRun, split: str) -> None:
     """The same crop, or the targets would lie beside their objects."""
     found = coco.read(data.root(make_run()), split)
-    album = data.Shown(found.with_objects(), SMALL_128, 3, 20) if split == "train" else data.Asked(found, 128)
+    album = (
+        data.Shown(found.with_objects(), SMALL_128, 3, 20)
+        if split == "train"
+        else data.Asked(found, 128)
+    )
     plan = [[Key(index=index, epoch=epoch) for index in range(5)] for epoch in (1, 2)]
     readers = [registry.input_pipeline(name).open(album, MEANS) for name in ("default", "dali")]
     for (ours, mine), (dali, other) in zip(*(reader.read(plan) for reader in readers), strict=True):
-        assert float((ours.float() - dali.float()).abs().flatten(1).mean(dim=1).max()) < TOLERANCE[split]
-        assert mine is other is None or (torch.equal(mine.offset_NB4, other.offset_NB4) and torch.equal(mine.label_NB, other.label_NB))
+        assert (
+            float((ours.float() - dali.float()).abs().flatten(1).mean(dim=1).max())
+            < TOLERANCE[split]
+        )
+        assert mine is other is None or (
+            torch.equal(mine.offset_NB4, other.offset_NB4)
+            and torch.equal(mine.label_NB, other.label_NB)
+        )
 
 
 def test_it_trains_and_evaluates(make_run: MakeRun) -> None:

@@ -12,7 +12,9 @@ DEFAULT = default_boxes(SMALL_128)
 
 
 def logits(*scores: tuple[int, int, float]) -> torch.Tensor:
-    """One picture's logits, 4 classes: background everywhere, but these (box, class) of that probability."""
+    """One picture's logits, 4 classes: background everywhere, but these (box, class) of that
+    probability.
+    """
     share = torch.full((1, len(DEFAULT), 4), 1e-6)
     share[..., 0] = 1.0
     for box, label, score in scores:
@@ -40,7 +42,9 @@ def test_an_answer_is_seven_floats_a_detection() -> None:
 
 def test_scores_below_the_threshold_are_not_told() -> None:
     """0.05, as the reference has it."""
-    assert [round(row[5], 3) for row in found(plain(), logits((10, 1, 0.051), (700, 2, 0.049)))] == [0.051]
+    assert [
+        round(row[5], 3) for row in found(plain(), logits((10, 1, 0.051), (700, 2, 0.049)))
+    ] == [0.051]
 
 
 def test_a_worse_box_of_the_same_class_is_suppressed() -> None:
@@ -58,7 +62,10 @@ def test_boxes_that_lie_diagonally_apart_do_not_suppress_one_another() -> None:
     """MLPerf's inference reference gives them an overlap, the product of two negative sides."""
     offset = plain()
     for place, corner in ((100, 0.0), (101, 0.8)):
-        offset[0, place] = encode(torch.tensor([[corner, corner, corner + 0.05, corner + 0.05]]), DEFAULT[place : place + 1])[0]
+        offset[0, place] = encode(
+            torch.tensor([[corner, corner, corner + 0.05, corner + 0.05]]),
+            DEFAULT[place : place + 1],
+        )[0]
     assert len(found(offset, logits((100, 1, 0.9), (101, 1, 0.8)))) == 2
 
 
@@ -71,7 +78,9 @@ def test_there_are_at_most_200_in_a_picture() -> None:
 
 
 def test_pictures_of_a_batch_do_not_mix() -> None:
-    """The same box in two pictures: neither suppresses the other, and each answer names its own sample."""
+    """The same box in two pictures: neither suppresses the other, and each answer names its own
+    sample.
+    """
     logit = torch.cat([logits((100, 1, 0.9)), logits((100, 1, 0.8)), logits()])
     answers = postprocessing.answers([4, 9, 2], plain(3), logit, DEFAULT)
     rows = [list(struct.iter_unpack("<7f", answer)) for answer in answers]

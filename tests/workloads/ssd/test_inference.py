@@ -28,11 +28,15 @@ MakeRun = Callable[..., Run]
 def checkpoint(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoint")
     torch.manual_seed(1)
-    description = model.Description(workload="ssd", configuration="64", categories=coco.read(tiny, "val").categories)
+    description = model.Description(
+        workload="ssd", configuration="64", categories=coco.read(tiny, "val").categories
+    )
     network = model.build("64", 4)
     with torch.no_grad():
         for head in network.kinds:
-            head.weight.mul_(0.02)  # an untrained network is sure of everything, and sums decide between equals
+            head.weight.mul_(
+                0.02
+            )  # an untrained network is sure of everything, and sums decide between equals
     weights.export(network, description, folder)
     return folder
 
@@ -60,7 +64,9 @@ def test_answers_are_the_network_s(system: SSDInference, checkpoint: Path, tiny:
     picture_HWC = shown(picture, data.for_eval(picture.size, 64))
     with torch.inference_mode():
         offset, logit = network(normalise(picture_HWC[None]).contiguous())
-    assert list(system.open(0, 1)([3])) == postprocessing.answers([3], offset, logit, default_boxes(SMOKE_64))
+    assert list(system.open(0, 1)([3])) == postprocessing.answers(
+        [3], offset, logit, default_boxes(SMOKE_64)
+    )
 
 
 @pytest.mark.slow
@@ -108,24 +114,37 @@ def test_warm_up_runs_every_batch_size_without_samples(system: SSDInference, eng
 
 
 @pytest.mark.slow
-def test_other_categories_than_the_checkpoint_s_are_refused(make_run: MakeRun, engine: Any, tmp_path: Path) -> None:
+def test_other_categories_than_the_checkpoint_s_are_refused(
+    make_run: MakeRun, engine: Any, tmp_path: Path
+) -> None:
     """A checkpoint of the embedded data over COCO would answer with wrong labels, quietly."""
-    description = model.Description(workload="ssd", configuration="64", categories=(coco.Category(id=1, name="cat"),))
+    description = model.Description(
+        workload="ssd", configuration="64", categories=(coco.Category(id=1, name="cat"),)
+    )
     weights.export(model.build("64", 2), description, tmp_path)
     with pytest.raises(RequestError, match="differ from the"):
         SSDInference(make_run(), tmp_path, engine)
 
 
 @pytest.mark.slow
-def test_a_checkpoint_of_another_configuration_is_refused(make_run: MakeRun, checkpoint: Path, engine: Any) -> None:
+def test_a_checkpoint_of_another_configuration_is_refused(
+    make_run: MakeRun, checkpoint: Path, engine: Any
+) -> None:
     """With the way to one that fits."""
-    with pytest.raises(RequestError, match=r"configuration 64, and 300 is served; podium train ssd --set model\.configuration=300"):
+    with pytest.raises(
+        RequestError,
+        match=(
+            r"configuration 64, and 300 is served; podium train ssd --set model\.configuration=300"
+        ),
+    ):
         SSDInference(make_run(profile=Profile.FULL, serving=True), checkpoint, engine)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("profile", list(Profile))
-def test_each_profile_serves_what_it_exports(make_run: MakeRun, engine: Any, tmp_path: Path, profile: Profile) -> None:
+def test_each_profile_serves_what_it_exports(
+    make_run: MakeRun, engine: Any, tmp_path: Path, profile: Profile
+) -> None:
     """A campaign that trains for days and is refused then is none."""
     SSDTraining(make_run(profile=profile, model__start_weights="random")).export(tmp_path)
     assert SSDInference(make_run(profile=profile, serving=True), tmp_path, engine).sample_count == 5

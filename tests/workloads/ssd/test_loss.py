@@ -15,10 +15,14 @@ CASES = [(6, 2), (6, 5), (40, 3), (40, 0)]
 def made(boxes: int, positives: int, seed: int = 0) -> tuple[torch.Tensor, ...]:
     """Offsets, logits, wanted offsets and labels of one picture."""
     generator = torch.Generator().manual_seed(seed)
-    offset, wanted = (torch.randn(1, boxes, 4, generator=generator, dtype=torch.float64) * 1.5 for _ in range(2))
+    offset, wanted = (
+        torch.randn(1, boxes, 4, generator=generator, dtype=torch.float64) * 1.5 for _ in range(2)
+    )
     logit = torch.randn(1, boxes, 4, generator=generator, dtype=torch.float64)
     label = torch.zeros(1, boxes, dtype=torch.int64)
-    label[0, torch.randperm(boxes, generator=generator)[:positives]] = torch.randint(1, 4, (positives,), generator=generator)
+    label[0, torch.randperm(boxes, generator=generator)[:positives]] = torch.randint(
+        1, 4, (positives,), generator=generator
+    )
     return offset, logit, wanted, label
 
 
@@ -41,14 +45,18 @@ def plain(offset: Any, logit: Any, wanted: Any, label: Any) -> float:
 
 @pytest.mark.parametrize(("boxes", "positives"), CASES)
 def test_the_loss_is_the_plain_one(boxes: int, positives: int) -> None:
-    """Smooth L1 over positives, cross-entropy over them and three negatives each, divided by the positives."""
+    """Smooth L1 over positives, cross-entropy over them and three negatives each, divided by the
+    positives.
+    """
     offset, logit, wanted, label = made(boxes, positives)
     expected = plain(offset[0].tolist(), logit[0].tolist(), wanted[0].tolist(), label[0].tolist())
     assert float(losses(offset, logit, wanted, label)[0]) == pytest.approx(expected, rel=1e-9)
 
 
 def test_pictures_do_not_mix() -> None:
-    """The negatives of one picture are chosen among its own, and a picture without objects has no loss."""
+    """The negatives of one picture are chosen among its own, and a picture without objects has no
+    loss.
+    """
     parts = [made(20, positives, seed) for seed, positives in enumerate((1, 4, 0))]
     together = losses(*(torch.cat(each) for each in zip(*parts, strict=True)))
     alone = [float(losses(*part)[0]) for part in parts]
@@ -72,8 +80,17 @@ def test_the_gradient_is_that_of_the_plain_loss(boxes: int, positives: int) -> N
             for shift in (1e-6, -1e-6):
                 moved = {id(each): each.detach().clone() for each in (offset, logit)}
                 moved[id(tensor)][0, box, number] += shift
-                values.append(plain(moved[id(offset)][0].tolist(), moved[id(logit)][0].tolist(), wanted[0].tolist(), label[0].tolist()))
-            assert float(tensor.grad[0, box, number]) == pytest.approx((values[0] - values[1]) / 2e-6, abs=1e-6)
+                values.append(
+                    plain(
+                        moved[id(offset)][0].tolist(),
+                        moved[id(logit)][0].tolist(),
+                        wanted[0].tolist(),
+                        label[0].tolist(),
+                    )
+                )
+            assert float(tensor.grad[0, box, number]) == pytest.approx(
+                (values[0] - values[1]) / 2e-6, abs=1e-6
+            )
 
 
 def test_two_steps_are_those_of_momentum_written_down() -> None:
@@ -87,7 +104,9 @@ def test_two_steps_are_those_of_momentum_written_down() -> None:
     for _ in range(2):
         leaf = weight.clone().requires_grad_(True)
         out = feature @ leaf.T
-        (gradient,) = torch.autograd.grad(losses(out[..., :4], out[..., 4:], wanted, label).sum(), leaf)
+        (gradient,) = torch.autograd.grad(
+            losses(out[..., :4], out[..., 4:], wanted, label).sum(), leaf
+        )
         speed = 0.9 * speed + gradient + 5e-4 * weight
         weight = weight - 0.05 * speed
         optimizer.zero_grad()

@@ -1,4 +1,6 @@
-"""The network of the three configurations: torchvision's trunk, maps of the pinned sizes, start weights by their hash."""
+"""The network of the three configurations: torchvision's trunk, maps of the pinned sizes, start
+weights by their hash.
+"""
 
 import hashlib
 from pathlib import Path
@@ -14,12 +16,18 @@ from workloads.ssd import model
 from workloads.ssd.detector.default_boxes import CONFIGURATIONS, Configuration, default_boxes
 
 ALL = list(CONFIGURATIONS.values())
-DESCRIPTION = model.Description(workload="ssd", configuration="128", categories=(Category(id=1, name="a"), Category(id=4, name="b")))
+DESCRIPTION = model.Description(
+    workload="ssd",
+    configuration="128",
+    categories=(Category(id=1, name="a"), Category(id=4, name="b")),
+)
 
 
 @pytest.mark.parametrize("configuration", ALL, ids=lambda each: each.name)
 def test_maps_have_the_pinned_sides(configuration: Configuration) -> None:
-    """38 to 1 for 300 px and 50 to 3 for 1200: each head's map belongs to its default boxes. Shapes alone, without computing."""
+    """38 to 1 for 300 px and 50 to 3 for 1200: each head's map belongs to its default boxes. Shapes
+    alone, without computing.
+    """
     with torch.device("meta"):
         network = model.build(configuration.name, 81)
         side = configuration.picture_px
@@ -39,7 +47,13 @@ def test_the_trunk_is_torchvision_s() -> None:
     """With its weights, the same answer as its own layers give, conv4 at stride 1."""
     torch.manual_seed(3)
     network, whole = model.build("128", 4).eval(), torchvision.models.resnet34().eval()
-    network.trunk.load_state_dict({name: tensor for name, tensor in whole.state_dict().items() if not name.startswith(("layer4", "fc"))})
+    network.trunk.load_state_dict(
+        {
+            name: tensor
+            for name, tensor in whole.state_dict().items()
+            if not name.startswith(("layer4", "fc"))
+        }
+    )
     whole.layer3[0].conv1.stride = whole.layer3[0].downsample[0].stride = (1, 1)
     picture = torch.randn(1, 3, 64, 64)
     with torch.inference_mode():
@@ -50,19 +64,31 @@ def test_the_trunk_is_torchvision_s() -> None:
 
 @pytest.mark.slow
 def test_it_has_its_full_width() -> None:
-    """8.2 million parameters in the trunk, as ResNet-34 has without its last stage: nothing is narrowed."""
+    """8.2 million parameters in the trunk, as ResNet-34 has without its last stage: nothing is
+    narrowed.
+    """
     with weights.Undrawn():
         networks = [model.build(*each) for each in (("128", 4), ("300", 81), ("1200", 81))]
     assert sum(each.numel() for each in networks[0].trunk.parameters()) == 8_170_304
-    assert sum(each.numel() for each in networks[1].parameters()) == sum(each.numel() for each in networks[2].parameters())
+    assert sum(each.numel() for each in networks[1].parameters()) == sum(
+        each.numel() for each in networks[2].parameters()
+    )
 
 
 def test_boxes_and_channels_are_in_one_order() -> None:
-    """A head's channels are number by number, shape by shape, and the map row by row: as the default boxes are."""
-    heads = torch.arange(2 * 3 * 2 * 2).reshape(1, 6, 2, 2)  # numbers 0 and 1 of three shapes on a map of 2 x 2
+    """A head's channels are number by number, shape by shape, and the map row by row: as the
+    default boxes are.
+    """
+    heads = torch.arange(2 * 3 * 2 * 2).reshape(
+        1, 6, 2, 2
+    )  # numbers 0 and 1 of three shapes on a map of 2 x 2
     found = model.by_box(heads, 2)
     assert found.shape == (1, 12, 2)
-    assert found[0, 0].tolist() == [0, 12] and found[0, 4].tolist() == [4, 16] and found[0, 11].tolist() == [11, 23]
+    assert (
+        found[0, 0].tolist() == [0, 12]
+        and found[0, 4].tolist() == [4, 16]
+        and found[0, 11].tolist() == [11, 23]
+    )
 
 
 @pytest.mark.slow
@@ -72,19 +98,30 @@ def test_weights_come_back(tmp_path: Path) -> None:
     weights.export(network, DESCRIPTION, tmp_path)
     again, description = model.load(tmp_path)
     assert description == DESCRIPTION and not again.training
-    assert all(torch.equal(tensor, again.state_dict()[name]) for name, tensor in network.state_dict().items())
+    assert all(
+        torch.equal(tensor, again.state_dict()[name])
+        for name, tensor in network.state_dict().items()
+    )
 
 
 def test_a_configuration_that_there_is_not_is_refused(tmp_path: Path) -> None:
     """One sentence."""
-    weights.export(torch.nn.Linear(1, 1), model.Description(workload="ssd", configuration="512", categories=()), tmp_path)
+    weights.export(
+        torch.nn.Linear(1, 1),
+        model.Description(workload="ssd", configuration="512", categories=()),
+        tmp_path,
+    )
     with pytest.raises(RequestError, match="unknown configuration 512"):
         model.load(tmp_path)
 
 
 @pytest.mark.slow
-def test_start_weights_are_those_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The trunk has them, the rest does not; what the trunk lacks (the last stage) is left alone."""
+def test_start_weights_are_those_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The trunk has them, the rest does not; what the trunk lacks (the last stage) is left
+    alone.
+    """
     path = tmp_path / "resnet34.pth"
     torch.manual_seed(1)
     whole = torchvision.models.resnet34()
@@ -110,7 +147,9 @@ def test_other_start_weights_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [{}, {"conv1.weight": torch.zeros(2, 2)}, [1, 2], None])
-def test_start_weights_that_lack_a_layer_are_refused(content: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_start_weights_that_lack_a_layer_are_refused(
+    content: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also where the hash is right: what is missing must not quietly stay random."""
     path = tmp_path / "resnet34.pth"
     torch.save(content, path) if content is not None else path.write_bytes(b"no pickle")
@@ -123,7 +162,9 @@ def test_start_weights_that_lack_a_layer_are_refused(content: object, tmp_path: 
 
 @pytest.mark.slow
 def test_a_random_network_starts_small() -> None:
-    """Without start weights every box has about the same to say, and a picture's brightness does not run through the trunk enlarged."""
+    """Without start weights every box has about the same to say, and a picture's brightness does
+    not run through the trunk enlarged.
+    """
     torch.manual_seed(5)
     plain, small = model.build("128", 4), model.build("128", 4)
     model.start_small(small)

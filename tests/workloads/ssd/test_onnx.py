@@ -1,4 +1,6 @@
-"""SSD through ONNX Runtime: the network exported, decoding and suppression outside it, the same detections; and in INT8."""
+"""SSD through ONNX Runtime: the network exported, decoding and suppression outside it, the same
+detections; and in INT8.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -29,8 +31,16 @@ def checkpoint(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     network = model.build("64", 4)
     with torch.no_grad():
         for head in network.kinds:
-            head.weight.mul_(0.02)  # an untrained network is sure of everything, and sums decide between equals
-    weights.export(network, model.Description(workload="ssd", configuration="64", categories=coco.read(tiny, "val").categories), folder)
+            head.weight.mul_(
+                0.02
+            )  # an untrained network is sure of everything, and sums decide between equals
+    weights.export(
+        network,
+        model.Description(
+            workload="ssd", configuration="64", categories=coco.read(tiny, "val").categories
+        ),
+        folder,
+    )
     return folder
 
 
@@ -38,7 +48,12 @@ class Noting:
     """An engine that notes what its network gives."""
 
     def __init__(self, engine: Any) -> None:
-        self.engine, self.name, self.accepts, self.missing = engine, engine.name, engine.accepts, engine.missing
+        self.engine, self.name, self.accepts, self.missing = (
+            engine,
+            engine.name,
+            engine.accepts,
+            engine.missing,
+        )
 
     def compile(self, network: Any, plan: Any) -> "Noting":
         self.built = self.engine.compile(network, plan)
@@ -82,17 +97,28 @@ def exported(make_run: Callable[..., Run], checkpoint: Path) -> tuple[torch.Tens
     return outputs(make_run(), checkpoint, OnnxRuntimeEngine())
 
 
-def test_boxes_and_classes_are_those_of_the_torch_engine(make_run: Callable[..., Run], checkpoint: Path, exported: tuple[torch.Tensor, ...]) -> None:
+def test_boxes_and_classes_are_those_of_the_torch_engine(
+    make_run: Callable[..., Run], checkpoint: Path, exported: tuple[torch.Tensor, ...]
+) -> None:
     for one, other in zip(outputs(make_run(), checkpoint, TorchEngine()), exported, strict=True):
         np.testing.assert_allclose(other.numpy(), one.numpy(), rtol=1e-3, atol=1e-3)
 
 
 def test_int8_takes_its_ranges_from_listed_scenes(
-    make_run: Callable[..., Run], checkpoint: Path, exported: tuple[torch.Tensor, ...], tmp_path: Path
+    make_run: Callable[..., Run],
+    checkpoint: Path,
+    exported: tuple[torch.Tensor, ...],
+    tmp_path: Path,
 ) -> None:
-    """Within what quantisation of an untrained network costs: a network that is lost altogether is off by all of it."""
+    """Within what quantisation of an untrained network costs: a network that is lost altogether is
+    off by all of it.
+    """
     listed = tmp_path / "some.txt"
     listed.write_text("".join(f"train2017/{number:012d}.jpg\n" for number in range(1, 9)))
-    lowered = outputs(make_run(precision=Precision.INT8, calibration__list=str(listed)), checkpoint, OnnxRuntimeEngine())
+    lowered = outputs(
+        make_run(precision=Precision.INT8, calibration__list=str(listed)),
+        checkpoint,
+        OnnxRuntimeEngine(),
+    )
     for one, other in zip(exported, lowered, strict=True):
         assert float((one - other).abs().mean()) < 0.2 * float((one - one.mean()).abs().mean())

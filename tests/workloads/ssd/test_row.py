@@ -1,4 +1,6 @@
-"""SSD's row: MLPerf's numbers in `full`, what the embedded scenes are in `smoke`, and hyper-parameters that the judge knows."""
+"""SSD's row: MLPerf's numbers in `full`, what the embedded scenes are in `smoke`, and
+hyper-parameters that the judge knows.
+"""
 
 import json
 from dataclasses import replace
@@ -23,16 +25,24 @@ ROUND = registry.round()
 ROW = ROUND.benchmark("ssd")
 FULL = ROW.training[Profile.FULL]
 LEGAL = {
-    "global_batch_size": 1024, "model_bn_span": 32, "max_samples": 1, "opt_base_learning_rate": 0.0025, "opt_weight_decay": 5e-4,
-    "opt_learning_rate_warmup_factor": 0, "opt_learning_rate_warmup_steps": 300, "opt_learning_rate_decay_boundary_epochs": (44, 55),
-}  # fmt: skip
+    "global_batch_size": 1024,
+    "model_bn_span": 32,
+    "max_samples": 1,
+    "opt_base_learning_rate": 0.0025,
+    "opt_weight_decay": 5e-4,
+    "opt_learning_rate_warmup_factor": 0,
+    "opt_learning_rate_warmup_steps": 300,
+    "opt_learning_rate_decay_boundary_epochs": (44, 55),
+}
 
 
 def test_full_is_evaluated_at_the_epochs_of_the_rule() -> None:
     """40, 50, 55 and so on to 80, and never between."""
     assert [block[-1] for block in blocks(FULL)] == [40, 50, 55, 60, 65, 70, 75, 80]
     assert (FULL.train_samples, FULL.eval_samples, FULL.runs) == (117_266, 5_000, 5)
-    assert FULL.target == {"box_ap": 0.23} and ROW.inference[Profile.FULL].threshold == {"box_ap": 0.2277}
+    assert FULL.target == {"box_ap": 0.23} and ROW.inference[Profile.FULL].threshold == {
+        "box_ap": 0.2277
+    }
 
 
 @pytest.mark.parametrize(
@@ -60,25 +70,43 @@ def test_full_as_it_stands_is_legal() -> None:
 
 def test_smoke_is_what_the_scenes_are() -> None:
     """Sizes are pinned, so nobody evaluates on fewer."""
-    assert ROW.training[Profile.SMOKE].eval_samples == ROW.inference[Profile.SMOKE].accuracy_samples == SCENERY.pictures["val"]
+    assert (
+        ROW.training[Profile.SMOKE].eval_samples
+        == ROW.inference[Profile.SMOKE].accuracy_samples
+        == SCENERY.pictures["val"]
+    )
     assert ROW.training[Profile.SMOKE].target["box_ap"] >= 0.23
 
 
 @pytest.mark.slow
 def test_the_pinned_truth_is_that_of_the_scenes(tmp_path: Path) -> None:
-    """The judge holds every embedded result's truth against this hash; scenes or their annotations that change have to change it."""
-    synthetic_scenes.write(replace(SCENERY, pictures={"train": 0, "val": SCENERY.pictures["val"]}), tmp_path / "data")
+    """The judge holds every embedded result's truth against this hash; scenes or their annotations
+    that change have to change it.
+    """
+    synthetic_scenes.write(
+        replace(SCENERY, pictures={"train": 0, "val": SCENERY.pictures["val"]}), tmp_path / "data"
+    )
     (tmp_path / "truth").mkdir()
     coco.write_truth(coco.read(tmp_path / "data", "val"), tmp_path / "truth")
     assert folder_sha256(tmp_path / "truth") == ROW.inference[Profile.SMOKE].truth_sha256
 
 
 @pytest.mark.slow
-def test_the_pinned_size_of_the_training_set_is_that_of_the_scenes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pinned_size_of_the_training_set_is_that_of_the_scenes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Who trains on fewer pictures has another benchmark."""
-    monkeypatch.setattr(cloth, "lay", lambda *anything, **cloths: None)  # paint, which no annotation depends on
-    scenes = (synthetic_scenes.scene(SCENERY, "train", number) for number in range(SCENERY.pictures["train"]))
-    assert sum(any(synthetic_scenes.described(scene)) for scene in scenes) == ROW.training[Profile.SMOKE].train_samples
+    monkeypatch.setattr(
+        cloth, "lay", lambda *anything, **cloths: None
+    )  # paint, which no annotation depends on
+    scenes = (
+        synthetic_scenes.scene(SCENERY, "train", number)
+        for number in range(SCENERY.pictures["train"])
+    )
+    assert (
+        sum(any(synthetic_scenes.described(scene)) for scene in scenes)
+        == ROW.training[Profile.SMOKE].train_samples
+    )
 
 
 @pytest.mark.parametrize("profile", list(Profile))
@@ -91,14 +119,23 @@ def test_every_profile_has_every_scenario(profile: Profile) -> None:
 
 @pytest.mark.parametrize("serving", [False, True])
 def test_full_trains_and_serves_300_px(serving: bool) -> None:
-    """A house rule: MLPerf serves 1200 px, with weights of its own; a user's own choice, in the open division, holds for both."""
+    """A house rule: MLPerf serves 1200 px, with weights of its own; a user's own choice, in the
+    open division, holds for both.
+    """
     assert settle(ROUND, "ssd", Profile.FULL, {}, serving=serving)["model.configuration"] == "300"
     assert all(row.house_rule for row in ROW.inference[Profile.FULL].scenarios.values())
-    assert settle(ROUND, "ssd", Profile.QUICK, {"model.configuration": "1200"}, serving=serving)["model.configuration"] == "1200"
+    assert (
+        settle(ROUND, "ssd", Profile.QUICK, {"model.configuration": "1200"}, serving=serving)[
+            "model.configuration"
+        ]
+        == "1200"
+    )
 
 
 def test_the_judge_s_schema_knows_the_hyper_parameters() -> None:
-    """A set's log is judged by it: a hyper-parameter that it lacks would be a finding in every honest log."""
+    """A set's log is judged by it: a hyper-parameter that it lacks would be a finding in every
+    honest log.
+    """
     schema = json.loads((files("workloads.ssd") / "training.podium-v1.ssd.json").read_text())
     properties = schema["properties"]["hyperparameters"]["properties"]
     assert properties.keys() == {key for key, setting in ROW.settings.items() if setting.log}

@@ -28,7 +28,12 @@ def perfect(truth: Path, score: float = 0.9) -> dict[int, bytes]:
         rows = b""
         for each in (each for each in document.annotations if each.image_id == image.id):
             left, top, width, height = each.bbox
-            edges = (top / image.height, left / image.width, (top + height) / image.height, (left + width) / image.width)
+            edges = (
+                top / image.height,
+                left / image.width,
+                (top + height) / image.height,
+                (left + width) / image.width,
+            )
             rows += struct.pack("<7f", sample, *edges, score, labels[each.category_id])
         answers[sample] = rows
     return answers
@@ -42,13 +47,22 @@ def test_perfect_answers_score_one(truth: Path) -> None:
 def test_no_answers_score_nothing(truth: Path) -> None:
     """Missing, empty, and the one that says that nothing was found."""
     nothing = {sample: struct.pack("<7f", sample, 0, 0, 0, 0, 0, 0) for sample in range(5)}
-    assert [scoring.score(answers, truth)["box_ap"] for answers in ({}, dict.fromkeys(range(5), b""), nothing)] == [0.0, 0.0, 0.0]
+    assert [
+        scoring.score(answers, truth)["box_ap"]
+        for answers in ({}, dict.fromkeys(range(5), b""), nothing)
+    ] == [0.0, 0.0, 0.0]
 
 
 def test_wrong_labels_score_less(truth: Path) -> None:
     """Boxes alone are not enough."""
-    rows = {sample: [list(row) for row in struct.iter_unpack("<7f", answer)] for sample, answer in perfect(truth).items()}
-    shifted = {sample: b"".join(struct.pack("<7f", *row[:6], 1 + row[6] % 3) for row in each) for sample, each in rows.items()}
+    rows = {
+        sample: [list(row) for row in struct.iter_unpack("<7f", answer)]
+        for sample, answer in perfect(truth).items()
+    }
+    shifted = {
+        sample: b"".join(struct.pack("<7f", *row[:6], 1 + row[6] % 3) for row in each)
+        for sample, each in rows.items()
+    }
     assert scoring.score(shifted, truth)["box_ap"] < 0.2
 
 
@@ -76,7 +90,9 @@ def test_misshapen_detections_count_as_none(answer: bytes) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.dictionaries(st.integers(0, 6), st.binary(max_size=28 * 4)))
 def test_no_bytes_bring_it_down(truth: Path, answers: dict[int, bytes]) -> None:
     """Answers are anybody's bytes: a score comes out, whatever they are."""

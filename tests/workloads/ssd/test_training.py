@@ -35,7 +35,9 @@ def weights(training: SSDTraining, folder: Path) -> dict[str, torch.Tensor]:
 
 
 def equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
-    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+    return first.keys() == second.keys() and all(
+        torch.equal(first[name], second[name]) for name in first
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +58,12 @@ def whole(make_with: MakeRun, tmp_path_factory: pytest.TempPathFactory) -> Whole
     """Train them."""
     folder = tmp_path_factory.mktemp("whole")
     training = SSDTraining(make_with(folder / "cache"))
-    made = Whole(training=training, losses=[training.loss()], states=[weights(training, folder / "0")], batches=list(training.train_epoch(1)))
+    made = Whole(
+        training=training,
+        losses=[training.loss()],
+        states=[weights(training, folder / "0")],
+        batches=list(training.train_epoch(1)),
+    )
     made.losses.append(training.loss())
     made.states.append(weights(training, folder / "1"))
     list(training.train_epoch(2))
@@ -66,7 +73,9 @@ def whole(make_with: MakeRun, tmp_path_factory: pytest.TempPathFactory) -> Whole
 
 @pytest.mark.slow
 def test_an_epoch_yields_each_global_batch_and_moves_the_weights(whole: Whole) -> None:
-    """The harness counts pictures by these numbers; pictures without annotations are not among them."""
+    """The harness counts pictures by these numbers; pictures without annotations are not among
+    them.
+    """
     facts = whole.training.facts()
     count = facts["train_samples"]
     assert isinstance(count, int) and 7 <= count <= 9 and facts["eval_samples"] == 5
@@ -78,8 +87,12 @@ def test_an_epoch_yields_each_global_batch_and_moves_the_weights(whole: Whole) -
 
 
 @pytest.mark.slow
-def test_a_seed_is_a_run_and_a_resumed_run_is_exact(make_run: MakeRun, whole: Whole, tmp_path: Path) -> None:
-    """Saved after the first step of epoch 2 and taken up afresh: the same weights and score as without."""
+def test_a_seed_is_a_run_and_a_resumed_run_is_exact(
+    make_run: MakeRun, whole: Whole, tmp_path: Path
+) -> None:
+    """Saved after the first step of epoch 2 and taken up afresh: the same weights and score as
+    without.
+    """
     cut, resumed = SSDTraining(make_run()), SSDTraining(make_run())
     torch.manual_seed(99)
     list(cut.train_epoch(1))
@@ -95,7 +108,9 @@ def test_a_seed_is_a_run_and_a_resumed_run_is_exact(make_run: MakeRun, whole: Wh
 
 @pytest.mark.slow
 def test_evaluating_changes_no_weights(make_run: MakeRun, tmp_path: Path) -> None:
-    """Batch-norm statistics of the accuracy set must not leak into the network; an untrained one finds next to nothing."""
+    """Batch-norm statistics of the accuracy set must not leak into the network; an untrained one
+    finds next to nothing.
+    """
     training = SSDTraining(make_run())
     before = weights(training, tmp_path / "before")
     assert 0.0 <= training.evaluate()["box_ap"] < 0.1
@@ -103,10 +118,16 @@ def test_evaluating_changes_no_weights(make_run: MakeRun, tmp_path: Path) -> Non
 
 
 def test_samples_are_functions_of_their_key(make_run: MakeRun, tiny: Path) -> None:
-    """Neither the number of workers nor a resume changes a pixel or a target; another epoch does."""
+    """Neither the number of workers nor a resume changes a pixel or a target; another epoch
+    does.
+    """
     split = coco.read(data.root(make_run()), "train").with_objects()
-    reader = DefaultReader(data.Shown(split, SMALL_128, 3, 1), Means(device="cpu", place=Place.CPU, workers=0))
-    (first, targets), (again, same), (later, _) = reader.read([[Key(index=2, epoch=epoch)] for epoch in (1, 1, 2)])
+    reader = DefaultReader(
+        data.Shown(split, SMALL_128, 3, 1), Means(device="cpu", place=Place.CPU, workers=0)
+    )
+    (first, targets), (again, same), (later, _) = reader.read(
+        [[Key(index=2, epoch=epoch)] for epoch in (1, 1, 2)]
+    )
     assert torch.equal(first, again) and torch.equal(targets.offset_NB4, same.offset_NB4)
     assert not torch.equal(first, later)
     assert first.shape == (1, 128, 128, 3) and targets.label_NB.shape == (1, 1536)
@@ -125,7 +146,9 @@ def test_crowds_are_not_learnt(make_run: MakeRun) -> None:
 def test_shuffled_labels_reach_the_loss(make_run: MakeRun) -> None:
     """Only in training: what is evaluated stays as it is."""
     with Undrawn():
-        honest, shuffled = (SSDTraining(make_run(data__shuffle_labels=value)) for value in (False, True))
+        honest, shuffled = (
+            SSDTraining(make_run(data__shuffle_labels=value)) for value in (False, True)
+        )
     assert not np.array_equal(honest._train.first_I, shuffled._train.first_I)
     assert np.array_equal(honest._val.first_I, shuffled._val.first_I)
 
@@ -133,13 +156,24 @@ def test_shuffled_labels_reach_the_loss(make_run: MakeRun) -> None:
 def test_the_warm_up_and_the_boundaries_are_the_reference_s(make_run: MakeRun) -> None:
     """Linear from nothing over the steps, then a tenth at each boundary."""
     with Undrawn():
-        training = SSDTraining(make_run(opt_learning_rate_warmup_steps=2, opt_learning_rate_decay_boundary_epochs=(2, 4), opt_base_learning_rate=0.1))
+        training = SSDTraining(
+            make_run(
+                opt_learning_rate_warmup_steps=2,
+                opt_learning_rate_decay_boundary_epochs=(2, 4),
+                opt_base_learning_rate=0.1,
+            )
+        )
     per_epoch = len(training._plan(1))
-    rates = [training._schedule(step) for step in (0, 1, 2, 2 * per_epoch - 1, 2 * per_epoch, 4 * per_epoch)]
+    rates = [
+        training._schedule(step)
+        for step in (0, 1, 2, 2 * per_epoch - 1, 2 * per_epoch, 4 * per_epoch)
+    ]
     assert rates == pytest.approx([0.0, 0.05, 0.1, 0.1, 0.01, 0.001])
 
 
-def test_a_broken_picture_stops_the_run_before_it_starts(make_run: MakeRun, tiny: Path, tmp_path: Path) -> None:
+def test_a_broken_picture_stops_the_run_before_it_starts(
+    make_run: MakeRun, tiny: Path, tmp_path: Path
+) -> None:
     """Found before the clock, named and counted; left out where that is asked for."""
     own = tmp_path / "own"
     for path in tiny.rglob("*.*"):
@@ -165,7 +199,9 @@ def test_what_there_is_no_code_for_is_refused(make_run: MakeRun, name: str, valu
 
 
 def test_real_data_needs_start_weights(make_run: MakeRun) -> None:
-    """MLPerf starts from torchvision's ResNet-34: the user names the file, and nothing is downloaded."""
+    """MLPerf starts from torchvision's ResNet-34: the user names the file, and nothing is
+    downloaded.
+    """
     with pytest.raises(RequestError, match=r"model\.start_weights has no value .* --set"):
         SSDTraining(make_run(profile=Profile.QUICK))
 
@@ -176,26 +212,45 @@ def test_the_workload_makes_it_and_blocks_follow_the_round(make_run: MakeRun) ->
     row = run.round.benchmark("ssd").training[run.profile]
     with Undrawn():
         training = SSD().training(run)
-    assert [list(block) for block in training.blocks()] == [[epoch] for epoch in range(1, row.max_epochs + 1)]
+    assert [list(block) for block in training.blocks()] == [
+        [epoch] for epoch in range(1, row.max_epochs + 1)
+    ]
 
 
 @pytest.mark.slow
-def test_ranks_share_the_pictures_of_an_evaluation(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each picture is answered by one of them, and the score is that of all; a rank's own share alone would score less."""
+def test_ranks_share_the_pictures_of_an_evaluation(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each picture is answered by one of them, and the score is that of all; a rank's own share
+    alone would score less.
+    """
     shares: list[list[tuple[int, bytes]]] = []
     monkeypatch.setattr(gradient_exchange, "wrapped", lambda model, run: model)
     monkeypatch.setattr(collectives, "average_statistics", lambda model, world_size: None)
-    monkeypatch.setattr(collectives, "gathered", lambda found, world_size: shares.append(found) or found)
+    monkeypatch.setattr(
+        collectives, "gathered", lambda found, world_size: shares.append(found) or found
+    )
     for rank, world_size in ((0, 1), (0, 2), (1, 2)):
-        SSDTraining(replace(make_run(global_batch_size=8), rank=rank, world_size=world_size)).evaluate()
+        SSDTraining(
+            replace(make_run(global_batch_size=8), rank=rank, world_size=world_size)
+        ).evaluate()
     answers = [dict(share) for share in shares if share and isinstance(share[0], tuple)]
     assert [sorted(each) for each in answers] == [[0, 1, 2, 3, 4], [0, 2, 4], [1, 3]]
 
 
 @pytest.mark.slow
 def test_quick_runs_on_any_folder(make_run: MakeRun) -> None:
-    """Real data by `--data` is the only difference: 300 px, 8,732 boxes, a step and a score on the embedded scenes."""
-    training = SSDTraining(make_run(profile=Profile.QUICK, model__start_weights="random", global_batch_size=2, model_bn_span=1))
+    """Real data by `--data` is the only difference: 300 px, 8,732 boxes, a step and a score on the
+    embedded scenes.
+    """
+    training = SSDTraining(
+        make_run(
+            profile=Profile.QUICK,
+            model__start_weights="random",
+            global_batch_size=2,
+            model_bn_span=1,
+        )
+    )
     with closing(training.train_epoch(1)) as steps:
         next(steps)
     assert set(training.evaluate()) == {"box_ap"}

@@ -53,7 +53,9 @@ def corpora() -> tuple[Corpus, Corpus]:
 
 @pytest.fixture(scope="session")
 def make_with(small: Path) -> Callable[..., Run]:
-    """Make a run of the smoke profile on the little text, with a cache; settings by keyword with `__` for a dot."""
+    """Make a run of the smoke profile on the little text, with a cache; settings by keyword with
+    `__` for a dot.
+    """
 
     def make(cache: Path, data: Path | None = small, **asked: Any) -> Run:
         return a_run("transformer", data, cache, TINY, **asked)

@@ -1,11 +1,19 @@
-"""The batched search, held against a plain one: one sentence, one hypothesis after the other, lists and tuples."""
+"""The batched search, held against a plain one: one sentence, one hypothesis after the other, lists
+and tuples.
+"""
 
 import math
 
 import numpy as np
 import pytest
 
-from workloads.transformer.translation.beam_search import Beams, Floats, Ints, length_penalty, search
+from workloads.transformer.translation.beam_search import (
+    Beams,
+    Floats,
+    Ints,
+    length_penalty,
+    search,
+)
 
 V, END, ALPHA = 7, 1, 0.6
 
@@ -16,7 +24,9 @@ class Table:
     def __init__(self, seed: int, sentences: int, end: float = 0.0) -> None:
         logit_BVVV = np.random.default_rng(seed).normal(0, 1.5, (sentences, V, V, V))
         logit_BVVV[..., END] += end
-        self.logp_BVVV = (logit_BVVV - np.log(np.exp(logit_BVVV).sum(-1, keepdims=True))).astype(np.float32)
+        self.logp_BVVV = (logit_BVVV - np.log(np.exp(logit_BVVV).sum(-1, keepdims=True))).astype(
+            np.float32
+        )
 
     def after(self, sentence: int, tokens: tuple[int, ...]) -> Floats:
         before = (0, 0, *tokens)[-2:]
@@ -34,7 +44,11 @@ class Batched:
 
     def __call__(self, beams: Beams) -> tuple[Floats, Ints]:
         self.steps += 1
-        last_BK = np.zeros_like(beams.token_BK) if self.before_BK is None else np.take_along_axis(self.before_BK, beams.parent_BK, axis=1)
+        last_BK = (
+            np.zeros_like(beams.token_BK)
+            if self.before_BK is None
+            else np.take_along_axis(self.before_BK, beams.parent_BK, axis=1)
+        )
         logp_BKV = self.table.logp_BVVV[np.array(self.rows)[:, None], last_BK, beams.token_BK]
         self.before_BK = beams.token_BK
         token_BKC = np.argsort(-logp_BKV, axis=2, kind="stable")[:, :, : self.continuations]
@@ -46,15 +60,25 @@ def plain(table: Table, sentence: int, limit: int, size: int) -> list[int]:
     running: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
     ended: list[tuple[float, tuple[int, ...]]] = []
     for length in range(1, limit + 1):
-        more = [(total + float(logp), (*tokens, token)) for total, tokens in running for token, logp in enumerate(table.after(sentence, tokens))]
+        more = [
+            (total + float(logp), (*tokens, token))
+            for total, tokens in running
+            for token, logp in enumerate(table.after(sentence, tokens))
+        ]
         best = sorted(more, key=lambda one: -one[0])[: 2 * size]
         running = [one for one in best if one[1][-1] != END][:size]
-        ended += [(total / ((5 + length) / 6) ** ALPHA, tokens[:-1]) for total, tokens in best if tokens[-1] == END]
+        ended += [
+            (total / ((5 + length) / 6) ** ALPHA, tokens[:-1])
+            for total, tokens in best
+            if tokens[-1] == END
+        ]
         ended = sorted(ended, key=lambda one: -one[0])[:size]
     return list(ended[0][1] if ended else running[0][1])
 
 
-def batched(table: Table, limits: list[int], size: int, rows: list[int] | None = None) -> list[list[int]]:
+def batched(
+    table: Table, limits: list[int], size: int, rows: list[int] | None = None
+) -> list[list[int]]:
     rows = rows or list(range(len(limits)))
     beams = Beams(np.array(limits), size, start=0, end=END, alpha=ALPHA)
     return search(beams, Batched(table, rows, min(2 * size, V)))
@@ -67,16 +91,24 @@ LIMITS = [9, 3, 12, 7, 1, 5]
 @pytest.mark.parametrize("end", [-3.0, 0.0, 2.0])
 @pytest.mark.parametrize("seed", range(4))
 def test_equal_to_a_plain_search(seed: int, end: float, size: int) -> None:
-    """Early stops, limits that differ within the batch, sentences that never end: all as one by one, to the end."""
+    """Early stops, limits that differ within the batch, sentences that never end: all as one by
+    one, to the end.
+    """
     table = Table(seed, len(LIMITS), end)
-    assert batched(table, LIMITS, size) == [plain(table, sentence, limit, size) for sentence, limit in enumerate(LIMITS)]
+    assert batched(table, LIMITS, size) == [
+        plain(table, sentence, limit, size) for sentence, limit in enumerate(LIMITS)
+    ]
 
 
 def test_a_sentence_s_answer_does_not_depend_on_its_neighbours() -> None:
-    """A performance run's batches are other ones than the accuracy run's, and its answers must be the same."""
+    """A performance run's batches are other ones than the accuracy run's, and its answers must be
+    the same.
+    """
     table = Table(5, len(LIMITS))
     together = batched(table, LIMITS, 4)
-    assert [batched(table, [limit], 4, rows=[row])[0] for row, limit in enumerate(LIMITS)] == together
+    assert [
+        batched(table, [limit], 4, rows=[row])[0] for row, limit in enumerate(LIMITS)
+    ] == together
     assert batched(table, LIMITS[::-1], 4, rows=list(range(len(LIMITS)))[::-1]) == together[::-1]
 
 
@@ -89,19 +121,33 @@ def test_the_search_ends_when_nothing_better_can_come() -> None:
 
 def test_a_search_without_end_stops_at_each_limit() -> None:
     """A model that knows no end gives as many tokens as it may."""
-    assert [len(tokens) for tokens in batched(Table(1, 4, end=-99.0), [4, 2, 6, 1], 3)] == [4, 2, 6, 1]
+    assert [len(tokens) for tokens in batched(Table(1, 4, end=-99.0), [4, 2, 6, 1], 3)] == [
+        4,
+        2,
+        6,
+        1,
+    ]
 
 
 def test_parents_are_followed() -> None:
     """The bookkeeping that a cache hangs on: which hypothesis was continued."""
     beams = Beams(np.array([5]), 2, start=0, end=END, alpha=ALPHA)
-    beams.advance(np.log(np.array([[[0.5, 0.3, 0.2], [0.5, 0.3, 0.2]]], np.float32)), np.array([[[2, 3, 4]] * 2]))
+    beams.advance(
+        np.log(np.array([[[0.5, 0.3, 0.2], [0.5, 0.3, 0.2]]], np.float32)),
+        np.array([[[2, 3, 4]] * 2]),
+    )
     assert (beams.token_BK.tolist(), beams.parent_BK.tolist()) == ([[2, 3]], [[0, 0]])
-    beams.advance(np.log(np.array([[[0.1, 0.1, 0.1], [0.9, 0.05, 0.05]]], np.float32)), np.array([[[2, 3, 4]] * 2]))
+    beams.advance(
+        np.log(np.array([[[0.1, 0.1, 0.1], [0.9, 0.05, 0.05]]], np.float32)),
+        np.array([[[2, 3, 4]] * 2]),
+    )
     assert (beams.token_BK.tolist(), beams.parent_BK.tolist()) == ([[2, 2]], [[1, 0]])
 
 
-@pytest.mark.parametrize(("length", "alpha", "penalty"), [(1, 0.6, 1.0), (7, 1.0, 2.0), (25, 0.5, math.sqrt(5)), (9, 0.0, 1.0)])
+@pytest.mark.parametrize(
+    ("length", "alpha", "penalty"),
+    [(1, 0.6, 1.0), (7, 1.0, 2.0), (25, 0.5, math.sqrt(5)), (9, 0.0, 1.0)],
+)
 def test_the_length_penalty_is_the_paper_s(length: int, alpha: float, penalty: float) -> None:
     """((5 + length) / 6)^alpha, the end mark counted."""
     assert float(length_penalty(length, alpha)) == pytest.approx(penalty)

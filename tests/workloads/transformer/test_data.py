@@ -22,7 +22,9 @@ MakeRun = Callable[..., Run]
 def sentences(*lengths: tuple[int, int]) -> Sentences:
     """Pairs of given lengths, each of them with its end mark."""
     made = [[np.array([*range(2, length + 1), 1], np.int32) for length in pair] for pair in lengths]
-    return Sentences(sources=[pair[0] for pair in made], targets=[pair[1] for pair in made], corpus=len(made))
+    return Sentences(
+        sources=[pair[0] for pair in made], targets=[pair[1] for pair in made], corpus=len(made)
+    )
 
 
 def recipe(make_run: MakeRun, **settings: object) -> Recipe:
@@ -42,7 +44,9 @@ def test_batches_hold_the_tokens_that_were_asked_for(make_run: MakeRun) -> None:
     made = sentences(*[(int(a), int(b)) for a, b in rng.integers(1, 60, (400, 2))])
     chosen = recipe(make_run, global_batch_size=300)
     steps = data.steps(made, chosen, 1, 1)
-    assert sorted(key.index for step in steps for key in step.micro_batches[0] if key.weight) == list(range(400))
+    assert sorted(
+        key.index for step in steps for key in step.micro_batches[0] if key.weight
+    ) == list(range(400))
     longest = made.lengths()
     for step in steps:
         lengths = [longest[key.index] for key in step.micro_batches[0] if key.weight]
@@ -52,7 +56,10 @@ def test_batches_hold_the_tokens_that_were_asked_for(make_run: MakeRun) -> None:
 
 def test_ranks_share_each_batch(make_run: MakeRun) -> None:
     """As many steps on each, together what one process has; the divisor is that of all ranks."""
-    made, chosen = sentences(*[(length % 20 + 1, 5) for length in range(90)]), recipe(make_run, global_batch_size=100)
+    made, chosen = (
+        sentences(*[(length % 20 + 1, 5) for length in range(90)]),
+        recipe(make_run, global_batch_size=100),
+    )
     alone = data.steps(made, chosen, 3, 2)
     ranks = [data.steps(made, chosen, 3, 2, rank, 2) for rank in range(2)]
     for number, step in enumerate(alone):
@@ -62,17 +69,32 @@ def test_ranks_share_each_batch(make_run: MakeRun) -> None:
     assert sum(data.target_tokens(made, chosen, 3, 2)) == 5 * 90
 
 
-@pytest.mark.parametrize(("method", "lengths"), [("discard", [(3, 4)]), ("truncate", [(3, 4), (5, 2), (2, 5)])])
-def test_sentences_over_the_limit(make_run: MakeRun, method: str, lengths: list[tuple[int, int]]) -> None:
-    """Left out with their translation, or cut off with their end mark kept; the limit counts the end mark."""
+@pytest.mark.parametrize(
+    ("method", "lengths"), [("discard", [(3, 4)]), ("truncate", [(3, 4), (5, 2), (2, 5)])]
+)
+def test_sentences_over_the_limit(
+    make_run: MakeRun, method: str, lengths: list[tuple[int, int]]
+) -> None:
+    """Left out with their translation, or cut off with their end mark kept; the limit counts the
+    end mark.
+    """
     text = data.open_text(make_run(data__vocabulary=40))
     one = text.words.encode("b")
     corpus = Corpus(split="train", sources=("ba"[:2], "b" * 9, "b"), targets=("bab", "b", "b" * 9))
-    made = Sentences(sources=data.encoded(text.words, corpus.sources), targets=data.encoded(text.words, corpus.targets), corpus=len(corpus))
+    made = Sentences(
+        sources=data.encoded(text.words, corpus.sources),
+        targets=data.encoded(text.words, corpus.targets),
+        corpus=len(corpus),
+    )
     limit = max(len(made.sources[0]), len(made.targets[0]))
-    found = data.training_sentences(text.root, made, recipe(make_run, max_sequence_length=limit, data__over_length=method))
+    found = data.training_sentences(
+        text.root, made, recipe(make_run, max_sequence_length=limit, data__over_length=method)
+    )
     assert len(found) == len(lengths) and found.corpus == found.shuffled(1).corpus == 3
-    assert all(len(side) <= limit and side[-1] == subwords.EOS_ID for side in (*found.sources, *found.targets))
+    assert all(
+        len(side) <= limit and side[-1] == subwords.EOS_ID
+        for side in (*found.sources, *found.targets)
+    )
     assert one and (method == "discard") == (len(found) == 1)
 
 
@@ -81,7 +103,9 @@ def test_nothing_below_the_limit_is_told(make_run: MakeRun) -> None:
     run = make_run(max_sequence_length=2)
     text = data.open_text(run)
     with pytest.raises(RequestError, match="max_sequence_length 2"):
-        data.training_sentences(text.root, data.read(data.encoded_text(run, text), "train"), Recipe.of(run.settings))
+        data.training_sentences(
+            text.root, data.read(data.encoded_text(run, text), "train"), Recipe.of(run.settings)
+        )
 
 
 @pytest.mark.slow
@@ -93,7 +117,10 @@ def test_the_vocabulary_lies_beside_the_data(own_small: Path, make_run: MakeRun)
     stamp = text.vocabulary.stat().st_mtime_ns
     assert data.open_text(make_run(data=own_small)).vocabulary_sha256 == text.vocabulary_sha256
     assert text.vocabulary.stat().st_mtime_ns == stamp
-    assert data.open_text(make_run(data=own_small, data__vocabulary=90)).vocabulary_sha256 != text.vocabulary_sha256
+    assert (
+        data.open_text(make_run(data=own_small, data__vocabulary=90)).vocabulary_sha256
+        != text.vocabulary_sha256
+    )
 
 
 def test_a_given_vocabulary_is_taken(own_small: Path, make_run: MakeRun) -> None:
@@ -115,7 +142,10 @@ def test_several_may_ask_for_the_vocabulary_at_once(own_small: Path, make_run: M
     """The ranks of one machine start together."""
     found: list[str] = []
     run = make_run(data=own_small)
-    threads = [threading.Thread(target=lambda: found.append(data.open_text(run).vocabulary_sha256)) for _ in range(3)]
+    threads = [
+        threading.Thread(target=lambda: found.append(data.open_text(run).vocabulary_sha256))
+        for _ in range(3)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -126,14 +156,23 @@ def test_several_may_ask_for_the_vocabulary_at_once(own_small: Path, make_run: M
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     """The vocabulary belongs beside the data; there is no second place for it."""
     with pytest.raises(RequestError, match=r"vocab\.ende\.9.*cannot be written"):
-        data.vocabulary_of(tmp_path / "nowhere" / "vocab.ende.9", 9, lambda: Corpus(split="train", sources=(), targets=()))
+        data.vocabulary_of(
+            tmp_path / "nowhere" / "vocab.ende.9",
+            9,
+            lambda: Corpus(split="train", sources=(), targets=()),
+        )
 
 
 @pytest.mark.parametrize(
     ("content", "told"),
-    [(b"one\ntwo\n", "train.en has 2 lines"), (b"a\n\xff\xfe\n" + b"x\n" * 46, "train.en:2 is no UTF-8")],
+    [
+        (b"one\ntwo\n", "train.en has 2 lines"),
+        (b"a\n\xff\xfe\n" + b"x\n" * 46, "train.en:2 is no UTF-8"),
+    ],
 )
-def test_bad_text_is_refused_before_the_run(own_small: Path, make_run: MakeRun, content: bytes, told: str) -> None:
+def test_bad_text_is_refused_before_the_run(
+    own_small: Path, make_run: MakeRun, content: bytes, told: str
+) -> None:
     """Files of different length, broken encodings: named, with what to do."""
     (own_small / "train.en").write_bytes(content)
     run = make_run(data=own_small)
@@ -142,18 +181,26 @@ def test_bad_text_is_refused_before_the_run(own_small: Path, make_run: MakeRun, 
 
 
 def test_empty_lines_are_learnt_and_not_evaluated(own_small: Path, make_run: MakeRun) -> None:
-    """WMT17 has some, which the reference trains on; a reference translation that is empty would be no reference."""
+    """WMT17 has some, which the reference trains on; a reference translation that is empty would be
+    no reference.
+    """
     lines = (own_small / "train.en").read_bytes().split(b"\n")
     (own_small / "train.en").write_bytes(b"\n".join([b"", *lines[1:]]))
     run = make_run(data=own_small)
     text, corpus = data.open_text(run), data.training_corpus(run, own_small)
-    assert len(corpus) == 48 and data.read(data.encoded_text(run, text), "train").sources[0].tolist() == [subwords.EOS_ID]
-    (own_small / "test.de").write_bytes(b"\n" + (own_small / "test.de").read_bytes().partition(b"\n")[2])
+    assert len(corpus) == 48 and data.read(data.encoded_text(run, text), "train").sources[
+        0
+    ].tolist() == [subwords.EOS_ID]
+    (own_small / "test.de").write_bytes(
+        b"\n" + (own_small / "test.de").read_bytes().partition(b"\n")[2]
+    )
     with pytest.raises(RequestError, match="test.de:1 is empty"):
         data.test_corpus(run, own_small)
 
 
-def test_broken_lines_are_left_out_where_that_is_asked_for(own_small: Path, make_run: MakeRun) -> None:
+def test_broken_lines_are_left_out_where_that_is_asked_for(
+    own_small: Path, make_run: MakeRun
+) -> None:
     """With their translations: line i stays the translation of line i."""
     lines = (own_small / "train.en").read_bytes().split(b"\n")
     (own_small / "train.en").write_bytes(b"\n".join([b"\xff", *lines[1:]]))
@@ -165,16 +212,29 @@ def test_broken_lines_are_left_out_where_that_is_asked_for(own_small: Path, make
 
 def test_an_evaluation_has_each_sentence_once() -> None:
     """Over all ranks, those of like length together."""
-    sources = [np.ones(length, np.int32) for length in np.random.default_rng(1).integers(1, 50, 300)]
+    sources = [
+        np.ones(length, np.int32) for length in np.random.default_rng(1).integers(1, 50, 300)
+    ]
     parts = [data.asked(sources, rank, 3) for rank in range(3)]
     assert sorted(index for part in parts for batch in part for index in batch) == list(range(300))
-    assert max(len(sources[batch[-1]]) - len(sources[batch[0]]) for part in parts for batch in part) < 49
+    assert (
+        max(len(sources[batch[-1]]) - len(sources[batch[0]]) for part in parts for batch in part)
+        < 49
+    )
 
 
 def test_the_embedded_text_is_made_once(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """Into the cache, in the layout that `--data` has."""
-    monkeypatch.setattr(data.synthetic_language, "FAR", replace(data.synthetic_language.FAR, train=30, test=6))
+    monkeypatch.setattr(
+        data.synthetic_language, "FAR", replace(data.synthetic_language.FAR, train=30, test=6)
+    )
     run = make_run(data=None)
     root = data.open_text(run).root
-    assert {path.name for path in root.iterdir()} >= {"train.en", "train.de", "test.en", "test.de", "vocab.ende.200"}
+    assert {path.name for path in root.iterdir()} >= {
+        "train.en",
+        "train.de",
+        "test.en",
+        "test.de",
+        "vocab.ende.200",
+    }
     assert root.parent == run.cache and data.open_text(run).root == root

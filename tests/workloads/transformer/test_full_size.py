@@ -20,10 +20,15 @@ def test_a_step_and_a_translation_at_full_size() -> None:
     torch.manual_seed(1)
     model = Transformer(BIG, dropout=0.0)
     adam = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
-    source_BS, target_BT = torch.randint(2, BIG.vocabulary, (2, 24)), torch.randint(2, BIG.vocabulary, (2, 20))
+    source_BS, target_BT = (
+        torch.randint(2, BIG.vocabulary, (2, 24)),
+        torch.randint(2, BIG.vocabulary, (2, 20)),
+    )
 
     def loss() -> torch.Tensor:
-        return summed_loss(model(source_BS, target_BT), target_BT.flatten(), 0.1) / target_BT.numel()
+        return (
+            summed_loss(model(source_BS, target_BT), target_BT.flatten(), 0.1) / target_BT.numel()
+        )
 
     before = loss()
     before.backward()  # type: ignore[no-untyped-call]
@@ -31,5 +36,7 @@ def test_a_step_and_a_translation_at_full_size() -> None:
     with torch.no_grad():
         assert loss().item() < before.item() - 0.1
     with torch.inference_mode():
-        (answer,) = translator(model.eval(), Decoding(beam=4, alpha=0.6, extra_length=4), "cpu")([np.array([7, 8, 9, 1], np.int32)])
+        (answer,) = translator(model.eval(), Decoding(beam=4, alpha=0.6, extra_length=4), "cpu")(
+            [np.array([7, 8, 9, 1], np.int32)]
+        )
     assert len(answer) <= 8

@@ -1,4 +1,6 @@
-"""A system under test over a checkpoint: answers, truth, what an engine is told, and what is refused."""
+"""A system under test over a checkpoint: answers, truth, what an engine is told, and what is
+refused.
+"""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,7 +28,11 @@ MakeRun = Callable[..., Run]
 @pytest.fixture(scope="module")
 def trained(make_with: MakeRun, tmp_path_factory: pytest.TempPathFactory) -> TransformerTraining:
     """A training that tests export or evaluate, and leave alone."""
-    run = make_with(tmp_path_factory.mktemp("cache"), opt_learning_rate_warmup_steps=5, opt_base_learning_rate=0.3)
+    run = make_with(
+        tmp_path_factory.mktemp("cache"),
+        opt_learning_rate_warmup_steps=5,
+        opt_base_learning_rate=0.3,
+    )
     training = TransformerTraining(run)
     for epoch in range(1, 5):
         list(training.train_epoch(epoch))
@@ -42,7 +48,9 @@ def checkpoint(trained: TransformerTraining, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def system(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> Iterator[TransformerInference]:
+def system(
+    make_run: MakeRun, checkpoint: Path, engine: PlainEngine
+) -> Iterator[TransformerInference]:
     found = TransformerInference(make_run(), checkpoint, engine)
     yield found
     found.close()
@@ -67,13 +75,17 @@ def test_answers_do_not_depend_on_the_batch(system: TransformerInference) -> Non
 
 
 @pytest.mark.slow
-def test_served_is_what_was_evaluated(system: TransformerInference, trained: TransformerTraining, tmp_path: Path) -> None:
+def test_served_is_what_was_evaluated(
+    system: TransformerInference, trained: TransformerTraining, tmp_path: Path
+) -> None:
     """The same score by training's evaluation and by answers, references and scorer."""
     system.load(range(12))
     answers = dict(enumerate(system.open(0, 4)(range(12))))
     (tmp_path / "truth").mkdir()
     system.truth(tmp_path / "truth")
-    assert scoring.score(answers, tmp_path / "truth")["bleu"] == pytest.approx(trained.evaluate()["bleu"])
+    assert scoring.score(answers, tmp_path / "truth")["bleu"] == pytest.approx(
+        trained.evaluate()["bleu"]
+    )
 
 
 @pytest.mark.slow
@@ -87,15 +99,22 @@ def test_answers_hold_the_tokens_of_the_best_translation(system: TransformerInfe
 
 
 @pytest.mark.slow
-def test_truth_fits_the_scorer(system: TransformerInference, corpora: tuple[Corpus, Corpus], tmp_path: Path) -> None:
+def test_truth_fits_the_scorer(
+    system: TransformerInference, corpora: tuple[Corpus, Corpus], tmp_path: Path
+) -> None:
     """References by sample number: perfect answers score 1."""
     system.truth(tmp_path)
-    perfect = {sample: packed([*system._text.words.encode(line), 1]) for sample, line in enumerate(corpora[1].targets)}
+    perfect = {
+        sample: packed([*system._text.words.encode(line), 1])
+        for sample, line in enumerate(corpora[1].targets)
+    }
     assert scoring.score(perfect, tmp_path)["bleu"] == pytest.approx(1.0)
 
 
 @pytest.mark.slow
-def test_the_torch_engine_serves_it(make_run: MakeRun, checkpoint: Path, system: TransformerInference) -> None:
+def test_the_torch_engine_serves_it(
+    make_run: MakeRun, checkpoint: Path, system: TransformerInference
+) -> None:
     """Eager, through the real engine: the same answers, and caches that stay where they are."""
     served = TransformerInference(make_run(), checkpoint, TorchEngine())
     for one in (served, system):
@@ -104,14 +123,20 @@ def test_the_torch_engine_serves_it(make_run: MakeRun, checkpoint: Path, system:
 
 
 @pytest.mark.slow
-def test_what_engines_are_told_fits_the_networks(system: TransformerInference, engine: PlainEngine) -> None:
-    """Names, dimensions and examples; the caches are read only, so that no engine has to copy them."""
+def test_what_engines_are_told_fits_the_networks(
+    system: TransformerInference, engine: PlainEngine
+) -> None:
+    """Names, dimensions and examples; the caches are read only, so that no engine has to copy
+    them.
+    """
     encoder, step = (made.network for made in engine.made)
     assert (encoder.name, step.name) == ("encoder", "decoder-step")
     assert not step.state and step.output_names[2:] == ("new_key", "new_value")
     for network in (encoder, step):
         found = network.module(*network.inputs)
-        assert len(found) == len(network.output_names) and len(network.inputs) == len(network.input_names) == len(network.dimensions)
+        assert len(found) == len(network.output_names) and len(network.inputs) == len(
+            network.input_names
+        ) == len(network.dimensions)
 
 
 @pytest.mark.slow
@@ -126,7 +151,9 @@ def test_unloaded_sentences_are_gone(system: TransformerInference) -> None:
 
 
 @pytest.mark.slow
-def test_warm_up_takes_one_step_in_every_batch_size(system: TransformerInference, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warm_up_takes_one_step_in_every_batch_size(
+    system: TransformerInference, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Before any load; whole translations would cost each LoadGen run a minute."""
     sizes: list[int] = []
 
@@ -141,10 +168,17 @@ def test_warm_up_takes_one_step_in_every_batch_size(system: TransformerInference
 
 
 @pytest.mark.parametrize("profile", list(Profile))
-def test_each_profile_serves_what_it_exports(own_small: Path, tmp_path: Path, engine: PlainEngine, profile: Profile) -> None:
-    """A campaign that trains for days and is refused then is none; the row's own settings, in both halves."""
+def test_each_profile_serves_what_it_exports(
+    own_small: Path, tmp_path: Path, engine: PlainEngine, profile: Profile
+) -> None:
+    """A campaign that trains for days and is refused then is none; the row's own settings, in both
+    halves.
+    """
     small = {"model.width": 16, "model.filter": 32, "model.heads": 2}
-    trained, served = (a_run("transformer", own_small, tmp_path, small, profile=profile, serving=half) for half in (False, True))
+    trained, served = (
+        a_run("transformer", own_small, tmp_path, small, profile=profile, serving=half)
+        for half in (False, True)
+    )
     TransformerTraining(trained).export(tmp_path)
     assert TransformerInference(served, tmp_path, engine).sample_count == 12
 
@@ -155,7 +189,9 @@ def test_the_workload_makes_it(make_run: MakeRun, checkpoint: Path, engine: Plai
     assert Transformer().inference(make_run(), checkpoint, engine).sample_count == 12
 
 
-def test_another_workload_s_checkpoint_is_refused(make_run: MakeRun, engine: PlainEngine, tmp_path: Path) -> None:
+def test_another_workload_s_checkpoint_is_refused(
+    make_run: MakeRun, engine: PlainEngine, tmp_path: Path
+) -> None:
     """Before anything is loaded."""
     (tmp_path / weights_description.DESCRIPTION).write_text('{"workload": "gnmt"}')
     with pytest.raises(RequestError, match="workload is gnmt"):
@@ -163,14 +199,18 @@ def test_another_workload_s_checkpoint_is_refused(make_run: MakeRun, engine: Pla
 
 
 @pytest.mark.slow
-def test_another_vocabulary_is_refused(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> None:
+def test_another_vocabulary_is_refused(
+    make_run: MakeRun, checkpoint: Path, engine: PlainEngine
+) -> None:
     """Its numbers would mean other subtokens, quietly."""
     with pytest.raises(RequestError, match=r"a different vocabulary than .*vocab\.ende\.90"):
         TransformerInference(make_run(data__vocabulary=90), checkpoint, engine)
 
 
 @pytest.mark.slow
-def test_damaged_weights_are_refused(make_run: MakeRun, checkpoint: Path, engine: PlainEngine) -> None:
+def test_damaged_weights_are_refused(
+    make_run: MakeRun, checkpoint: Path, engine: PlainEngine
+) -> None:
     """Cut off, or those of another shape."""
     path = checkpoint / weights_description.WEIGHTS
     path.write_bytes(path.read_bytes()[:100])
@@ -179,13 +219,19 @@ def test_damaged_weights_are_refused(make_run: MakeRun, checkpoint: Path, engine
 
 
 @pytest.mark.slow
-def test_a_long_sentence_is_translated(make_run: MakeRun, checkpoint: Path, engine: PlainEngine, own_small: Path) -> None:
-    """Longer than anything in training: nothing in the network or the caches has a length that was fixed then."""
+def test_a_long_sentence_is_translated(
+    make_run: MakeRun, checkpoint: Path, engine: PlainEngine, own_small: Path
+) -> None:
+    """Longer than anything in training: nothing in the network or the caches has a length that was
+    fixed then.
+    """
     for suffix in ("en", "de"):
         path = own_small / f"test.{suffix}"
         lines = path.read_text("utf-8").split("\n")
         path.write_text("\n".join([" ".join([lines[0]] * 9), *lines[1:]]), "utf-8")
-    (own_small / "vocab.ende.200").write_bytes(make_run().data.joinpath("vocab.ende.200").read_bytes())  # type: ignore[union-attr]
+    (own_small / "vocab.ende.200").write_bytes(
+        make_run().data.joinpath("vocab.ende.200").read_bytes()
+    )  # type: ignore[union-attr]
     system = TransformerInference(make_run(data=own_small), checkpoint, engine)
     system.load([0, 1])
     answers = system.open(0, 4)([0, 1])

@@ -1,4 +1,6 @@
-"""The network: its sizes, what it may see, and decoding step by step against one pass over the whole sentence."""
+"""The network: its sizes, what it may see, and decoding step by step against one pass over the
+whole sentence.
+"""
 
 import math
 
@@ -24,12 +26,17 @@ def model() -> Transformer:
 
 
 def test_it_has_its_full_size() -> None:
-    """Big: 6 + 6 layers, 1024, 4096, 16 heads: 176 million weights without, 210 million with the reference's 33,708 embeddings."""
+    """Big: 6 + 6 layers, 1024, 4096, 16 heads: 176 million weights without, 210 million with the
+    reference's 33,708 embeddings.
+    """
     with torch.device("meta"):
         model = Transformer(Shape(layers=6, width=1024, filter=4096, heads=16, vocabulary=33708))
     attention, filter_, norm = 4 * 1024**2, 2 * 1024 * 4096 + 1024 + 4096, 2 * 1024
     encoder, decoder = attention + filter_ + 2 * norm, 2 * attention + filter_ + 3 * norm
-    assert sum(p.numel() for p in model.parameters()) == 6 * (encoder + decoder) + 2 * norm + 33708 * 1024
+    assert (
+        sum(p.numel() for p in model.parameters())
+        == 6 * (encoder + decoder) + 2 * norm + 33708 * 1024
+    )
 
 
 def test_positions_are_waves() -> None:
@@ -44,13 +51,20 @@ def test_positions_are_waves() -> None:
 
 def test_one_matrix_embeds_and_makes_logits(model: Transformer) -> None:
     """Three matrices would have three times as many weights, and be another model."""
-    assert [name for name, p in model.named_parameters() if SHAPE.vocabulary in p.shape] == ["embedding"]
+    assert [name for name, p in model.named_parameters() if SHAPE.vocabulary in p.shape] == [
+        "embedding"
+    ]
 
 
 def test_padding_changes_nothing(model: Transformer) -> None:
     """Longer neighbours pad a sentence; its logits must not see that."""
     together = model(SOURCE_BS, TARGET_BT)
-    alone = torch.cat([model(SOURCE_BS[i : i + 1, :s], TARGET_BT[i : i + 1, :t]) for i, (s, t) in enumerate(((4, 5), (6, 3), (2, 2)))])
+    alone = torch.cat(
+        [
+            model(SOURCE_BS[i : i + 1, :s], TARGET_BT[i : i + 1, :t])
+            for i, (s, t) in enumerate(((4, 5), (6, 3), (2, 2)))
+        ]
+    )
     assert torch.allclose(together, alone, atol=1e-5)
 
 
@@ -68,11 +82,15 @@ def test_the_source_matters(model: Transformer) -> None:
     for place in range(4):
         changed_BS = SOURCE_BS.clone()
         changed_BS[0, place] = 33
-        assert not torch.allclose(model(SOURCE_BS, TARGET_BT)[:5], model(changed_BS, TARGET_BT)[:5], atol=1e-4)
+        assert not torch.allclose(
+            model(SOURCE_BS, TARGET_BT)[:5], model(changed_BS, TARGET_BT)[:5], atol=1e-4
+        )
 
 
 def stepwise(model: Transformer, beam: int, seen: int | None) -> torch.Tensor:
-    """Decode the targets token by token; every hypothesis holds the target, and changes places with another at each step."""
+    """Decode the targets token by token; every hypothesis holds the target, and changes places with
+    another at each step.
+    """
     tensors, target_BT, rng = TorchTensors("cpu"), TARGET_BT, np.random.default_rng(1)
     ancestry = Ancestry(len(SOURCE_BS), beam, HORIZON)
     with torch.inference_mode():
@@ -80,9 +98,17 @@ def stepwise(model: Transformer, beam: int, seen: int | None) -> torch.Tensor:
         caches = tensors.caches(memory[0], HORIZON * beam)
         token_BK, found = torch.zeros(len(SOURCE_BS), beam, dtype=torch.int64), []
         for position in range(target_BT.shape[1]):
-            parent_BK = rng.integers(0, beam, (len(SOURCE_BS), beam)) if position else np.zeros((len(SOURCE_BS), beam), np.int64)
-            mask_BKM = torch.from_numpy(ancestry.follow(parent_BK, position))[:, :, : (position + 1) * beam if seen else None]
-            logit_BKV, *new = DecoderStep(model).logits(token_BK, torch.tensor([position]), mask_BKM, SOURCE_BS, *memory, *caches)
+            parent_BK = (
+                rng.integers(0, beam, (len(SOURCE_BS), beam))
+                if position
+                else np.zeros((len(SOURCE_BS), beam), np.int64)
+            )
+            mask_BKM = torch.from_numpy(ancestry.follow(parent_BK, position))[
+                :, :, : (position + 1) * beam if seen else None
+            ]
+            logit_BKV, *new = DecoderStep(model).logits(
+                token_BK, torch.tensor([position]), mask_BKM, SOURCE_BS, *memory, *caches
+            )
             caches = tensors.written(caches, new, position * beam)
             found.append(logit_BKV)
             token_BK = target_BT[:, position : position + 1].expand(-1, beam)
@@ -91,23 +117,33 @@ def stepwise(model: Transformer, beam: int, seen: int | None) -> torch.Tensor:
 
 @pytest.mark.parametrize("seen", [None, 1])
 @pytest.mark.parametrize("beam", [1, 3])
-def test_decoding_step_by_step_gives_the_log_probabilities_of_a_full_pass(model: Transformer, beam: int, seen: int | None) -> None:
-    """Cache, positions, masks and parents: wrong in any of them, and the served model is not the trained one."""
+def test_decoding_step_by_step_gives_the_log_probabilities_of_a_full_pass(
+    model: Transformer, beam: int, seen: int | None
+) -> None:
+    """Cache, positions, masks and parents: wrong in any of them, and the served model is not the
+    trained one.
+    """
     full_NV = model(SOURCE_BS, TARGET_BT).log_softmax(-1)
     for hypothesis in stepwise(model, beam, seen).log_softmax(-1).unbind(1):
         assert torch.allclose(hypothesis[TARGET_BT != 0], full_NV, atol=1e-5)
 
 
 def test_hypotheses_see_their_own_history_only(model: Transformer) -> None:
-    """Two hypotheses with different beginnings share a cache; after a swap each follows its parent's."""
+    """Two hypotheses with different beginnings share a cache; after a swap each follows its
+    parent's.
+    """
     tensors, ancestry = TorchTensors("cpu"), Ancestry(1, 2, HORIZON)
     source_1S, begun = SOURCE_BS[1:2], torch.tensor([[5, 9]])
     with torch.inference_mode():
         memory = Encoder(model)(source_1S)
         caches = tensors.caches(memory[0], HORIZON * 2)
-        for position, (token_BK, parent) in enumerate([(torch.zeros_like(begun), [0, 0]), (begun, [0, 0]), (torch.tensor([[7, 7]]), [1, 0])]):
+        for position, (token_BK, parent) in enumerate(
+            [(torch.zeros_like(begun), [0, 0]), (begun, [0, 0]), (torch.tensor([[7, 7]]), [1, 0])]
+        ):
             mask_BKM = torch.from_numpy(ancestry.follow(np.array([parent]), position))
-            logit_BKV, *new = DecoderStep(model).logits(token_BK, torch.tensor([position]), mask_BKM, source_1S, *memory, *caches)
+            logit_BKV, *new = DecoderStep(model).logits(
+                token_BK, torch.tensor([position]), mask_BKM, source_1S, *memory, *caches
+            )
             caches = tensors.written(caches, new, 2 * position)
     for hypothesis, first in enumerate((9, 5)):
         whole = model(source_1S, torch.tensor([[first, 7, 1]]))[2]
@@ -130,7 +166,9 @@ def test_a_step_gives_the_best_continuations_as_log_probabilities(model: Transfo
 
 
 def test_a_position_is_written_where_its_slots_are(model: Transformer) -> None:
-    """In place, and nowhere else: a cache that is copied at every step costs more the longer it is."""
+    """In place, and nowhere else: a cache that is copied at every step costs more the longer it
+    is.
+    """
     tensors = TorchTensors("cpu")
     caches = tensors.caches(Encoder(model)(SOURCE_BS)[0], HORIZON * 2)
     new = [torch.full((2, 3, 4, 2, 8), 5.0), torch.full((2, 3, 4, 2, 8), 7.0)]
@@ -150,19 +188,27 @@ def test_dropout_is_for_training_alone() -> None:
 
 
 def test_start_values_are_the_reference_s() -> None:
-    """Glorot for each of query, key and value on its own, width^-0.5 for embeddings, no bias in attention."""
+    """Glorot for each of query, key and value on its own, width^-0.5 for embeddings, no bias in
+    attention.
+    """
     torch.manual_seed(1)
     model = Transformer(Shape(layers=1, width=256, filter=512, heads=4, vocabulary=999))
     weights = dict(model.named_parameters())
     assert weights["embedding"].std().item() == pytest.approx(256**-0.5, rel=0.02)
     bound = math.sqrt(6 / (256 + 256))
     assert bound * 0.99 < weights["decoder.0.attention.qkv.weight"].abs().max().item() <= bound
-    assert not [name for name in weights if "attention" in name and name.endswith("bias") and "norm" not in name]
+    assert not [
+        name
+        for name in weights
+        if "attention" in name and name.endswith("bias") and "norm" not in name
+    ]
 
 
 @pytest.mark.parametrize(("width", "heads"), [(30, 4), (12, 4), (6, 1)])
 def test_sizes_that_do_not_divide_are_refused(width: int, heads: int) -> None:
-    """One sentence instead of a shape error deep in a layer; a width of 6 has whole heads, and whole waves."""
+    """One sentence instead of a shape error deep in a layer; a width of 6 has whole heads, and
+    whole waves.
+    """
     if (width, heads) == (6, 1):
         Shape(layers=1, width=width, filter=8, heads=heads, vocabulary=9)
         return

@@ -10,8 +10,12 @@ from suite.workload import Run
 
 
 @pytest.mark.slow
-def test_two_ranks_are_one_with_the_doubled_batch(make_run: Callable[..., Run], in_two_ranks: TwoRanks, tmp_path: Path) -> None:
-    """Losses and weights of two epochs, but for rounding, since a rank pads to its own longest sentence; the same score on both."""
+def test_two_ranks_are_one_with_the_doubled_batch(
+    make_run: Callable[..., Run], in_two_ranks: TwoRanks, tmp_path: Path
+) -> None:
+    """Losses and weights of two epochs, but for rounding, since a rank pads to its own longest
+    sentence; the same score on both.
+    """
     run = make_run(opt_adam_epsilon=1e-6)
     first, second = in_two_ranks("transformer", run, tmp_path)
     check_ranks(first, second, trained("transformer", run, tmp_path), 1e-4)

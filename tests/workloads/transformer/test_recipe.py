@@ -23,12 +23,19 @@ ROW = ROUND.benchmark("transformer")
 
 
 def settled(profile: Profile = Profile.SMOKE, **chosen: Any) -> dict[str, HyperValue]:
-    return settle(ROUND, "transformer", profile, {key.replace("__", "."): value for key, value in chosen.items()})
+    return settle(
+        ROUND,
+        "transformer",
+        profile,
+        {key.replace("__", "."): value for key, value in chosen.items()},
+    )
 
 
 @pytest.mark.parametrize("profile", list(Profile))
 def test_every_profile_is_complete(profile: Profile) -> None:
-    """A setting without value would be found only when the run starts; a misspelt one would never reach the model."""
+    """A setting without value would be found only when the run starts; a misspelt one would never
+    reach the model.
+    """
     settings = settled(profile)
     Recipe.of(settings)
     assert set(hyperparameters(settings)) == set(LOGGED)
@@ -37,7 +44,9 @@ def test_every_profile_is_complete(profile: Profile) -> None:
 
 @pytest.mark.parametrize("profile", list(Profile))
 def test_the_search_is_the_reference_s(profile: Profile) -> None:
-    """Beam 4, alpha 0.6, 50 tokens more than the source: also in smoke, where no step is left out."""
+    """Beam 4, alpha 0.6, 50 tokens more than the source: also in smoke, where no step is left
+    out.
+    """
     assert Decoding.of(settled(profile)) == Decoding(beam=4, alpha=0.6, extra_length=50)
 
 
@@ -50,7 +59,9 @@ def test_the_network_is_big(profile: Profile) -> None:
 
 @pytest.mark.parametrize("chosen", [{}, {"global_batch_size": 81920}])
 def test_full_s_own_values_are_legal(chosen: dict[str, int]) -> None:
-    """The closed division's own table must pass its own constraints; the reference point brings its rate along."""
+    """The closed division's own table must pass its own constraints; the reference point brings its
+    rate along.
+    """
     settings = settled(Profile.FULL, **chosen)
     assert not list(judge(ROW.training[Profile.FULL].constraints, hyperparameters(settings)))
     assert settings["opt_learning_rate_warmup_steps"] == (1000 if chosen else 16000)
@@ -72,30 +83,54 @@ def test_full_s_own_values_are_legal(chosen: dict[str, int]) -> None:
 def test_what_the_rules_forbid_is_seen(key: str, value: Any) -> None:
     """Constraints that never bite would let anything pass for closed."""
     settings = settled(Profile.FULL) | {key: value}
-    assert [breach.key for breach in judge(ROW.training[Profile.FULL].constraints, hyperparameters(settings))] == [key]
+    assert [
+        breach.key
+        for breach in judge(ROW.training[Profile.FULL].constraints, hyperparameters(settings))
+    ] == [key]
 
 
-OTHERS = [("decode.beam", 8), ("decode.alpha", 1.0), ("model.layers", 2), ("loss.label_smoothing", 0.0), ("data.vocabulary", 1024)]
+OTHERS = [
+    ("decode.beam", 8),
+    ("decode.alpha", 1.0),
+    ("model.layers", 2),
+    ("loss.label_smoothing", 0.0),
+    ("data.vocabulary", 1024),
+]
 
 
 @pytest.mark.parametrize(("key", "value"), OTHERS)
 def test_the_closed_division_fixes_network_loss_and_search(key: str, value: Any) -> None:
-    """They are not in the rules' table of what may be chosen; a wider beam or a smaller network would be another benchmark."""
+    """They are not in the rules' table of what may be chosen; a wider beam or a smaller network
+    would be another benchmark.
+    """
     settings, constraints = settled(Profile.FULL), ROW.training[Profile.FULL].constraints
     assert not list(judge(constraints, settings))
     assert [breach.key for breach in judge(constraints, settings | {key: value})] == [key]
 
 
 def test_naming_hyperparameters_imports_no_framework() -> None:
-    """`check --config` runs where no torch is installed; the log's names come from the entry point."""
-    assert Transformer().hyperparameters(ROUND, Profile.SMOKE, settled()) == hyperparameters(settled())
-    code = "import sys; import workloads.transformer; assert not {'torch', 'numpy', 'tensorflow'} & set(sys.modules)"
+    """`check --config` runs where no torch is installed; the log's names come from the entry
+    point.
+    """
+    assert Transformer().hyperparameters(ROUND, Profile.SMOKE, settled()) == hyperparameters(
+        settled()
+    )
+    code = (
+        "import sys; import workloads.transformer; assert not {'torch', 'numpy', 'tensorflow'} &"
+        " set(sys.modules)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("global_batch_size", 0), ("max_sequence_length", 0), ("model.width", -4), ("opt_adam_beta_1", "high"), ("loss.label_smoothing", True)],
+    [
+        ("global_batch_size", 0),
+        ("max_sequence_length", 0),
+        ("model.width", -4),
+        ("opt_adam_beta_1", "high"),
+        ("loss.label_smoothing", True),
+    ],
 )
 def test_values_that_mean_nothing_are_named(key: str, value: Any) -> None:
     """A negative width would fail deep in the framework, with a traceback that names no setting."""
@@ -120,7 +155,10 @@ def test_serving_is_a_house_rule_in_every_scenario(profile: Profile) -> None:
     scenarios = ROW.inference[profile].scenarios
     assert set(scenarios) == set(Scenario)
     assert all(row.house_rule for row in scenarios.values())
-    assert scenarios[Scenario.SERVER].bound_ns and scenarios[Scenario.MULTI_STREAM].samples_per_query == 8
+    assert (
+        scenarios[Scenario.SERVER].bound_ns
+        and scenarios[Scenario.MULTI_STREAM].samples_per_query == 8
+    )
 
 
 def test_the_rules_get_stricter_from_smoke_to_full() -> None:
@@ -133,11 +171,20 @@ def test_the_rules_get_stricter_from_smoke_to_full() -> None:
 
 @pytest.mark.slow
 def test_the_pins_are_those_of_the_embedded_text(tmp_path: Path) -> None:
-    """Who trains on fewer sentences, or is scored against other references, has another benchmark."""
+    """Who trains on fewer sentences, or is scored against other references, has another
+    benchmark.
+    """
     train, test = synthetic_language.corpora(synthetic_language.FAR)
     words = subwords.build((*train.sources, *train.targets), int(str(settled()["data.vocabulary"])))
     scoring.write_truth(tmp_path, test.targets, words)
     row, longest = ROW.inference[Profile.SMOKE], int(str(settled()["max_sequence_length"]))
     assert (folder_sha256(tmp_path), len(test)) == (row.truth_sha256, row.accuracy_samples)
-    kept = [pair for pair in zip(train.sources, train.targets, strict=True) if max(len(words.encode(line)) for line in pair) < longest]
-    assert (len(kept), len(test)) == (ROW.training[Profile.SMOKE].train_samples, ROW.training[Profile.SMOKE].eval_samples)
+    kept = [
+        pair
+        for pair in zip(train.sources, train.targets, strict=True)
+        if max(len(words.encode(line)) for line in pair) < longest
+    ]
+    assert (len(kept), len(test)) == (
+        ROW.training[Profile.SMOKE].train_samples,
+        ROW.training[Profile.SMOKE].eval_samples,
+    )

@@ -22,12 +22,19 @@ def test_it_is_a_schema() -> None:
 def test_it_names_the_hyper_parameters_of_the_row() -> None:
     """A key that one has and the other has not would be judged by chance."""
     settings = registry.round().benchmark("transformer").settings
-    assert set(SCHEMA["properties"]["hyperparameters"]["properties"]) == {key for key, setting in settings.items() if setting.log} == set(LOGGED)
+    assert (
+        set(SCHEMA["properties"]["hyperparameters"]["properties"])
+        == {key for key, setting in settings.items() if setting.log}
+        == set(LOGGED)
+    )
 
 
 def test_it_is_resnet50_s_but_for_names_metric_and_hyper_parameters() -> None:
     """The facts of a log are the same for all workloads."""
-    own, other = (json.loads(json.dumps(dict(json_document.schemas()[f"training.podium-v1.{name}.json"]))) for name in ("transformer", "resnet50"))
+    own, other = (
+        json.loads(json.dumps(dict(json_document.schemas()[f"training.podium-v1.{name}.json"])))
+        for name in ("transformer", "resnet50")
+    )
     for schema, metric in ((own, "bleu"), (other, "top1")):
         for key in ("$id", "title"):
             schema.pop(key)
@@ -38,15 +45,26 @@ def test_it_is_resnet50_s_but_for_names_metric_and_hyper_parameters() -> None:
     assert own == other
 
 
-DOCUMENT = {"podium_workload": "transformer", "submission_benchmark": "transformer", "quality_target": {"bleu": 0.25}}
+DOCUMENT = {
+    "podium_workload": "transformer",
+    "submission_benchmark": "transformer",
+    "quality_target": {"bleu": 0.25},
+}
 
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("quality_target", {"bleu": 25.0}), ("quality_target", {"top1": 0.5}), ("submission_benchmark", "gnmt"), ("hyperparameters", {"opt_name": "sgd"})],
+    [
+        ("quality_target", {"bleu": 25.0}),
+        ("quality_target", {"top1": 0.5}),
+        ("submission_benchmark", "gnmt"),
+        ("hyperparameters", {"opt_name": "sgd"}),
+    ],
 )
 def test_it_refuses_what_is_wrong(key: str, value: object) -> None:
-    """BLEU in percent, another metric, another benchmark, an optimizer that the reference has not."""
+    """BLEU in percent, another metric, another benchmark, an optimizer that the reference has
+    not.
+    """
     part = {"$schema": SCHEMA["$schema"], "properties": {key: SCHEMA["properties"][key]}}
     assert list(Draft202012Validator(part).iter_errors(DOCUMENT | {key: value}))
     if key in DOCUMENT:

@@ -17,7 +17,11 @@ from workloads.common.text.token_answers import packed
 from workloads.transformer.scoring import VOCABULARY, score, write_truth
 from workloads.transformer.subwords import EOS_ID, build
 
-LINES = ["The quick brown fox, it jumps.", "Over 3.5 lazy dogs!", "And \u00d6l \u201equoted\u201c runs on and on."]
+LINES = [
+    "The quick brown fox, it jumps.",
+    "Over 3.5 lazy dogs!",
+    "And \u00d6l \u201equoted\u201c runs on and on.",
+]
 WORDS = build(LINES, 70)
 
 
@@ -34,7 +38,9 @@ def answers(*lines: str) -> dict[int, bytes]:
 def test_right_answers(truth: Path) -> None:
     """On 0-1; and case does not count."""
     assert score(answers(*LINES), truth)["bleu"] == pytest.approx(1.0)
-    assert score(answers(*(line.upper().replace("\u00d6L", "\u00f6l") for line in LINES)), truth)["bleu"] == pytest.approx(1.0)
+    assert score(answers(*(line.upper().replace("\u00d6L", "\u00f6l") for line in LINES)), truth)[
+        "bleu"
+    ] == pytest.approx(1.0)
 
 
 def test_other_answers_score_less(truth: Path) -> None:
@@ -50,10 +56,14 @@ def test_a_missing_answer_is_an_empty_one(truth: Path) -> None:
     assert part < 0.9 * whole
 
 
-@pytest.mark.parametrize("answer", [b"", b"\x01", b"\x01\x00\x00\x00\x00", struct.pack("<3i", -5, 10**9, 0)])
+@pytest.mark.parametrize(
+    "answer", [b"", b"\x01", b"\x01\x00\x00\x00\x00", struct.pack("<3i", -5, 10**9, 0)]
+)
 def test_misshapen_answers_are_empty_ones(truth: Path, answer: bytes) -> None:
     """No whole number of int32s, or subtokens that there are not."""
-    assert score(answers(*LINES) | {0: answer}, truth) == score({1: answers(*LINES)[1], 2: answers(*LINES)[2]}, truth)
+    assert score(answers(*LINES) | {0: answer}, truth) == score(
+        {1: answers(*LINES)[1], 2: answers(*LINES)[2]}, truth
+    )
 
 
 def test_answers_beyond_the_truth_count_nothing(truth: Path) -> None:
@@ -69,7 +79,9 @@ def test_damaged_truth_is_told(truth: Path) -> None:
 
 
 def category(letter: str) -> str:
-    return "".join(chr(point) for point in range(0x3000) if unicodedata.category(chr(point))[0] == letter)
+    return "".join(
+        chr(point) for point in range(0x3000) if unicodedata.category(chr(point))[0] == letter
+    )
 
 
 PUNCTUATION, SYMBOLS = re.escape(category("P")), re.escape(category("S"))
@@ -83,11 +95,22 @@ def t2t_tokens(line: str) -> list[str]:
 
 
 def t2t_bleu(texts: list[str], references: list[str]) -> float:
-    """metrics.py, compute_bleu: four orders, halved shares where an order has no match, brevity penalty."""
-    pairs = [(t2t_tokens(text), t2t_tokens(reference)) for text, reference in zip(texts, references, strict=True)]
+    """metrics.py, compute_bleu: four orders, halved shares where an order has no match, brevity
+    penalty.
+    """
+    pairs = [
+        (t2t_tokens(text), t2t_tokens(reference))
+        for text, reference in zip(texts, references, strict=True)
+    ]
     logs, smooth = 0.0, 1.0
     for order in range(1, 5):
-        grams = [[Counter(tuple(side[i : i + order]) for i in range(len(side) - order + 1)) for side in pair] for pair in pairs]
+        grams = [
+            [
+                Counter(tuple(side[i : i + order]) for i in range(len(side) - order + 1))
+                for side in pair
+            ]
+            for pair in pairs
+        ]
         matches, possible = sum((a & b).total() for a, b in grams), sum(a.total() for a, _ in grams)
         smooth = smooth if matches else smooth * 2
         logs += math.log(matches / possible if matches else 1 / (smooth * possible)) / 4
@@ -105,7 +128,9 @@ def t2t_bleu(texts: list[str], references: list[str]) -> float:
     ],
 )
 def test_it_is_tensor2tensor_s_bleu(texts: list[str]) -> None:
-    """Tokens, smoothing and brevity by the reference's own formula; another BLEU would be another target."""
+    """Tokens, smoothing and brevity by the reference's own formula; another BLEU would be another
+    target.
+    """
     assert bleu(Form.T2T, texts, LINES) == pytest.approx(t2t_bleu(texts, LINES), rel=1e-9)
 
 
@@ -118,5 +143,8 @@ def test_marks_beside_numerals_are_cut_as_by_tensor2tensor(mark: str) -> None:
 
 def test_scoring_imports_no_framework() -> None:
     """The judge runs where no torch is installed."""
-    code = "import sys; import workloads.transformer, workloads.transformer.scoring; assert not {'torch', 'numpy', 'tensorflow'} & set(sys.modules)"
+    code = (
+        "import sys; import workloads.transformer, workloads.transformer.scoring; assert not"
+        " {'torch', 'numpy', 'tensorflow'} & set(sys.modules)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

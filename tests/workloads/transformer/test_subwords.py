@@ -12,7 +12,18 @@ from hypothesis import strategies as st
 
 from suite.errors import RequestError
 from workloads.transformer import subwords
-from workloads.transformer.subwords import EOS_ID, ESCAPING, RESERVED, Subwords, build, cut, escape, text_of, tokens_of, unescape
+from workloads.transformer.subwords import (
+    EOS_ID,
+    ESCAPING,
+    RESERVED,
+    Subwords,
+    build,
+    cut,
+    escape,
+    text_of,
+    tokens_of,
+    unescape,
+)
 
 TOKENS = [
     ("", []),
@@ -34,7 +45,9 @@ TOKENS = [
 
 @pytest.mark.parametrize(("text", "tokens"), TOKENS)
 def test_text_falls_into_runs_as_in_the_reference(text: str, tokens: list[str]) -> None:
-    """Letters and digits are one class, marks and blanks the other; only a single blank between runs goes."""
+    """Letters and digits are one class, marks and blanks the other; only a single blank between
+    runs goes.
+    """
     assert tokens_of(text) == tokens
     assert text_of(tokens) == text
 
@@ -64,7 +77,9 @@ ALPHABET = ESCAPING | set("abc")
 
 @pytest.mark.parametrize(("token", "escaped"), ESCAPED)
 def test_escapes_are_the_reference_s(token: str, escaped: str) -> None:
-    """Underscore, backslash, line end, and what is not in the alphabet; an underscore at the end."""
+    """Underscore, backslash, line end, and what is not in the alphabet; an underscore at the
+    end.
+    """
     assert escape(token, ALPHABET) == escaped
     assert unescape(escaped[:-1]) == token
 
@@ -74,7 +89,14 @@ def test_a_line_end_is_escaped_even_where_it_is_in_the_alphabet() -> None:
     assert escape("\n", ALPHABET | {"\n"}) == "\\10;_"
 
 
-MEANINGLESS = [("\\99999999;", "\u3013"), ("\\9;", "\t"), ("\\u\\u", "__"), ("\\", "\\"), ("\\12", "\\12"), ("\\" + "9" * 5000 + ";", "\u3013")]
+MEANINGLESS = [
+    ("\\99999999;", "\u3013"),
+    ("\\9;", "\t"),
+    ("\\u\\u", "__"),
+    ("\\", "\\"),
+    ("\\12", "\\12"),
+    ("\\" + "9" * 5000 + ";", "\u3013"),
+]
 
 
 @pytest.mark.parametrize(("escaped", "token"), MEANINGLESS)
@@ -88,7 +110,13 @@ KNOWN = ["a", "b", "c", "_", "ab", "abc", "bc_", "c_", "\\"]
 
 @pytest.mark.parametrize(
     ("escaped", "parts"),
-    [("abc_", ["abc", "_"]), ("abbc_", ["ab", "bc_"]), ("c_", ["c_"]), ("ac_", ["a", "c_"]), ("abcabc_", ["abc", "abc", "_"])],
+    [
+        ("abc_", ["abc", "_"]),
+        ("abbc_", ["ab", "bc_"]),
+        ("c_", ["c_"]),
+        ("ac_", ["a", "c_"]),
+        ("abcabc_", ["abc", "abc", "_"]),
+    ],
 )
 def test_the_longest_subtoken_comes_first(escaped: str, parts: list[str]) -> None:
     """Greedy from the left, even where another cut had fewer parts."""
@@ -102,7 +130,9 @@ def test_what_no_subtoken_spells_is_told() -> None:
 
 
 def by_hand(counts: Counter[str], alphabet: set[str], least: int) -> list[str]:
-    """The reference's four passes, written the long way round: buckets of lengths, the longest first."""
+    """The reference's four passes, written the long way round: buckets of lengths, the longest
+    first.
+    """
     subtokens, longest = [*RESERVED, *alphabet], 1
     for _ in range(4):
         found: Counter[str] = Counter()
@@ -115,7 +145,9 @@ def by_hand(counts: Counter[str], alphabet: set[str], least: int) -> list[str]:
         kept: list[tuple[int, str]] = []
         longest = max(len(subtoken) for subtoken, count in found.items() if count >= least)
         for length in range(longest, 0, -1):
-            for subtoken in [one for one, count in found.items() if len(one) == length and count >= least]:
+            for subtoken in [
+                one for one, count in found.items() if len(one) == length and count >= least
+            ]:
                 if subtoken not in alphabet:
                     kept.append((found[subtoken], subtoken))
                 for stop in range(1, length):
@@ -127,14 +159,23 @@ def by_hand(counts: Counter[str], alphabet: set[str], least: int) -> list[str]:
 
 def test_the_vocabulary_is_that_of_the_published_method() -> None:
     """Counts, order, and the counts that a longer subtoken takes from its beginnings."""
-    counts = Counter(tokens_of("the then these there a an and ant banana band the the and and lower lowest newer newest wider"))
+    counts = Counter(
+        tokens_of(
+            "the then these there a an and ant banana band the the and and lower lowest newer"
+            " newest wider"
+        )
+    )
     alphabet = ESCAPING | {character for token in counts for character in token}
     for least in (1, 2, 3, 5):
-        assert subwords.subtokens_of(subwords.Text(counts, alphabet), least) == by_hand(counts, set(alphabet), least)
+        assert subwords.subtokens_of(subwords.Text(counts, alphabet), least) == by_hand(
+            counts, set(alphabet), least
+        )
 
 
 def test_a_small_vocabulary_made_by_hand() -> None:
-    """`aa aa aa ab`: `aa_` thrice is worth a subtoken at a minimum of 2, `ab_` is not, and `a` keeps what `aa_` has left it."""
+    """`aa aa aa ab`: `aa_` thrice is worth a subtoken at a minimum of 2, `ab_` is not, and `a`
+    keeps what `aa_` has left it.
+    """
     found = subwords.subtokens_of(subwords.Text({"aa": 3, "ab": 1}, ESCAPING | {"a", "b"}), 2)
     assert found[:3] == ["<pad>", "<EOS>", "aa_"]
     assert set(found[3:]) == ESCAPING | {"a", "b"}
@@ -145,7 +186,12 @@ WORDS = ["Der Hund, den die Katze sah, lief weg.", "snake_case \\ 100 %", "æ—¥æœ
 
 def test_the_size_comes_near_the_wanted_one() -> None:
     """The minimum count is searched for: more subtokens where more are asked for."""
-    lines = [f"{first}{second}{third} {third}{first}" for first in "abcdef" for second in "ghijkl" for third in "mnopqr"]
+    lines = [
+        f"{first}{second}{third} {third}{first}"
+        for first in "abcdef"
+        for second in "ghijkl"
+        for third in "mnopqr"
+    ]
     small, large = build(lines, 60), build(lines, 300)
     assert abs(len(small) - 60) < abs(len(large) - 60)
     assert abs(len(large) - 300) < abs(len(small) - 300)
@@ -162,13 +208,17 @@ def test_text_comes_back(line: str) -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
 def test_any_text_comes_back(line: str) -> None:
-    """But for what joining must lose: single blanks that stood at a place where the reference puts none."""
+    """But for what joining must lose: single blanks that stood at a place where the reference puts
+    none.
+    """
     words = build(WORDS, 80)
     assert words.decode(words.encode(line)) == text_of(tokens_of(line))
 
 
 def test_decoding_ends_at_the_end_and_passes_over_what_means_nothing() -> None:
-    """A network may answer with padding, and with numbers that embeddings have but the vocabulary has not."""
+    """A network may answer with padding, and with numbers that embeddings have but the vocabulary
+    has not.
+    """
     words = build(WORDS, 80)
     ids = words.encode("Hund lief")
     assert words.decode([0, *ids, 10**6, -3, EOS_ID, *ids]) == "Hund lief"
@@ -182,7 +232,15 @@ def test_a_vocabulary_comes_back_from_its_file(tmp_path: Path) -> None:
     assert (tmp_path / "vocab").read_text("utf-8").startswith("'<pad>'\n'<EOS>'\n")
 
 
-OTHERS = [b"", b"'<pad>'\n", b"<pad>\n<EOS>\n", b"'<EOS>'\n'<pad>'\n'a'\n", b"'<pad>'\n'<EOS>'\n'a'\n", b"\xff\xfe", b"'<pad>'\n'<EOS>'\nabc\n"]
+OTHERS = [
+    b"",
+    b"'<pad>'\n",
+    b"<pad>\n<EOS>\n",
+    b"'<EOS>'\n'<pad>'\n'a'\n",
+    b"'<pad>'\n'<EOS>'\n'a'\n",
+    b"\xff\xfe",
+    b"'<pad>'\n'<EOS>'\nabc\n",
+]
 
 
 @pytest.mark.parametrize("content", OTHERS)
@@ -208,7 +266,9 @@ def test_the_reference_s_double_quotes_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_reference_s_own_file_is_read(tmp_path: Path) -> None:
-    """WMT's vocabulary begins with `<pad>_` and `<EOS>_`, and the judge reads it again as it is packed."""
+    """WMT's vocabulary begins with `<pad>_` and `<EOS>_`, and the judge reads it again as it is
+    packed.
+    """
     lines = ["<pad>_", "<EOS>_", ", _", "the_", *sorted(ESCAPING), *"the, '"]
     (tmp_path / "vocab").write_text("".join(f"'{line}'\n" for line in lines), "utf-8")
     words = subwords.read(tmp_path / "vocab")

@@ -1,4 +1,6 @@
-"""The same network in two frameworks: one set of weights, the same log-probabilities, translations and steps."""
+"""The same network in two frameworks: one set of weights, the same log-probabilities, translations
+and steps.
+"""
 
 import pickle
 import subprocess
@@ -25,12 +27,20 @@ from workloads.transformer.training import TransformerTraining as TorchTraining
 from workloads.transformer.training import optimizer, summed_loss
 from workloads.transformer.translation.torch_tensors import translator as torch_translator
 
-tf = pytest.importorskip("tensorflow", reason="TensorFlow is not installed: podium-suite[tensorflow]", exc_type=ImportError)
+tf = pytest.importorskip(
+    "tensorflow",
+    reason="TensorFlow is not installed: podium-suite[tensorflow]",
+    exc_type=ImportError,
+)
 
 from harness.engines.tensorflow.engine import TensorFlowEngine, tf_device  # noqa: E402
 from workloads.transformer.tensorflow import model, training  # noqa: E402
 from workloads.transformer.tensorflow.inference import TransformerInference  # noqa: E402
-from workloads.transformer.tensorflow.tensors import TensorFlowTensors, read_weights, translator  # noqa: E402
+from workloads.transformer.tensorflow.tensors import (  # noqa: E402
+    TensorFlowTensors,
+    read_weights,
+    translator,
+)
 
 pytestmark = pytest.mark.slow
 MakeRun = Callable[..., Run]
@@ -56,10 +66,15 @@ def both(weights: dict[str, np.ndarray]) -> tuple[torch_model.Transformer, Any]:
 
 def test_names_and_shapes_of_weights_are_pytorch_s() -> None:
     """One file serves both."""
-    assert dict(model.names(SHAPE)) == {name: tuple(value.shape) for name, value in torch_model.Transformer(SHAPE).state_dict().items()}
+    assert dict(model.names(SHAPE)) == {
+        name: tuple(value.shape)
+        for name, value in torch_model.Transformer(SHAPE).state_dict().items()
+    }
 
 
-def test_the_same_weights_give_the_same_log_probabilities(both: tuple[torch_model.Transformer, Any]) -> None:
+def test_the_same_weights_give_the_same_log_probabilities(
+    both: tuple[torch_model.Transformer, Any],
+) -> None:
     """In one pass over whole sentences."""
     first, second = both
     with torch.inference_mode():
@@ -68,43 +83,67 @@ def test_the_same_weights_give_the_same_log_probabilities(both: tuple[torch_mode
     assert np.allclose(found.numpy(), expected.numpy(), atol=1e-5)
 
 
-def test_the_same_weights_give_the_same_translations(both: tuple[torch_model.Transformer, Any]) -> None:
+def test_the_same_weights_give_the_same_translations(
+    both: tuple[torch_model.Transformer, Any],
+) -> None:
     """Step by step with caches, under the one search."""
     with torch.inference_mode():
         expected = torch_translator(both[0], DECODING, "cpu")(SENTENCES)
     assert translator(both[1], DECODING)(SENTENCES) == expected
 
 
-def test_decoding_step_by_step_gives_the_log_probabilities_of_a_full_pass(both: tuple[torch_model.Transformer, Any]) -> None:
+def test_decoding_step_by_step_gives_the_log_probabilities_of_a_full_pass(
+    both: tuple[torch_model.Transformer, Any],
+) -> None:
     """Caches, positions and masks of this framework against its own full pass."""
     second, beam, slots = both[1], 2, 2 * 16
     memory = model.Encoder(second)(tf.constant(SOURCE_BS))
     tensors = TensorFlowTensors()
     caches = tensors.caches(memory[0], slots)
-    mask_BKM, token_BK, found = np.full((3, beam, slots), -1e9, np.float32), np.zeros((3, beam), np.int64), []
+    mask_BKM, token_BK, found = (
+        np.full((3, beam, slots), -1e9, np.float32),
+        np.zeros((3, beam), np.int64),
+        [],
+    )
     for position in range(TARGET_BT.shape[1]):
         for hypothesis in range(beam):
             mask_BKM[:, hypothesis, position * beam + hypothesis] = 0.0
-        given = (tf.constant(token_BK), tf.constant([position], tf.int64), tf.constant(mask_BKM), tf.constant(SOURCE_BS))
+        given = (
+            tf.constant(token_BK),
+            tf.constant([position], tf.int64),
+            tf.constant(mask_BKM),
+            tf.constant(SOURCE_BS),
+        )
         logit_BKV, *new = model.DecoderStep(second).logits(*given, *memory, *caches)
         caches = tensors.written(caches, new, position * beam)
         found.append(tf.nn.log_softmax(logit_BKV).numpy()[:, 1])
         token_BK = np.repeat(TARGET_BT[:, position : position + 1], beam, axis=1)
-    full_NV = tf.nn.log_softmax(second.logits(tf.constant(SOURCE_BS), tf.constant(TARGET_BT))).numpy()
+    full_NV = tf.nn.log_softmax(
+        second.logits(tf.constant(SOURCE_BS), tf.constant(TARGET_BT))
+    ).numpy()
     assert np.allclose(np.stack(found, axis=1)[TARGET_BT != 0], full_NV, atol=1e-5)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_the_loss_is_the_same(smoothing: float) -> None:
     """Which is held against float64 by hand in test_training.py."""
-    logit_NV, label_N = np.random.default_rng(1).normal(0, 2, (6, 9)).astype(np.float32), np.array([3, 1, 8, 3, 0, 5])
+    logit_NV, label_N = (
+        np.random.default_rng(1).normal(0, 2, (6, 9)).astype(np.float32),
+        np.array([3, 1, 8, 3, 0, 5]),
+    )
     expected = summed_loss(torch.from_numpy(logit_NV), torch.from_numpy(label_N), smoothing).item()
-    found = float(tf.reduce_sum(training.loss_of(tf.constant(logit_NV), tf.constant(label_N), smoothing)))
+    found = float(
+        tf.reduce_sum(training.loss_of(tf.constant(logit_NV), tf.constant(label_N), smoothing))
+    )
     assert found == pytest.approx(expected, rel=1e-5)
 
 
-def test_steps_move_weights_as_pytorch_s_do(both: tuple[torch_model.Transformer, Any], make_run: MakeRun, weights: dict[str, np.ndarray]) -> None:
-    """Gradients of every weight and Adam's two corrections: two steps from the same start end at the same weights."""
+def test_steps_move_weights_as_pytorch_s_do(
+    both: tuple[torch_model.Transformer, Any], make_run: MakeRun, weights: dict[str, np.ndarray]
+) -> None:
+    """Gradients of every weight and Adam's two corrections: two steps from the same start end at
+    the same weights.
+    """
     recipe = replace(Recipe.of(make_run().settings), base_rate=1e-3, epsilon=1e-6)
     first, second = torch_model.Transformer(SHAPE), model.Transformer(SHAPE, weights)
     first.load_state_dict(both[0].state_dict())
@@ -112,27 +151,50 @@ def test_steps_move_weights_as_pytorch_s_do(both: tuple[torch_model.Transformer,
     label_N = TARGET_BT[TARGET_BT != 0]
     for number in range(2):
         torch_adam.zero_grad()
-        (summed_loss(first(torch.from_numpy(SOURCE_BS), torch.from_numpy(TARGET_BT)), torch.from_numpy(label_N), 0.1) / len(label_N)).backward()
+        (
+            summed_loss(
+                first(torch.from_numpy(SOURCE_BS), torch.from_numpy(TARGET_BT)),
+                torch.from_numpy(label_N),
+                0.1,
+            )
+            / len(label_N)
+        ).backward()
         torch_adam.step()
         with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(training.loss_of(second.logits(tf.constant(SOURCE_BS), tf.constant(TARGET_BT)), tf.constant(label_N), 0.1))
-        adam.apply(tape.gradient(loss, list(second.weights.values())), tf.constant(number, tf.int64), tf.constant(1e-3))
+            loss = tf.reduce_mean(
+                training.loss_of(
+                    second.logits(tf.constant(SOURCE_BS), tf.constant(TARGET_BT)),
+                    tf.constant(label_N),
+                    0.1,
+                )
+            )
+        adam.apply(
+            tape.gradient(loss, list(second.weights.values())),
+            tf.constant(number, tf.int64),
+            tf.constant(1e-3),
+        )
     for name, value in first.state_dict().items():
         assert np.allclose(second.weights[name].numpy(), value.numpy(), atol=2e-5), name
 
 
 @pytest.fixture
 def run(make_run: MakeRun) -> Run:
-    return replace(make_run(opt_learning_rate_warmup_steps=5, opt_base_learning_rate=0.3, model__dropout=0.1), framework="tensorflow")
+    return replace(
+        make_run(opt_learning_rate_warmup_steps=5, opt_base_learning_rate=0.3, model__dropout=0.1),
+        framework="tensorflow",
+    )
 
 
 def test_threads_are_those_of_the_run(run: Run, tmp_path: Path) -> None:
-    """TensorFlow takes all cores unless it is told before it makes the first weight; the log would name a number that is not true."""
+    """TensorFlow takes all cores unless it is told before it makes the first weight; the log would
+    name a number that is not true.
+    """
     (tmp_path / "run").write_bytes(pickle.dumps(replace(run, threads=3)))
     code = (
-        "import pickle, sys, pathlib; from workloads.transformer.tensorflow.training import TransformerTraining as Training\n"
-        "Training(pickle.loads(pathlib.Path(sys.argv[1]).read_bytes()))\n"
-        "import tensorflow as tf; assert tf.config.threading.get_intra_op_parallelism_threads() == 3"
+        "import pickle, sys, pathlib; from workloads.transformer.tensorflow.training import"
+        " TransformerTraining as"
+        " Training\nTraining(pickle.loads(pathlib.Path(sys.argv[1]).read_bytes()))\nimport"
+        " tensorflow as tf; assert tf.config.threading.get_intra_op_parallelism_threads() == 3"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "run")], check=True, timeout=300)
 
@@ -180,19 +242,26 @@ def test_resume_in_an_epoch_is_exact(run: Run, tmp_path: Path) -> None:
 def checkpoints(run: Run, make_run: MakeRun, tmp_path: Path) -> Iterator[tuple[Path, Path]]:
     """Of PyTorch and of TensorFlow."""
     folders = (tmp_path / "torch", tmp_path / "tensorflow")
-    for folder, trained in zip(folders, (TorchTraining(make_run()), training.TransformerTraining(run)), strict=True):
+    for folder, trained in zip(
+        folders, (TorchTraining(make_run()), training.TransformerTraining(run)), strict=True
+    ):
         folder.mkdir()
         trained.export(folder)
     yield folders
 
 
-def test_checkpoints_of_either_framework_are_served_by_either(run: Run, make_run: MakeRun, checkpoints: tuple[Path, Path]) -> None:
+def test_checkpoints_of_either_framework_are_served_by_either(
+    run: Run, make_run: MakeRun, checkpoints: tuple[Path, Path]
+) -> None:
     """They are one format: the same answers from the same file, through each framework's engine."""
     from harness.engines.torch import TorchEngine
     from workloads.transformer.inference import TransformerInference as TorchInference
 
     for folder in checkpoints:
-        served = [TransformerInference(run, folder, TensorFlowEngine()), TorchInference(make_run(), folder, TorchEngine())]
+        served = [
+            TransformerInference(run, folder, TensorFlowEngine()),
+            TorchInference(make_run(), folder, TorchEngine()),
+        ]
         for system in served:
             system.load(range(12))
         first, second = (system.open(0, 4)(range(12)) for system in served)
@@ -211,7 +280,9 @@ def test_weights_that_do_not_fit_are_named(checkpoints: tuple[Path, Path], run: 
 def test_the_workload_makes_both_halves(run: Run, checkpoints: tuple[Path, Path]) -> None:
     """`--framework tensorflow` is all that a user says."""
     assert isinstance(Workload().training(run), training.TransformerTraining)
-    assert isinstance(Workload().inference(run, checkpoints[1], TensorFlowEngine()), TransformerInference)
+    assert isinstance(
+        Workload().inference(run, checkpoints[1], TensorFlowEngine()), TransformerInference
+    )
 
 
 def test_fp32_is_not_tf32(run: Run) -> None:
@@ -221,7 +292,10 @@ def test_fp32_is_not_tf32(run: Run) -> None:
     assert not tf.config.experimental.tensor_float_32_execution_enabled()
 
 
-@pytest.mark.parametrize(("field", "value", "told"), [("precision", Precision.BF16, "bf16"), ("world_size", 2, "one rank")])
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [("precision", Precision.BF16, "bf16"), ("world_size", 2, "one rank")],
+)
 def test_what_there_is_no_code_for_is_refused(run: Run, field: str, value: Any, told: str) -> None:
     """Before any data is made."""
     with pytest.raises(RequestError, match=told):

@@ -1,4 +1,6 @@
-"""One run of training: loss, schedule and Adam against float64 by hand; steps, resume, evaluation, export."""
+"""One run of training: loss, schedule and Adam against float64 by hand; steps, resume, evaluation,
+export.
+"""
 
 import math
 from collections.abc import Callable
@@ -31,19 +33,25 @@ def exported(training: TransformerTraining, folder: Path) -> dict[str, torch.Ten
 
 
 def equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
-    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+    return first.keys() == second.keys() and all(
+        torch.equal(first[name], second[name]) for name in first
+    )
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_the_loss_is_the_reference_s(smoothing: float) -> None:
-    """In float64, word by word: the right one has 1 - s, each other one s / (V - 1); less what a perfect model would have."""
+    """In float64, word by word: the right one has 1 - s, each other one s / (V - 1); less what a
+    perfect model would have.
+    """
     rng = np.random.default_rng(2)
     logit_NV, label_N = rng.normal(0, 2, (5, 9)), [3, 1, 8, 3, 0]
     expected = 0.0
     for logit_V, label in zip(logit_NV.tolist(), label_N, strict=True):
         norm = math.log(sum(math.exp(logit) for logit in logit_V))
         shares = [1 - smoothing if word == label else smoothing / 8 for word in range(9)]
-        expected += sum(share * (norm - logit) for share, logit in zip(shares, logit_V, strict=True))
+        expected += sum(
+            share * (norm - logit) for share, logit in zip(shares, logit_V, strict=True)
+        )
         expected -= sum(-share * math.log(share) for share in shares if share)
     found = summed_loss(torch.from_numpy(logit_NV), torch.tensor(label_N), smoothing)
     assert found.item() == pytest.approx(expected, rel=1e-12)
@@ -58,7 +66,9 @@ def test_a_perfect_model_has_no_loss() -> None:
 
 
 def test_the_schedule_is_the_paper_s() -> None:
-    """Up to 1976e-6 in a thousand steps, as the v0.6 submissions have it, then down with the root of the step."""
+    """Up to 1976e-6 in a thousand steps, as the v0.6 submissions have it, then down with the root
+    of the step.
+    """
     rate = inverse_square_root(2.0, 1024, 1000)
     assert rate(999) == pytest.approx(1.976e-3, rel=1e-3)
     assert rate(0) == pytest.approx(rate(999) / 1000)
@@ -78,7 +88,10 @@ def test_steps_of_adam_are_the_paper_s(make_run: MakeRun) -> None:
         for place, slope in enumerate(gradient):
             mean[place] = recipe.beta_1 * mean[place] + (1 - recipe.beta_1) * slope
             square[place] = recipe.beta_2 * square[place] + (1 - recipe.beta_2) * slope**2
-            corrected = mean[place] / (1 - recipe.beta_1**step), square[place] / (1 - recipe.beta_2**step)
+            corrected = (
+                mean[place] / (1 - recipe.beta_1**step),
+                square[place] / (1 - recipe.beta_2**step),
+            )
             by_hand[place] -= 0.01 * corrected[0] / (math.sqrt(corrected[1]) + 1e-4)
     assert weight.tolist() == pytest.approx(by_hand, rel=1e-5)
 
@@ -98,7 +111,9 @@ def test_facts(make_run: MakeRun) -> None:
     assert (facts["train_samples"], facts["corpus_samples"], facts["eval_samples"]) == (48, 48, 12)
     shorter = TransformerTraining(make_run(max_sequence_length=40)).facts()
     assert int(str(shorter["train_samples"])) < 48 == shorter["corpus_samples"]
-    assert "case:lc" in str(facts["metric_signature"]) and "tok:t2t" in str(facts["metric_signature"])
+    assert "case:lc" in str(facts["metric_signature"]) and "tok:t2t" in str(
+        facts["metric_signature"]
+    )
 
 
 def test_blocks_follow_the_round(make_run: MakeRun) -> None:
@@ -108,7 +123,9 @@ def test_blocks_follow_the_round(make_run: MakeRun) -> None:
 
 @pytest.mark.slow
 def test_a_seed_is_a_run(make_run: MakeRun, tmp_path: Path) -> None:
-    """Same seed, same weights to the last bit, dropout included, whatever the global generator did; another seed, others."""
+    """Same seed, same weights to the last bit, dropout included, whatever the global generator did;
+    another seed, others.
+    """
     found = []
     for number, seed in enumerate((3, 3, 4)):
         torch.manual_seed(number)
@@ -122,7 +139,9 @@ def test_a_seed_is_a_run(make_run: MakeRun, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("dropout", [0.0, 0.2])
 def test_resume_in_an_epoch_is_exact(make_run: MakeRun, tmp_path: Path, dropout: float) -> None:
-    """Saved after the second step of epoch 2 and taken up by a fresh process: the same weights and score as without."""
+    """Saved after the second step of epoch 2 and taken up by a fresh process: the same weights and
+    score as without.
+    """
     make = lambda: TransformerTraining(make_run(model__dropout=dropout))  # noqa: E731
     torch.manual_seed(1)
     whole = make()
@@ -154,7 +173,11 @@ def test_evaluating_changes_no_weights(make_run: MakeRun, tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_steps_learn(make_run: MakeRun) -> None:
     """A step that forgets backward, zero_grad or the rate would leave the loss where it was."""
-    training = TransformerTraining(make_run(opt_learning_rate_warmup_steps=10, opt_base_learning_rate=0.2, global_batch_size=2000))
+    training = TransformerTraining(
+        make_run(
+            opt_learning_rate_warmup_steps=10, opt_base_learning_rate=0.2, global_batch_size=2000
+        )
+    )
     losses = [training.loss() for epoch in range(1, 9) for _ in training.train_epoch(epoch)]
     assert sum(losses[-5:]) / 5 < losses[0] - 1.0
 
@@ -177,8 +200,13 @@ def test_no_loss_before_the_first_step(make_run: MakeRun) -> None:
 
 def test_shuffled_translations_reach_the_loss(make_run: MakeRun) -> None:
     """With `data.shuffle_labels=true` the targets of training differ, and the references do not."""
-    honest, shuffled = (TransformerTraining(make_run(data__shuffle_labels=value)) for value in (False, True))
-    moved = [not np.array_equal(*pair) for pair in zip(honest._data.train.targets, shuffled._data.train.targets, strict=True)]
+    honest, shuffled = (
+        TransformerTraining(make_run(data__shuffle_labels=value)) for value in (False, True)
+    )
+    moved = [
+        not np.array_equal(*pair)
+        for pair in zip(honest._data.train.targets, shuffled._data.train.targets, strict=True)
+    ]
     assert sum(moved) > 40
     assert honest._data.test == shuffled._data.test
 
@@ -206,7 +234,9 @@ def test_what_there_is_no_code_for_is_refused(make_run: MakeRun) -> None:
 
 @pytest.mark.slow
 def test_quick_runs_on_any_folder(make_run: MakeRun) -> None:
-    """Real data by `--data` is the only difference: the quick profile trains and scores on a folder of that layout."""
+    """Real data by `--data` is the only difference: the quick profile trains and scores on a folder
+    of that layout.
+    """
     training = TransformerTraining(make_run(profile=Profile.QUICK))
     assert sum(training.train_epoch(1)) == 48
     assert set(training.evaluate()) == {"bleu"}

@@ -45,7 +45,11 @@ def write_test(root: Path, test: AuditTest, rules: Rules, faster: float = 1.0) -
     figures: dict[str, list[float]] = {REFERENCE: [], "performance": []}
     for number in range(2 * TURNS):
         kind = (REFERENCE, "performance")[number % 2]
-        special = replace(plain, special=knobs, lowest_ns=int(plain.lowest_ns / faster)) if number % 2 else plain
+        special = (
+            replace(plain, special=knobs, lowest_ns=int(plain.lowest_ns / faster))
+            if number % 2
+            else plain
+        )
         load: Load = replace(special, begin_ms=BEGIN_MS + number * APART_MS)
         run = making.write_run(place / kind / f"run_{number // 2 + 1}", load, "performance", where)
         figures[kind].append(float(value(run / DETAIL, key)))
@@ -55,35 +59,71 @@ def write_test(root: Path, test: AuditTest, rules: Rules, faster: float = 1.0) -
 
 def value(path: Path, key: str) -> Any:
     """Read a value of a detail log."""
-    return next(making.json.loads(line[9:])["value"] for line in path.read_text().splitlines() if f'"key": "{key}"' in line)
+    return next(
+        making.json.loads(line[9:])["value"]
+        for line in path.read_text().splitlines()
+        if f'"key": "{key}"' in line
+    )
 
 
-def record(test: AuditTest, rules: Rules, knobs: Mapping[str, Any], figures: Mapping[str, list[float]]) -> AuditRecord:
+def record(
+    test: AuditTest, rules: Rules, knobs: Mapping[str, Any], figures: Mapping[str, list[float]]
+) -> AuditRecord:
     """What podium says of such runs."""
     compared = compare(rules, rules.tests[test], OFF, figures[REFERENCE], figures["performance"])
     answers = TURNS * LOADS[OFF].samples_per_query if test is AuditTest.TEST01 else 0
     return AuditRecord(
-        workload=making.WORKLOAD, round=making.ROUND.name, profile="smoke", system=making.SERVER, scenario=OFF.label, nonce=NONCE, checkpoint_sha256=SHA256,
-        test=test.value, rules="podium-v1", settings=knobs, beside={}, metric=compared.metric, reference=tuple(figures[REFERENCE]),
-        found=tuple(figures["performance"]), ratio=compared.ratio, lowest=compared.lowest, highest=compared.highest, answers=answers, differing=0,
-        repeated=0, passed=compared.passed, command=("podium", "audit", making.WORKLOAD), version="0.1.0",
-    )  # fmt: skip
+        workload=making.WORKLOAD,
+        round=making.ROUND.name,
+        profile="smoke",
+        system=making.SERVER,
+        scenario=OFF.label,
+        nonce=NONCE,
+        checkpoint_sha256=SHA256,
+        test=test.value,
+        rules="podium-v1",
+        settings=knobs,
+        beside={},
+        metric=compared.metric,
+        reference=tuple(figures[REFERENCE]),
+        found=tuple(figures["performance"]),
+        ratio=compared.ratio,
+        lowest=compared.lowest,
+        highest=compared.highest,
+        answers=answers,
+        differing=0,
+        repeated=0,
+        passed=compared.passed,
+        command=("podium", "audit", making.WORKLOAD),
+        version="0.1.0",
+    )
 
 
-def spoilt(pattern: str, change: Callable[[Path], object], test: AuditTest = AuditTest.TEST04) -> Builder:
+def spoilt(
+    pattern: str, change: Callable[[Path], object], test: AuditTest = AuditTest.TEST04
+) -> Builder:
     """A test with one of its files changed."""
     return then(audited(test), f"{TESTS}/{test}/{pattern}", change)
 
 
-BASES: Final[Mapping[str, Builder]] = {"audited": audited(AuditTest.TEST04), "audited-answers": audited(AuditTest.TEST01)}
+BASES: Final[Mapping[str, Builder]] = {
+    "audited": audited(AuditTest.TEST04),
+    "audited-answers": audited(AuditTest.TEST01),
+}
 KINDS: Final = {"audit": "audited"}
 VALID: Final[Mapping[str, str | Builder]] = {"audit.answers": "audited-answers"}
 INVALID: Final[Mapping[str, Builder]] = {
     "audit.result": spoilt(AUDIT_RECORD, put(system="other")),
-    "audit.settings": spoilt(f"performance/run_1/{DETAIL}", setting("effective_performance_issue_same", False)),
+    "audit.settings": spoilt(
+        f"performance/run_1/{DETAIL}", setting("effective_performance_issue_same", False)
+    ),
     "audit.turns": spoilt(f"{REFERENCE}/run_2", remove),
     "audit.speed": audited(AuditTest.TEST04, faster=4.0),
-    "audit.answers": spoilt(f"performance/run_1/{ACCURACY}", first_answer(lambda line: line.replace("000000", "000001")), AuditTest.TEST01),
+    "audit.answers": spoilt(
+        f"performance/run_1/{ACCURACY}",
+        first_answer(lambda line: line.replace("000000", "000001")),
+        AuditTest.TEST01,
+    ),
     "audit.told": spoilt(AUDIT_RECORD, put(ratio=1.02)),
     "audit.failed": spoilt(AUDIT_RECORD, put(passed=False)),
     "audit.strays": spoilt("performance", add("notes.txt", "the second try\n")),

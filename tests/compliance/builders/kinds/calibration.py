@@ -1,4 +1,6 @@
-"""Examples of results in INT8: with the calibration that the round asks for, and with each thing wrong that its rules name."""
+"""Examples of results in INT8: with the calibration that the round asks for, and with each thing
+wrong that its rules name.
+"""
 
 import hashlib
 from collections.abc import Mapping
@@ -19,7 +21,15 @@ RANGES: Final = {"torch": "2.13.0", "range.picture": [-2.1, 2.6], "range.logit":
 
 def calibration(**changes: Any) -> dict[str, Any]:
     """What a measurements file tells of one network."""
-    return {"list": CALIBRATION, "method": "min-max", "names": NAMES, "samples": NAMES, "sha256": HASHES, "touched": (), **changes}
+    return {
+        "list": CALIBRATION,
+        "method": "min-max",
+        "names": NAMES,
+        "samples": NAMES,
+        "sha256": HASHES,
+        "touched": (),
+        **changes,
+    }
 
 
 def quantised(folder: Path, *scenarios: Scenario, **networks: Mapping[str, Any]) -> None:
@@ -30,7 +40,12 @@ def quantised(folder: Path, *scenarios: Scenario, **networks: Mapping[str, Any])
     used = networks or {"resnet50": calibration()}
     described = dict.fromkeys(used, RANGES)
     for path in folder.glob(MEASURED):
-        put(precision="int8", weight_data_types="int8", calibration=used, engine_description=described)(path)
+        put(
+            precision="int8",
+            weight_data_types="int8",
+            calibration=used,
+            engine_description=described,
+        )(path)
 
 
 def spoilt(**changes: Any) -> Builder:
@@ -42,12 +57,19 @@ def two_lists(folder: Path) -> None:
     """Two scenarios, and each has a list of its own."""
     quantised(folder, SINGLE, OFF)
     for path in folder.glob("**/*_podium_Offline.json"):
-        put(calibration={"resnet50": calibration(list="mine", names=NAMES[:2], samples=NAMES[:2], sha256=HASHES[:2])})(path)
+        put(
+            calibration={
+                "resnet50": calibration(
+                    list="mine", names=NAMES[:2], samples=NAMES[:2], sha256=HASHES[:2]
+                )
+            }
+        )(path)
 
 
 BASES: Final[Mapping[str, Builder]] = {"quantised": quantised}
 VALID: Final[Mapping[str, str | Builder]] = dict.fromkeys(
-    ("entry.calibrated", "entry.calibration_list", "entry.calibration_samples", "tree.calibration"), "quantised"
+    ("entry.calibrated", "entry.calibration_list", "entry.calibration_samples", "tree.calibration"),
+    "quantised",
 )
 INVALID: Final[Mapping[str, Builder]] = {
     "entry.calibrated": then(quantised, MEASURED, put(calibration={})),

@@ -1,4 +1,6 @@
-"""For each rule about published inference results one small result that keeps it and one that breaks it."""
+"""For each rule about published inference results one small result that keeps it and one that
+breaks it.
+"""
 
 import shutil
 from collections.abc import Callable, Mapping
@@ -7,7 +9,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from kinds.served import SERVED_BASES, SERVED_INVALID, SERVED_VALID
-from making_inference import LOADS, MULTI, OFF, REVISION, SINGLE, SRV, SYSTEM, Load, write_entry, write_run
+from making_inference import (
+    LOADS,
+    MULTI,
+    OFF,
+    REVISION,
+    SINGLE,
+    SRV,
+    SYSTEM,
+    Load,
+    write_entry,
+    write_run,
+)
 from spoiling import Builder, put, remove, swap, then
 
 from suite.files.layout import ACCURACY, ACCURACY_TEXT, DETAIL, SUMMARY
@@ -18,10 +31,16 @@ V07: Final = "inference-v0.7"
 
 def served(load: Load = LOADS[SINGLE], mode: str = "Performance") -> Builder:
     """A LoadGen run on its own."""
-    return lambda folder: write_run(folder / load.scenario.folder / ("accuracy" if mode == "Accuracy" else "performance/run_1"), load, mode)
+    return lambda folder: write_run(
+        folder / load.scenario.folder / ("accuracy" if mode == "Accuracy" else "performance/run_1"),
+        load,
+        mode,
+    )
 
 
-def broken(pattern: str, old: str, new: str, load: Load = LOADS[SINGLE], mode: str = "Performance") -> Builder:
+def broken(
+    pattern: str, old: str, new: str, load: Load = LOADS[SINGLE], mode: str = "Performance"
+) -> Builder:
     """A LoadGen run with text changed in one of its files."""
     return then(served(load, mode), f"**/{pattern}", swap(old, new))
 
@@ -42,7 +61,9 @@ def filed(load: Load = LOADS[OFF], **told: Any) -> Builder:
     return lambda folder: write_entry(folder, load, **told)
 
 
-def spoilt(pattern: str, change: Callable[[Path], object], load: Load = LOADS[OFF], **told: Any) -> Builder:
+def spoilt(
+    pattern: str, change: Callable[[Path], object], load: Load = LOADS[OFF], **told: Any
+) -> Builder:
     """An organisation with one entry, some of its files changed."""
     return then(filed(load, **told), f"**/{pattern}", change)
 
@@ -53,7 +74,10 @@ def sampled(data: str) -> Callable[[Path], object]:
     def write(beside: Path) -> None:
         test = beside.with_name("TEST01")
         write_run(test / "performance" / "run_1", LOADS[OFF])
-        rows = [f'{{ "seq_id" : {number}, "qsl_idx" : {17 * number}, "data" : "{data}" }}' for number in range(2)]
+        rows = [
+            f'{{ "seq_id" : {number}, "qsl_idx" : {17 * number}, "data" : "{data}" }}'
+            for number in range(2)
+        ]
         (test / "performance" / "run_1" / ACCURACY).write_text("[\n" + ",\n".join(rows) + "\n]\n")
         (test / "verify_accuracy.txt").write_text("num_perf_log_data_mismatch = 0\nTEST PASS\n")
 
@@ -76,7 +100,14 @@ def inferred() -> Builder:
 
     def make(folder: Path) -> None:
         load = replace(later(LOADS[SINGLE]), samples=67)
-        entry = write_entry(folder, load, division="closed", model="3d-unet-99", claim="Accuracy: mean = 0.85300", hashed=True)
+        entry = write_entry(
+            folder,
+            load,
+            division="closed",
+            model="3d-unet-99",
+            claim="Accuracy: mean = 0.85300",
+            hashed=True,
+        )
         home = entry.parents[3]
         for kind in ("results", "measurements", "compliance"):
             place = home / kind / SYSTEM / "3d-unet-99"
@@ -122,10 +153,18 @@ INFERENCE_KEPT: Final[Mapping[str, Builder]] = {
     "filed-server": filed(LOADS[SRV]),
     "filed-closed": filed(whole(LOADS[OFF]), division="closed"),
     "filed-inferred": inferred(),
-    "filed-later": filed(later(LOADS[OFF]), model="bert-99", claim='{"exact_match": 83.6, "f1": 90.8}', hashed=True),
+    "filed-later": filed(
+        later(LOADS[OFF]), model="bert-99", claim='{"exact_match": 83.6, "f1": 90.8}', hashed=True
+    ),
 }
-"""What keeps all rules, with remarks: what could not be recomputed, and what the open division may choose."""
-INFERENCE_KINDS: Final = {"served": "served-single-stream", "filed": "filed-open", "later": "since-v5.1"}
+"""What keeps all rules, with remarks: what could not be recomputed, and what the open division may
+choose.
+"""
+INFERENCE_KINDS: Final = {
+    "served": "served-single-stream",
+    "filed": "filed-open",
+    "later": "since-v5.1",
+}
 INFERENCE_VALID: Final[Mapping[str, str | Builder]] = {
     **SERVED_VALID,
     "served.answers": "served-multi-stream-accuracy",
@@ -149,7 +188,9 @@ INFERENCE_VALID: Final[Mapping[str, str | Builder]] = {
     "filed.runs": "filed-server",
     "filed.used": "filed-closed",
     "filed.threshold": "filed-closed",
-    "filed.top1": labelled(filed(model="resnet", claim="accuracy=75.000%, good=30, total=40", data=["2A000000"] * 40)),
+    "filed.top1": labelled(
+        filed(model="resnet", claim="accuracy=75.000%, good=30, total=40", data=["2A000000"] * 40)
+    ),
     "filed.unscored": "served-accuracy",
     "filed.audit_answers": spoilt("TEST05", sampled("4A61")),
     "org.filed_fields": "filed-open",
@@ -163,12 +204,22 @@ AUDITED: Final = "TEST05/verify_performance.txt"
 INFERENCE_INVALID: Final[Mapping[str, Builder]] = {
     **SERVED_INVALID,
     # LoadGen runs
-    "served.mode": then(served(LOADS[SINGLE], "Accuracy"), f"**/{DETAIL}", swap("Test mode : Accuracy", "Test mode : Performance")),
+    "served.mode": then(
+        served(LOADS[SINGLE], "Accuracy"),
+        f"**/{DETAIL}",
+        swap("Test mode : Accuracy", "Test mode : Performance"),
+    ),
     "served.scenario": broken(SUMMARY, "Scenario : Single Stream", "Scenario : Offline"),
     "served.valid": broken(SUMMARY, "Result is : VALID", "Result is : INVALID"),
     "served.headline": broken(SUMMARY, "90th percentile", "50th percentile"),
-    "served.errors": broken(DETAIL, "Ending naturally:", "ERROR : Ending early: Too many outstanding queries."),
-    "served.version": spoilt(f"performance/run_1/{DETAIL}", swap("git_status :\n", "git_status :\n\n M loadgen.cc\n"), division="closed"),
+    "served.errors": broken(
+        DETAIL, "Ending naturally:", "ERROR : Ending early: Too many outstanding queries."
+    ),
+    "served.version": spoilt(
+        f"performance/run_1/{DETAIL}",
+        swap("git_status :\n", "git_status :\n\n M loadgen.cc\n"),
+        division="closed",
+    ),
     "served.date": broken(DETAIL, "Date . time of test: 2020", "Date + time of test: 2008"),
     "served.clock": broken(DETAIL, '"ts": 20000ns', '"ts": 2000ns'),
     "served.whole": broken(DETAIL, ".*GeneratedQueries.*\n", ""),
@@ -179,55 +230,112 @@ INFERENCE_INVALID: Final[Mapping[str, Builder]] = {
     "served.minimums": both("min_query_count : 1024", "min_query_count : 100"),
     "served.generated": broken(DETAIL, '"queries" : 2401', '"queries" : 1001'),
     "served.samples": broken(DETAIL, r'"\[0,17,', '"[17,17,'),
-    "served.bound": broken(SUMMARY, "97.00 percentile latency (.*) : .*", r"97.00 percentile latency \1 : 255000000", LOADS[SRV]),
-    "served.percentiles": broken(SUMMARY, "95.00 percentile latency (.*) : .*", r"95.00 percentile latency \1 : 49000000"),
+    "served.bound": broken(
+        SUMMARY,
+        "97.00 percentile latency (.*) : .*",
+        r"97.00 percentile latency \1 : 255000000",
+        LOADS[SRV],
+    ),
+    "served.percentiles": broken(
+        SUMMARY, "95.00 percentile latency (.*) : .*", r"95.00 percentile latency \1 : 49000000"
+    ),
     "served.single_stream": broken(SUMMARY, "overhead        : 21.65", "overhead        : 31.65"),
-    "served.multi_stream": broken(SUMMARY, "Samples per query : 8", "Samples per query : 9", LOADS[MULTI]),
+    "served.multi_stream": broken(
+        SUMMARY, "Samples per query : 8", "Samples per query : 9", LOADS[MULTI]
+    ),
     "served.server": broken(SUMMARY, "second : 499.79", "second : 520.1", LOADS[SRV]),
     "served.offline": broken(SUMMARY, "per second: 400", "per second: 450", LOADS[OFF]),
     "served.duration": broken(DETAIL, "POWER_END: (.*)08:01:0", r"POWER_END: \g<1>08:00:3"),
     "served.data_set": broken(DETAIL, r',\d+,\d+\]"', ']"', LOADS[OFF], "Accuracy"),
     "served.answers": broken(ACCURACY, r'\n\{ "seq_id" : 3, .*', "", LOADS[OFF], "Accuracy"),
-    "served.layout": broken(ACCURACY, r'"seq_id" : 3, ("qsl_idx" : \d+, )("data" : "4A61") ', r'\1\2, "seq_id" : 3 ', LOADS[OFF], "Accuracy"),
+    "served.layout": broken(
+        ACCURACY,
+        r'"seq_id" : 3, ("qsl_idx" : \d+, )("data" : "4A61") ',
+        r'\1\2, "seq_id" : 3 ',
+        LOADS[OFF],
+        "Accuracy",
+    ),
     "served.sequence": broken(ACCURACY, '"seq_id" : 3,', '"seq_id" : 2,', LOADS[OFF], "Accuracy"),
-    "served.data": spoilt(f"accuracy/{ACCURACY}", swap('"4A61"', '"4A6100"'), model="resnet", claim="accuracy=76.1%"),
-    "served.unsampled": broken(ACCURACY, r"\[\n", '[\n{ "seq_id" : 0, "qsl_idx" : 0, "data" : "4A61" }\n'),
+    "served.data": spoilt(
+        f"accuracy/{ACCURACY}", swap('"4A61"', '"4A6100"'), model="resnet", claim="accuracy=76.1%"
+    ),
+    "served.unsampled": broken(
+        ACCURACY, r"\[\n", '[\n{ "seq_id" : 0, "qsl_idx" : 0, "data" : "4A61" }\n'
+    ),
     "served.truncated": served(replace(later(LOADS[OFF]), samples=300), "Accuracy"),
     # entries
     "filed.benchmark": filed(division="closed", model="translator"),
     "filed.division": then(filed(), "open", lambda path: path.rename(path.with_name("ajar"))),
-    "filed.used": then(filed(whole(LOADS[OFF]), division="closed"), "**/user.conf", swap("target_qps = 400", "target_qps = 900")),
+    "filed.used": then(
+        filed(whole(LOADS[OFF]), division="closed"),
+        "**/user.conf",
+        swap("target_qps = 400", "target_qps = 900"),
+    ),
     "filed.runs": spoilt("performance/run_3", remove, LOADS[SRV]),
     "filed.distinct": spoilt("performance/run_3", twice, LOADS[SRV]),
     "filed.version": spoilt(f"results/**/accuracy/{DETAIL}", swap(REVISION, "413dbabcb3")),
-    "filed.alike": spoilt(f"performance/run_2/{DETAIL}", swap("min_query_count : 90112", "min_query_count : 90113"), LOADS[SRV], division="closed"),
-    "filed.strays": spoilt("results/**/performance/run_1", lambda path: shutil.copytree(path, path.with_name("first try"))),
+    "filed.alike": spoilt(
+        f"performance/run_2/{DETAIL}",
+        swap("min_query_count : 90112", "min_query_count : 90113"),
+        LOADS[SRV],
+        division="closed",
+    ),
+    "filed.strays": spoilt(
+        "results/**/performance/run_1",
+        lambda path: shutil.copytree(path, path.with_name("first try")),
+    ),
     "filed.system": spoilt(f"systems/{SYSTEM}.json", remove),
     "filed.audit": spoilt("audit", remove),
     "filed.score": spoilt(f"accuracy/{ACCURACY_TEXT}", swap("BLEU", "Quality")),
     "filed.threshold": filed(division="closed", claim="BLEU: 23.1"),
     "filed.counts": filed(model="resnet", claim="accuracy=77.500%, good=30, total=40"),
-    "filed.table": filed(model="ssd-small", claim=" Average Precision  (AP) @[ IoU=0.50:0.95 | area=   all | maxDets=100 ] = 0.211\nmAP=23.100%"),
-    "filed.top1": labelled(filed(model="resnet", claim="accuracy=80.000%, good=32, total=40", data=["2A000000"] * 40)),
+    "filed.table": filed(
+        model="ssd-small",
+        claim=(
+            " Average Precision  (AP) @[ IoU=0.50:0.95 | area=   all | maxDets=100 ] ="
+            " 0.211\nmAP=23.100%"
+        ),
+    ),
+    "filed.top1": labelled(
+        filed(model="resnet", claim="accuracy=80.000%, good=32, total=40", data=["2A000000"] * 40)
+    ),
     "filed.unscored": filed(),
     "filed.inferred": then(inferred(), f"**/systems/{SYSTEM}.json", put(system_type="datacenter")),
-    "filed.hash": filed(later(LOADS[OFF]), model="bert-99", claim='{"exact_match": 83.6, "f1": 90.8}'),
+    "filed.hash": filed(
+        later(LOADS[OFF]), model="bert-99", claim='{"exact_match": 83.6, "f1": 90.8}'
+    ),
     "filed.measurements": spoilt("mlperf.conf", remove),
     "filed.fields": spoilt("measurements/**/*.json", put(weight_data_types=None)),
     "filed.closed": spoilt("measurements/**/*.json", put(retraining="yes"), division="closed"),
     "filed.code": spoilt("code/*/ours", remove),
-    "filed.configuration": spoilt("user.conf", lambda path: path.write_text("*.Offline.min_duration = 1000\n")),
+    "filed.configuration": spoilt(
+        "user.conf", lambda path: path.write_text("*.Offline.min_duration = 1000\n")
+    ),
     "filed.audit_passed": spoilt(AUDITED, swap("TEST PASS", "TEST FAIL")),
     "filed.audit_outcome": spoilt(AUDITED, remove),
-    "filed.audit_settings": spoilt(f"TEST05/performance/run_1/{DETAIL}", swap("qsl_rng_seed : 195", "qsl_rng_seed : 196")),
+    "filed.audit_settings": spoilt(
+        f"TEST05/performance/run_1/{DETAIL}", swap("qsl_rng_seed : 195", "qsl_rng_seed : 196")
+    ),
     "filed.audit_score": spoilt(AUDITED, swap("test score = 400", "test score = 300")),
-    "filed.audit_speed": spoilt(f"TEST05/performance/run_1/{SUMMARY}", swap("Samples per second: ", "Samples per second: 1")),
+    "filed.audit_speed": spoilt(
+        f"TEST05/performance/run_1/{SUMMARY}", swap("Samples per second: ", "Samples per second: 1")
+    ),
     "filed.audit_answers": spoilt("TEST05", sampled("4A62")),
     # systems and organisations
     "org.filed_fields": spoilt(f"systems/{SYSTEM}.json", put(framework=None)),
     "org.filed_place": spoilt(f"systems/{SYSTEM}.json", put(submitter="somebody else")),
     "org.filed_status": spoilt(f"systems/{SYSTEM}.json", put(status="wished for")),
-    "org.filed_systems": spoilt(f"systems/{SYSTEM}.json", lambda path: path.rename(path.with_name("other.json"))),
-    "org.filed_folders": spoilt("results/*/*/Offline", lambda path: path.rename(path.with_name("Ofline"))),
-    "org.filed_scenarios": filed(later(LOADS[OFF]), division="closed", model="bert-99", claim='{"exact_match": 83.6, "f1": 90.8}', hashed=True),
+    "org.filed_systems": spoilt(
+        f"systems/{SYSTEM}.json", lambda path: path.rename(path.with_name("other.json"))
+    ),
+    "org.filed_folders": spoilt(
+        "results/*/*/Offline", lambda path: path.rename(path.with_name("Ofline"))
+    ),
+    "org.filed_scenarios": filed(
+        later(LOADS[OFF]),
+        division="closed",
+        model="bert-99",
+        claim='{"exact_match": 83.6, "f1": 90.8}',
+        hashed=True,
+    ),
 }

@@ -7,7 +7,10 @@ import ledgers
 from ledgers import edited, late, one_more, put_back, relined, served_first
 from spoiling import Builder, bundle, edit_member
 
-BASES: Final[Mapping[str, Builder]] = {"ledger": ledgers.tree, "bundle-with-ledger": bundle(made=ledgers.tree)}
+BASES: Final[Mapping[str, Builder]] = {
+    "ledger": ledgers.tree,
+    "bundle-with-ledger": bundle(made=ledgers.tree),
+}
 KINDS: Final = {"ledger": "ledger"}
 VALID: Final[Mapping[str, str | Builder]] = {
     "ledger.nonce": ledgers.fresh,

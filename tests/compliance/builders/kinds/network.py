@@ -1,4 +1,6 @@
-"""Examples of the rules about systems behind a network: Offline, measured over a network between two machines."""
+"""Examples of the rules about systems behind a network: Offline, measured over a network between
+two machines.
+"""
 
 import json
 from collections.abc import Callable, Mapping
@@ -13,9 +15,19 @@ from suite.terms import NETWORK_FIELDS
 
 HOST: Final = "h1:8001"
 NETWORK: Final[Mapping[str, Any]] = {
-    "endpoints": [f"grpcs://{HOST}"], "servers": ["builtin"], "nodes": ["h1"], "machines": ["1f" * 16], "loadgen_machine": "2e" * 16, "loopback": False,
-    "form": "opaque", "model": "resnet50", "round_trip_p50_ns": [210000], "round_trip_p99_ns": [480000], "bytes_out": 1228800, "bytes_in": 400,
-}  # fmt: skip
+    "endpoints": [f"grpcs://{HOST}"],
+    "servers": ["builtin"],
+    "nodes": ["h1"],
+    "machines": ["1f" * 16],
+    "loadgen_machine": "2e" * 16,
+    "loopback": False,
+    "form": "opaque",
+    "model": "resnet50",
+    "round_trip_p50_ns": [210000],
+    "round_trip_p99_ns": [480000],
+    "bytes_out": 1228800,
+    "bytes_in": 400,
+}
 KNOWN: Final = dict.fromkeys(NETWORK_FIELDS, "as on the sheet of the NIC") | {"is_network": "true"}
 RUNS: Final = "**/run.json"
 SYSTEM: Final = f"**/systems/{making.SERVER}.json"
@@ -55,8 +67,12 @@ BASES: Final[Mapping[str, Builder]] = {"networked": networked}
 KINDS: Final = {"network": "networked"}
 INVALID: Final[Mapping[str, Builder]] = {
     "network.scenario": then(run(MULTI), RUNS, over_network),
-    "network.name": then(networked, PERFORMANCE + DETAIL, setting("sut_name", "Network SUT: podium at h2:8001")),
-    "network.requests": then(networked, PERFORMANCE + "run.json", put(batches__count=4.0, batches__mean_size=4.0)),
+    "network.name": then(
+        networked, PERFORMANCE + DETAIL, setting("sut_name", "Network SUT: podium at h2:8001")
+    ),
+    "network.requests": then(
+        networked, PERFORMANCE + "run.json", put(batches__count=4.0, batches__mean_size=4.0)
+    ),
     "network.machines": then(networked, RUNS, in_division(network__loadgen_machine="1f" * 16)),
     "network.described": then(networked, PERFORMANCE + "run.json", other_network),
     "network.fields": then(networked, SYSTEM, put(division="network", nic_sut=None)),

@@ -1,4 +1,6 @@
-"""For each rule about power one small run that keeps it and one that breaks it: Offline, with a meter and two counters beside it."""
+"""For each rule about power one small run that keeps it and one that breaks it: Offline, with a
+meter and two counters beside it.
+"""
 
 import json
 from collections.abc import Callable, Mapping
@@ -17,11 +19,25 @@ from suite.records import plain
 
 PERIOD_NS: Final = SECOND_NS // 10
 RANGE_UJ: Final = 262_143_328_850
-METER: Final = {"name": "meter", "kind": "power", "source": "meter", "grade": "meter", "scope": ["system"], "within": [], "model": "wt310e"}
+METER: Final = {
+    "name": "meter",
+    "kind": "power",
+    "source": "meter",
+    "grade": "meter",
+    "scope": ["system"],
+    "within": [],
+    "model": "wt310e",
+}
 PACKAGE: Final = {
-    "name": "rapl:package0", "kind": "energy", "source": "rapl", "grade": "counter", "scope": ["package0"], "within": ["psys"], "range_uj": RANGE_UJ,
+    "name": "rapl:package0",
+    "kind": "energy",
+    "source": "rapl",
+    "grade": "counter",
+    "scope": ["package0"],
+    "within": ["psys"],
+    "range_uj": RANGE_UJ,
     "limit_w": 165.0,
-}  # fmt: skip
+}
 MEMORY: Final = {**PACKAGE, "name": "rapl:dram0", "scope": ["dram0"], "limit_w": 40.0}
 CHANNELS: Final = (METER, PACKAGE, MEMORY)
 WATTS: Final = (231.5, 118.0, 9.5)
@@ -29,20 +45,38 @@ WATTS: Final = (231.5, 118.0, 9.5)
 Change = Callable[[list[dict[str, Any]]], object]
 
 
-def readings(seconds: int, watts: tuple[float, ...] = WATTS, lead_s: int = 2) -> list[dict[str, Any]]:
-    """Readings of all channels each 100 ms, a little later one after another; the package's counter begins anew on the way."""
+def readings(
+    seconds: int, watts: tuple[float, ...] = WATTS, lead_s: int = 2
+) -> list[dict[str, Any]]:
+    """Readings of all channels each 100 ms, a little later one after another; the package's counter
+    begins anew on the way.
+    """
     lines = []
     for place in range((seconds + lead_s - 2) * 10 + 10):
         t = BEGIN_NS - lead_s * SECOND_NS + place * PERIOD_NS + 1_000_000
         for number, mean in enumerate(watts, start=1):
             wave = mean * (1 + 0.002 * place)
             counted = (RANGE_UJ - 300_000_000 + round(mean * place * 1e5)) % RANGE_UJ
-            lines.append({"t": t + number, "i": number, **({"p": round(wave * 1e6)} if number == 1 else {"e": counted})})
+            lines.append(
+                {
+                    "t": t + number,
+                    "i": number,
+                    **({"p": round(wave * 1e6)} if number == 1 else {"e": counted}),
+                }
+            )
     return lines
 
 
-def powered(change: Change | None = None, *, refigured: bool = True, scenario: Any = OFF, watts: tuple[float, ...] = WATTS, idle: bool = False) -> Builder:
-    """A performance run whose telemetry has power; `change` edits the telemetry's lines, before the record is made of them or after.
+def powered(
+    change: Change | None = None,
+    *,
+    refigured: bool = True,
+    scenario: Any = OFF,
+    watts: tuple[float, ...] = WATTS,
+    idle: bool = False,
+) -> Builder:
+    """A performance run whose telemetry has power; `change` edits the telemetry's lines, before the
+    record is made of them or after.
 
     `idle`: power was read for a while before the run.
     """
@@ -52,13 +86,17 @@ def powered(change: Change | None = None, *, refigured: bool = True, scenario: A
         (place,) = folder.glob("*/performance/run_1")
         lines = [json.loads(line) for line in (place / TELEMETRY).read_text().splitlines()]
         lead_s = 8 if idle else 2
-        lines[0]["clocks_ns"] = [clock - (lead_s - 2) * SECOND_NS for clock in lines[0]["clocks_ns"]]
+        lines[0]["clocks_ns"] = [
+            clock - (lead_s - 2) * SECOND_NS for clock in lines[0]["clocks_ns"]
+        ]
         begun = power_window.utc_ns(read_facts(place).values["power_begin"])
         assert begun is not None
         for clocks in (lines[0]["clocks_ns"], lines[-1]["end"]["clocks_ns"]):
             clocks[1] = begun + clocks[0] - BEGIN_NS
         own = {"root": "/", "period_ms": 100}
-        lines[0]["channels"] += [{"id": number, **channel, **own} for number, channel in enumerate(CHANNELS, start=1)]
+        lines[0]["channels"] += [
+            {"id": number, **channel, **own} for number, channel in enumerate(CHANNELS, start=1)
+        ]
         more = readings(len(lines) - 2, watts, lead_s)
         lines[-1]["end"]["readings"] += [len(more) // len(CHANNELS)] * len(CHANNELS)
         lines[-1]["end"]["missed"] += [0] * len(CHANNELS)
@@ -76,7 +114,9 @@ def powered(change: Change | None = None, *, refigured: bool = True, scenario: A
 
 def write(place: Path, lines: list[dict[str, Any]]) -> None:
     """Write the telemetry."""
-    (place / TELEMETRY).write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+    (place / TELEMETRY).write_text(
+        "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+    )
 
 
 def figure(place: Path, *, idle: bool = False) -> None:
@@ -84,12 +124,27 @@ def figure(place: Path, *, idle: bool = False) -> None:
     facts = read_facts(place).values
     begin, end = (power_window.utc_ns(facts[key]) for key in ("power_begin", "power_end"))
     assert begin is not None and end is not None
-    work = Work(samples=int(facts["result_query_count"]) * int(facts["generated_samples_per_query"]))
+    work = Work(
+        samples=int(facts["result_query_count"]) * int(facts["generated_samples_per_query"])
+    )
     found = power_readings.read(place / TELEMETRY)
     energy, reasons = power_readings.records(found, begin, end, work)
     before = power_readings.before_the_run(found) if idle else None
-    rest = {"idle": [plain(each) for each in power_readings.records(found, *before, Work(samples=0))[0]]} if before else {}
-    edit(place / RUN_RECORD, lambda record: record.update(energy=[plain(each) for each in energy], no_energy=list(reasons), **rest))
+    rest = (
+        {
+            "idle": [
+                plain(each) for each in power_readings.records(found, *before, Work(samples=0))[0]
+            ]
+        }
+        if before
+        else {}
+    )
+    edit(
+        place / RUN_RECORD,
+        lambda record: record.update(
+            energy=[plain(each) for each in energy], no_energy=list(reasons), **rest
+        ),
+    )
 
 
 def edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -101,12 +156,20 @@ def edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
 
 def told(**changes: Any) -> Builder:
     """A run whose record tells other figures of its first channel."""
-    return then(powered(), f"**/{RUN_RECORD}", lambda path: edit(path, lambda record: record["energy"][0].update(changes)))
+    return then(
+        powered(),
+        f"**/{RUN_RECORD}",
+        lambda path: edit(path, lambda record: record["energy"][0].update(changes)),
+    )
 
 
 def rested(**changes: Any) -> Builder:
     """A run whose record tells other figures of the idle machine before it."""
-    return then(powered(idle=True), f"**/{RUN_RECORD}", lambda path: edit(path, lambda record: record["idle"][0].update(changes)))
+    return then(
+        powered(idle=True),
+        f"**/{RUN_RECORD}",
+        lambda path: edit(path, lambda record: record["idle"][0].update(changes)),
+    )
 
 
 def of(lines: list[dict[str, Any]], number: int) -> list[dict[str, Any]]:
@@ -155,7 +218,9 @@ def apart(lines: list[dict[str, Any]]) -> None:
 def superchip(lines: list[dict[str, Any]]) -> None:
     """A GPU and the module that it is part of, which would be added."""
     for number, scope in ((2, "gpu0"), (3, "module0")):
-        lines[0]["channels"][number].update(name=f"nvml:{scope}", source="nvml", scope=[scope], within=["psys"])
+        lines[0]["channels"][number].update(
+            name=f"nvml:{scope}", source="nvml", scope=[scope], within=["psys"]
+        )
 
 
 def endless(lines: list[dict[str, Any]]) -> None:
@@ -201,7 +266,10 @@ def doubled(record: dict[str, Any]) -> None:
     record["energy"][-1]["scope"] = ["system"]
 
 
-POWER_BASES: Final[Mapping[str, Builder]] = {"powered": powered(), "powered-idle": powered(idle=True)}
+POWER_BASES: Final[Mapping[str, Builder]] = {
+    "powered": powered(),
+    "powered-idle": powered(idle=True),
+}
 POWER_KINDS: Final = {"power": "powered"}
 POWER_INVALID: Final[Mapping[str, Builder]] = {
     "power.same_run": then(powered(), f"**/{TELEMETRY}", lambda path: path.unlink()),
@@ -220,8 +288,14 @@ MUTANTS: Final[Mapping[str, Builder]] = {
     "joules edited": told(joules=1.0),
     "a call that no reading has": told(call="nvmlDeviceGetPowerUsage"),
     "idle watts edited": rested(average_w=1.0),
-    "idle watts of no readings": then(powered(), f"**/{RUN_RECORD}", lambda path: edit(path, lambda record: record.update(idle=record["energy"]))),
-    "idle watts in the time of the run": powered(lambda lines: shifted(lines, 3 * SECOND_NS), idle=True),
+    "idle watts of no readings": then(
+        powered(),
+        f"**/{RUN_RECORD}",
+        lambda path: edit(path, lambda record: record.update(idle=record["energy"])),
+    ),
+    "idle watts in the time of the run": powered(
+        lambda lines: shifted(lines, 3 * SECOND_NS), idle=True
+    ),
     "watts edited": told(average_w=1.0),
     "J/sample edited": told(per_sample_j=1.0),
     "samples/s/W edited": told(samples_per_s_per_w=1.0),
@@ -232,21 +306,40 @@ MUTANTS: Final[Mapping[str, Builder]] = {
     "grade raised in the record": told(grade="analyzer"),
     "scope changed in the record": told(scope=["gpu0"]),
     "source changed in the record": told(source="hwmon"),
-    "channel left out": then(powered(), f"**/{RUN_RECORD}", lambda path: edit(path, lambda record: record["energy"].pop(1))),
+    "channel left out": then(
+        powered(),
+        f"**/{RUN_RECORD}",
+        lambda path: edit(path, lambda record: record["energy"].pop(1)),
+    ),
     "channel invented": then(
-        powered(), f"**/{RUN_RECORD}", lambda path: edit(path, lambda record: record["energy"].append({**record["energy"][0], "name": "hwmon:1"}))
+        powered(),
+        f"**/{RUN_RECORD}",
+        lambda path: edit(
+            path, lambda record: record["energy"].append({**record["energy"][0], "name": "hwmon:1"})
+        ),
     ),
     "sum called the system": then(powered(), f"**/{RUN_RECORD}", lambda path: edit(path, doubled)),
-    "one reading edited": powered(lambda lines: of(lines, 1)[60].update(p=90_000_000_000), refigured=False),
-    "all readings scaled": powered(lambda lines: [line.update(p=line["p"] // 2) for line in of(lines, 1)], refigured=False),
+    "one reading edited": powered(
+        lambda lines: of(lines, 1)[60].update(p=90_000_000_000), refigured=False
+    ),
+    "all readings scaled": powered(
+        lambda lines: [line.update(p=line["p"] // 2) for line in of(lines, 1)], refigured=False
+    ),
     "window shifted": powered(lambda lines: shifted(lines, 700_000_000), refigured=False),
     "tail cut": powered(cut, refigured=False),
     "counter that falls": powered(fallen, refigured=False),
-    "counter that jumps": powered(lambda lines: [line.update(e=line["e"] + 10**9) for line in of(lines, 3)[50:]], refigured=False),
+    "counter that jumps": powered(
+        lambda lines: [line.update(e=line["e"] + 10**9) for line in of(lines, 3)[50:]],
+        refigured=False,
+    ),
     "times backwards": powered(backwards, refigured=False),
     "grade raised in the readings": powered(raised),
-    "scopes that overlap": powered(lambda lines: lines[0]["channels"][3].update(within=["package0"]), refigured=False),
-    "a scope of the readings": powered(lambda lines: lines[0]["channels"][1].update(scope=["module"]), refigured=False),
+    "scopes that overlap": powered(
+        lambda lines: lines[0]["channels"][3].update(within=["package0"]), refigured=False
+    ),
+    "a scope of the readings": powered(
+        lambda lines: lines[0]["channels"][1].update(scope=["module"]), refigured=False
+    ),
     "rehearsal": powered(rooted),
     "clock that was set": powered(parted, refigured=False),
     "foreign telemetry": powered(lambda lines: shifted(lines, 3600 * SECOND_NS), refigured=False),
@@ -254,11 +347,18 @@ MUTANTS: Final[Mapping[str, Builder]] = {
     "analyzer without a session": powered(relabelled("ptdaemon", "analyzer", number=1)),
     "analyzer of a plugin": powered(relabelled("acme", "analyzer", number=1)),
     "counter called another source": powered(relabelled("nvml", "sensor")),
-    "counter called a source of plugins, of the system": powered(relabelled("acme", "counter", name="acme:1", scope=["system"], within=[])),
+    "counter called a source of plugins, of the system": powered(
+        relabelled("acme", "counter", name="acme:1", scope=["system"], within=[])
+    ),
     "a GPU beside its module": powered(superchip),
-    "counter called a meter of plugins": powered(relabelled("acme", "meter", name="acme:1", scope=["system"], within=[])),
+    "counter called a meter of plugins": powered(
+        relabelled("acme", "meter", name="acme:1", scope=["system"], within=[])
+    ),
     "cores beside their package": powered(apart),
     "no last line": powered(endless, refigured=False),
-    "meter's clock off": powered(lambda lines: lines[0]["channels"][1].update(clock_offset_ns=3600 * SECOND_NS), refigured=False),
+    "meter's clock off": powered(
+        lambda lines: lines[0]["channels"][1].update(clock_offset_ns=3600 * SECOND_NS),
+        refigured=False,
+    ),
 }
 """Kinds of violation, each of which some rule about power finds."""

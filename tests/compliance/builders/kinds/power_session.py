@@ -1,4 +1,6 @@
-"""Sessions of the MLPerf Power workflow beside a small Offline run, in the form that mlcommons/power-dev writes, and what breaks them."""
+"""Sessions of the MLPerf Power workflow beside a small Offline run, in the form that
+mlcommons/power-dev writes, and what breaks them.
+"""
 
 import hashlib
 import json
@@ -19,13 +21,17 @@ ZONE_S: Final = -3600
 """A server one hour east of Greenwich: its clock shows more than UTC."""
 SECOND_NS: Final = 1_000_000_000
 VOLTS, AMPS, FACTOR = 230.4, 1.05, 0.957
-STARTED: Final = "Starting untimed measurement, maximum 500000 samples at 1000ms with 0 rampup samples"
+STARTED: Final = (
+    "Starting untimed measurement, maximum 500000 samples at 1000ms with 0 rampup samples"
+)
 Change = Callable[[Path], object]
 
 
 def stamp(utc_ns: int, zone_s: int = 0) -> str:
     """A time as the daemon writes it, month first."""
-    return datetime.fromtimestamp(utc_ns // 1_000_000 / 1000 - zone_s, UTC).strftime(power_window.FORMAT)[:-3]
+    return datetime.fromtimestamp(utc_ns // 1_000_000 / 1000 - zone_s, UTC).strftime(
+        power_window.FORMAT
+    )[:-3]
 
 
 def workflow(run: Path, session: Path) -> None:
@@ -53,15 +59,22 @@ def spl(begin: int, end: int, word: str) -> str:
     lines = []
     for place in range((end - begin) // SECOND_NS + 8):
         amps = AMPS + 0.001 * place
-        reading = f"Watts,{VOLTS * amps * FACTOR:.6f},Volts,{VOLTS:.6f},Amps,{amps:.6f},PF,{FACTOR:.6f}"
-        lines.append(f"Time,{stamp(begin + (place - 4) * SECOND_NS + 7_000_000, ZONE_S)},{reading},Mark,{NAME}_{word}\n")
+        reading = (
+            f"Watts,{VOLTS * amps * FACTOR:.6f},Volts,{VOLTS:.6f},Amps,{amps:.6f},PF,{FACTOR:.6f}"
+        )
+        lines.append(
+            f"Time,{stamp(begin + (place - 4) * SECOND_NS + 7_000_000, ZONE_S)},{reading},Mark,{NAME}_{word}\n"
+        )
     return "".join(lines)
 
 
 def daemon_log(begin: int, end: int, earlier_ns: int) -> str:
     """What the daemon logged."""
     events = [
-        (begin - earlier_ns - 30 * SECOND_NS, "Uncertainty checking for YokogawaWT310E is activated"),
+        (
+            begin - earlier_ns - 30 * SECOND_NS,
+            "Uncertainty checking for YokogawaWT310E is activated",
+        ),
         (begin - earlier_ns - 5 * SECOND_NS, f"Go with mark '{NAME}_ranging'"),
         (end - earlier_ns + 5 * SECOND_NS, "Completed test"),
         (begin - 5 * SECOND_NS, f"Go with mark '{NAME}_testing'"),
@@ -73,22 +86,61 @@ def daemon_log(begin: int, end: int, earlier_ns: int) -> str:
 def records(session: Path, begin: int, end: int, earlier_ns: int) -> None:
     """Write client.json and server.json: the server was 12 ms later at each step."""
     edges = [begin - 8 * SECOND_NS, begin - 2 * SECOND_NS, end + 2 * SECOND_NS, end + 8 * SECOND_NS]
-    daemon = [("Hello", "Hello, PTDaemon here!"), ("Identify", "YokogawaWT310E,C2PH13047V,version=1.9.2-de18bb8c,SPEC"), ("RR", "Ranges,1,2.0,1,300.0")]
-    daemon += [("SR,V,Auto", "Range V changed"), ("SR,A,Auto", "Range A changed"), (f"Go,1000,0,{NAME}_ranging", STARTED)]
+    daemon = [
+        ("Hello", "Hello, PTDaemon here!"),
+        ("Identify", "YokogawaWT310E,C2PH13047V,version=1.9.2-de18bb8c,SPEC"),
+        ("RR", "Ranges,1,2.0,1,300.0"),
+    ]
+    daemon += [
+        ("SR,V,Auto", "Range V changed"),
+        ("SR,A,Auto", "Range A changed"),
+        (f"Go,1000,0,{NAME}_ranging", STARTED),
+    ]
     for file, late_s, zone_s in (("client.json", 0.0, 0), ("server.json", 0.012, ZONE_S)):
         steps = {
-            mode: [[(edge - moved) / 1e9 + late_s, 1000 + (edge - moved - begin) / 1e9] for edge in edges]
+            mode: [
+                [(edge - moved) / 1e9 + late_s, 1000 + (edge - moved - begin) / 1e9]
+                for edge in edges
+            ]
             for mode, moved in (("ranging", earlier_ns), ("testing", 0))
         }
-        greeting = {"cmd": "mlcommons/power client v3", "cmd_time": 1.0, "reply": "mlcommons/power server v3", "reply_time": 1.1}
-        clock = {"cmd": "time", "cmd_time": 2.0, "reply": str(begin / 1e9 + late_s), "reply_time": 2.1}
-        new = {"cmd": "new,resnet50,41fd8c1e-8bc2-4dd1-9c26-9d4b2f6c6f0e", "cmd_time": 3.0, "reply": f"OK {NAME},ab", "reply_time": 3.1}
+        greeting = {
+            "cmd": "mlcommons/power client v3",
+            "cmd_time": 1.0,
+            "reply": "mlcommons/power server v3",
+            "reply_time": 1.1,
+        }
+        clock = {
+            "cmd": "time",
+            "cmd_time": 2.0,
+            "reply": str(begin / 1e9 + late_s),
+            "reply_time": 2.1,
+        }
+        new = {
+            "cmd": "new,resnet50,41fd8c1e-8bc2-4dd1-9c26-9d4b2f6c6f0e",
+            "cmd_time": 3.0,
+            "reply": f"OK {NAME},ab",
+            "reply_time": 3.1,
+        }
         told: dict[str, Any] = {
-            "version": "1.0", "timezone": zone_s, "modules": {}, "sources": {}, "messages": [greeting, clock, new], "session_name": NAME, "phases": steps,
-            "uuid": {"client": "41fd8c1e-8bc2-4dd1-9c26-9d4b2f6c6f0e", "server": "7a0cd1b0-7f35-44ba-9d52-2f0f3d7a3a11"}, "results": {},
-        }  # fmt: skip
+            "version": "1.0",
+            "timezone": zone_s,
+            "modules": {},
+            "sources": {},
+            "messages": [greeting, clock, new],
+            "session_name": NAME,
+            "phases": steps,
+            "uuid": {
+                "client": "41fd8c1e-8bc2-4dd1-9c26-9d4b2f6c6f0e",
+                "server": "7a0cd1b0-7f35-44ba-9d52-2f0f3d7a3a11",
+            },
+            "results": {},
+        }
         if file == "server.json":
-            told |= {"ptd_messages": [{"cmd": cmd, "reply": reply} for cmd, reply in daemon], "ptd_config": {"device_type": 49, "command": ["ptd"]}}
+            told |= {
+                "ptd_messages": [{"cmd": cmd, "reply": reply} for cmd, reply in daemon],
+                "ptd_config": {"device_type": 49, "command": ["ptd"]},
+            }
         (session / POWER / file).write_text(json.dumps(told, indent=4))
     rehash(session)
 
@@ -96,8 +148,15 @@ def records(session: Path, begin: int, end: int, earlier_ns: int) -> None:
 def rehash(session: Path) -> None:
     """Take the hashes again: the client's of LoadGen's logs, the server's of all."""
     for file in ("client.json", "server.json"):
-        hashed = {name for name in FILES if not name.endswith(".json") and (file == "server.json" or "mlperf_log" in name)}
-        sha1s = {name: hashlib.sha1((session / name).read_bytes(), usedforsecurity=False).hexdigest() for name in sorted(hashed)}
+        hashed = {
+            name
+            for name in FILES
+            if not name.endswith(".json") and (file == "server.json" or "mlperf_log" in name)
+        }
+        sha1s = {
+            name: hashlib.sha1((session / name).read_bytes(), usedforsecurity=False).hexdigest()
+            for name in sorted(hashed)
+        }
         edit(session / POWER / file, lambda told, sha1s=sha1s: told.update(results=sha1s))  # type: ignore[misc]
 
 
@@ -116,7 +175,9 @@ def put_beside(session: Path, run: Path) -> None:
 
 
 def measured(change: Change | None = None, *, hashed: bool = True) -> Builder:
-    """A run with its session beside it; `change` edits the session before the hashes are taken, or after."""
+    """A run with its session beside it; `change` edits the session before the hashes are taken, or
+    after.
+    """
 
     def build(folder: Path) -> None:
         recorded(OFF)(folder)
@@ -156,7 +217,14 @@ def late(by_s: float) -> Change:
     """The server's clock was late."""
 
     def change(session: Path) -> None:
-        edit(session / POWER / "server.json", lambda record: [step.__setitem__(0, step[0] + by_s) for steps in record["phases"].values() for step in steps])
+        edit(
+            session / POWER / "server.json",
+            lambda record: [
+                step.__setitem__(0, step[0] + by_s)
+                for steps in record["phases"].values()
+                for step in steps
+            ],
+        )
 
     return change
 
@@ -166,7 +234,12 @@ def shifted(by_s: float) -> Change:
 
     def change(session: Path) -> None:
         for name in ("client.json", "server.json"):
-            edit(session / POWER / name, lambda record: [step.__setitem__(0, step[0] + by_s) for step in record["phases"]["testing"]])
+            edit(
+                session / POWER / name,
+                lambda record: [
+                    step.__setitem__(0, step[0] + by_s) for step in record["phases"]["testing"]
+                ],
+            )
 
     return change
 
@@ -181,7 +254,12 @@ def halved(session: Path) -> None:
     """Half of every power."""
     path = session / TESTING / SPL
     lines = [line.split(",") for line in path.read_text().splitlines()]
-    path.write_text("".join(",".join([*words[:3], f"{float(words[3]) / 2:.6f}", *words[4:]]) + "\n" for words in lines))
+    path.write_text(
+        "".join(
+            ",".join([*words[:3], f"{float(words[3]) / 2:.6f}", *words[4:]]) + "\n"
+            for words in lines
+        )
+    )
 
 
 def sparse(session: Path) -> None:
@@ -194,7 +272,10 @@ def warned(session: Path) -> None:
     """The daemon warned of its uncertainty during the run."""
     begin, _ = window(session / TESTING / DETAIL)
     with (session / POWER / "ptd_logs.txt").open("a") as stream:
-        stream.write(f"{stamp(begin + SECOND_NS, ZONE_S)}: WARNING: Uncertainty 1.31%, which is above 1.00% limit for the last sample!\n")
+        stream.write(
+            f"{stamp(begin + SECOND_NS, ZONE_S)}: WARNING: Uncertainty 1.31%, which is above 1.00%"
+            " limit for the last sample!\n"
+        )
 
 
 def another(session: Path) -> None:
@@ -205,7 +286,13 @@ def another(session: Path) -> None:
 
 SERVER: Final = "power/server.json"
 SESSION_BASES: Final[Mapping[str, Builder]] = {"powered-session": measured()}
-RULES: Final = ("power.session", "power.session_files", "power.session_phases", "power.session_device", "power.session_readings")
+RULES: Final = (
+    "power.session",
+    "power.session_files",
+    "power.session_phases",
+    "power.session_device",
+    "power.session_readings",
+)
 SESSION_VALID: Final = dict.fromkeys(RULES, "powered-session")
 SESSION_INVALID: Final[Mapping[str, Builder]] = {
     "power.session": measured(told("server.json", session_name="2023-11-15_00-00-01_resnet50")),
@@ -225,7 +312,9 @@ SESSION_MUTANTS: Final[Mapping[str, Builder]] = {
     "readings halved and hashed again": measured(halved),
     "three of four readings gone": measured(sparse),
     "daemon's log changed": measured(warned, hashed=False),
-    "file gone": measured(lambda session: (session / POWER / "ptd_logs.txt").unlink(), hashed=False),
+    "file gone": measured(
+        lambda session: (session / POWER / "ptd_logs.txt").unlink(), hashed=False
+    ),
     "phases at another hour": measured(shifted(3600)),
     "readings of ranging": measured(replaced(f"{TESTING}/{SPL}", "_testing", "_ranging")),
     "tail cut and hashed again": measured(cut),
@@ -235,6 +324,8 @@ SESSION_MUTANTS: Final[Mapping[str, Builder]] = {
     "another analyzer's number": measured(told("server.json", ptd_config={"device_type": 8})),
     "garbled readings": measured(replaced(f"{TESTING}/{SPL}", "Watts", "Milliwatts")),
     "day first": measured(replaced(f"{TESTING}/{SPL}", "Time,11-1", "Time,1-11")),
-    "no record of a session": measured(lambda session: (session / SERVER).write_text("[]"), hashed=False),
+    "no record of a session": measured(
+        lambda session: (session / SERVER).write_text("[]"), hashed=False
+    ),
 }
 """Kinds of violation of an imported session."""

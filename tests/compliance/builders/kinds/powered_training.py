@@ -1,4 +1,6 @@
-"""For the rules about power small training runs with a meter beside them, whose log tells their energy; with what breaks them."""
+"""For the rules about power small training runs with a meter beside them, whose log tells their
+energy; with what breaks them.
+"""
 
 import json
 from collections.abc import Callable, Mapping
@@ -21,8 +23,12 @@ LATE_MS: Final = 60_000
 Change = Callable[[list[dict[str, Any]]], object]
 
 
-def trained(change: Change | None = None, *, refigured: bool = True, period_ms: int = 250) -> Builder:
-    """A training run beside a meter; `change` edits the telemetry's lines, before the log tells the energy or after."""
+def trained(
+    change: Change | None = None, *, refigured: bool = True, period_ms: int = 250
+) -> Builder:
+    """A training run beside a meter; `change` edits the telemetry's lines, before the log tells the
+    energy or after.
+    """
 
     def build(folder: Path) -> None:
         observed()(folder)
@@ -30,7 +36,14 @@ def trained(change: Change | None = None, *, refigured: bool = True, period_ms: 
         lines[0]["channels"].append({"id": 1, **METER, "root": "/", "period_ms": period_ms})
         begin_ns, end_ns = lines[0]["clocks_ns"][0], lines[-1]["end"]["clocks_ns"][0]
         steps = (end_ns - begin_ns) // (period_ms * SECOND_NS // 1000)
-        more = [{"t": begin_ns + place * period_ms * SECOND_NS // 1000 + 7, "i": 1, "p": 231_500_000 + 1000 * place} for place in range(steps)]
+        more = [
+            {
+                "t": begin_ns + place * period_ms * SECOND_NS // 1000 + 7,
+                "i": 1,
+                "p": 231_500_000 + 1000 * place,
+            }
+            for place in range(steps)
+        ]
         lines[-1]["end"].update(readings=[*lines[-1]["end"]["readings"], len(more)], missed=[0, 0])
         lines = [lines[0], *sorted([*lines[1:-1], *more], key=lambda each: each["t"]), lines[-1]]
         if change and refigured:
@@ -46,7 +59,9 @@ def trained(change: Change | None = None, *, refigured: bool = True, period_ms: 
 
 def write(folder: Path, lines: list[dict[str, Any]]) -> None:
     """Write the telemetry."""
-    (folder / TELEMETRY).write_text("".join(json.dumps(each, separators=(",", ":")) + "\n" for each in lines))
+    (folder / TELEMETRY).write_text(
+        "".join(json.dumps(each, separators=(",", ":")) + "\n" for each in lines)
+    )
 
 
 def tell(folder: Path) -> None:
@@ -54,7 +69,14 @@ def tell(folder: Path) -> None:
     energy, reasons = measured(folder / LOG, folder / TELEMETRY) or ((), ())
     last_ms = json.loads((folder / LOG).read_text().splitlines()[-1][9:])["time_ms"]
     with (folder / LOG).open("a") as stream:
-        stream.write(line(events.ENERGY, [plain(each) for each in energy], last_ms + LATE_MS, {"no_energy": list(reasons)}))
+        stream.write(
+            line(
+                events.ENERGY,
+                [plain(each) for each in energy],
+                last_ms + LATE_MS,
+                {"no_energy": list(reasons)},
+            )
+        )
 
 
 def edited(pattern: str, text: str) -> Builder:
@@ -89,12 +111,18 @@ TRAINED_MUTANTS: Final[Mapping[str, Builder]] = {
     "training: watts edited": edited(r'"average_w": [0-9.]+', '"average_w": 1.0'),
     "training: grade raised": edited(r'"grade": "meter"', '"grade": "analyzer"'),
     "training: no list of energies": edited(r'"joules": [0-9.]+', '"joules": "few"'),
-    "training: told twice": then(trained(), LOG, swap(r"(?m)^(.*\"key\": \"energy\".*\n)", r"\1\1")),
-    "training: energy moved from another run": then(trained(), TELEMETRY, lambda path: path.unlink()),
+    "training: told twice": then(
+        trained(), LOG, swap(r"(?m)^(.*\"key\": \"energy\".*\n)", r"\1\1")
+    ),
+    "training: energy moved from another run": then(
+        trained(), TELEMETRY, lambda path: path.unlink()
+    ),
     "training: readings scaled": trained(scaled, refigured=False),
     "training: tail cut": trained(cut, refigured=False),
     "training: foreign telemetry": trained(foreign, refigured=False),
     "training: rehearsal": trained(lambda lines: lines[0]["channels"][1].update(root="/tmp/tree")),
-    "training: channel not told": edited(r'"key": "energy", "value": \[.*\], "metadata"', '"key": "energy", "value": [], "metadata"'),
+    "training: channel not told": edited(
+        r'"key": "energy", "value": \[.*\], "metadata"', '"key": "energy", "value": [], "metadata"'
+    ),
 }
 """Kinds of violation of a training run's power."""

@@ -1,4 +1,6 @@
-"""For each rule about the records of a run, its queries and its telemetry, one small run that keeps it and one that breaks it."""
+"""For each rule about the records of a run, its queries and its telemetry, one small run that keeps
+it and one that breaks it.
+"""
 
 import json
 from collections.abc import Callable, Mapping
@@ -23,12 +25,25 @@ SECOND_NS: Final = 1_000_000_000
 OVERHEAD_NS: Final = 20_000
 """From a query's time in the schedule to its issue."""
 QUIET: Final[Mapping[str, Any]] = {
-    "cpu_own": 0.93, "cpu_others": 0.01, "steal": 0.0, "psi_some": 0.02, "swap_in_bytes": 0, "mhz": [2600.0, 2600.0], "temp_c": [51.0], "rss_mib": 812.5,
+    "cpu_own": 0.93,
+    "cpu_others": 0.01,
+    "steal": 0.0,
+    "psi_some": 0.02,
+    "swap_in_bytes": 0,
+    "mhz": [2600.0, 2600.0],
+    "temp_c": [51.0],
+    "rss_mib": 812.5,
     "free_mib": 12288.0,
-}  # fmt: skip
+}
 COOL: Final[Mapping[str, Any]] = {
-    "util": 0.97, "sm_mhz": 1980, "mem_mhz": 2619, "temp_c": 61, "power_w": 402.5, "event_reasons": 0, "ecc": [0, 0],
-}  # fmt: skip
+    "util": 0.97,
+    "sm_mhz": 1980,
+    "mem_mhz": 2619,
+    "temp_c": 61,
+    "power_w": 402.5,
+    "event_reasons": 0,
+    "ecc": [0, 0],
+}
 Host = Callable[[int], Mapping[str, Any]]
 
 
@@ -36,30 +51,76 @@ def table(load: Load) -> Any:
     """When the queries of a run were issued and completed, as LoadGen's figures have it."""
     latencies, count = load.latencies, load.queries
     if load.scenario is OFF:
-        rows = [(BEGIN_NS, BEGIN_NS + (chunk + 1) * latencies[0] // 4, chunk, samples) for chunk, samples in enumerate((6, 6, 6, 4))]
+        rows = [
+            (BEGIN_NS, BEGIN_NS + (chunk + 1) * latencies[0] // 4, chunk, samples)
+            for chunk, samples in enumerate((6, 6, 6, 4))
+        ]
         return numpy.array(rows, list(FIELDS))
-    order = [latencies[place * 257 % count] for place in range(count)] if load.scenario is SRV else latencies
-    due = first(load.plan(performance=True).due_ns(), count) if load.scenario is SRV else [sum(order[:place]) for place in range(count)]
-    rows = [(BEGIN_NS + at + OVERHEAD_NS, BEGIN_NS + at + order[place], place * 4 // count, load.samples_per_query) for place, at in enumerate(due)]
+    order = (
+        [latencies[place * 257 % count] for place in range(count)]
+        if load.scenario is SRV
+        else latencies
+    )
+    due = (
+        first(load.plan(performance=True).due_ns(), count)
+        if load.scenario is SRV
+        else [sum(order[:place]) for place in range(count)]
+    )
+    rows = [
+        (
+            BEGIN_NS + at + OVERHEAD_NS,
+            BEGIN_NS + at + order[place],
+            place * 4 // count,
+            load.samples_per_query,
+        )
+        for place, at in enumerate(due)
+    ]
     return numpy.array(rows, list(FIELDS))
 
 
-def telemetry(begin_ns: int, utc_ns: int, seconds: int, host: Host = lambda second: {}, gpu: Host | None = None, governor: str | None = None) -> str:
+def telemetry(
+    begin_ns: int,
+    utc_ns: int,
+    seconds: int,
+    host: Host = lambda second: {},
+    gpu: Host | None = None,
+    governor: str | None = None,
+) -> str:
     """A sampler's file: a state of the host each second, and of a GPU where one is asked for."""
-    channels: list[dict[str, Any]] = [{"id": 0, "name": "host", "kind": "state", "cores": 2, "governor": governor}]
-    channels += [{"id": 1, "name": "gpu0", "kind": "state", "model": "NVIDIA H100", "uuid": "GPU-0"}] if gpu else []
-    lines: list[dict[str, Any]] = [{"telemetry": 1, "channels": channels, "clocks_ns": [begin_ns, utc_ns]}]
+    channels: list[dict[str, Any]] = [
+        {"id": 0, "name": "host", "kind": "state", "cores": 2, "governor": governor}
+    ]
+    channels += (
+        [{"id": 1, "name": "gpu0", "kind": "state", "model": "NVIDIA H100", "uuid": "GPU-0"}]
+        if gpu
+        else []
+    )
+    lines: list[dict[str, Any]] = [
+        {"telemetry": 1, "channels": channels, "clocks_ns": [begin_ns, utc_ns]}
+    ]
     for second in range(1, seconds + 1):
         lines.append({"t": begin_ns + second * SECOND_NS, "host": {**QUIET, **host(second)}})
-        lines += [{"t": begin_ns + second * SECOND_NS + 1000, "gpu0": {**COOL, **gpu(second)}}] if gpu else []
+        lines += (
+            [{"t": begin_ns + second * SECOND_NS + 1000, "gpu0": {**COOL, **gpu(second)}}]
+            if gpu
+            else []
+        )
     end_ns = begin_ns + (seconds + 1) * SECOND_NS
-    counts = {"readings": [seconds] * len(channels), "missed": [0] * len(channels), "late": 0, "longest_gap_ms": 1000, "cpu_ms": 4 * seconds}
+    counts = {
+        "readings": [seconds] * len(channels),
+        "missed": [0] * len(channels),
+        "late": 0,
+        "longest_gap_ms": 1000,
+        "cpu_ms": 4 * seconds,
+    }
     lines.append({"end": {**counts, "clocks_ns": [end_ns, utc_ns + end_ns - begin_ns]}})
     return "".join(json.dumps(each, separators=(",", ":")) + "\n" for each in lines)
 
 
 def recorded(scenario: Scenario = SRV, **sampled: Any) -> Builder:
-    """A performance run with both records: sampling begins two seconds before it, and ends after it."""
+    """A performance run with both records: sampling begins two seconds before it, and ends after
+    it.
+    """
 
     def build(folder: Path) -> None:
         run(scenario)(folder)
@@ -67,7 +128,9 @@ def recorded(scenario: Scenario = SRV, **sampled: Any) -> Builder:
         rows = table(LOADS[scenario])
         numpy.save(place / QUERIES, rows)
         seconds = 4 + int(rows["done_ns"].max() - BEGIN_NS) // SECOND_NS
-        (place / TELEMETRY).write_text(telemetry(BEGIN_NS - 2 * SECOND_NS, UTC_NS, seconds, **sampled))
+        (place / TELEMETRY).write_text(
+            telemetry(BEGIN_NS - 2 * SECOND_NS, UTC_NS, seconds, **sampled)
+        )
 
     return build
 
@@ -77,10 +140,19 @@ def observed(**sampled: Any) -> Builder:
 
     def build(folder: Path) -> None:
         log(training_events())(folder)
-        times = {line["key"]: line["time_ms"] for line in (json.loads(text[9:]) for text in (folder / "result_0.txt").read_text().splitlines())}
+        times = {
+            line["key"]: line["time_ms"]
+            for line in (
+                json.loads(text[9:]) for text in (folder / "result_0.txt").read_text().splitlines()
+            )
+        }
         span_s = (times[events.RUN_STOP] - times[events.RUN_START]) // 1000
         begin_ms = times[events.RUN_START] - 2000
-        (folder / "telemetry_0.jsonl").write_text(telemetry((begin_ms - START_MS + 10**6) * 10**6, begin_ms * 10**6, int(span_s) + 4, **sampled))
+        (folder / "telemetry_0.jsonl").write_text(
+            telemetry(
+                (begin_ms - START_MS + 10**6) * 10**6, begin_ms * 10**6, int(span_s) + 4, **sampled
+            )
+        )
 
     return build
 
@@ -100,7 +172,9 @@ def hosted(free_mib: float) -> Builder:
     def build(folder: Path) -> None:
         write_tree(folder)
         for place in folder.glob("**/performance/run_1"):
-            (place / TELEMETRY).write_text(telemetry(BEGIN_NS, UTC_NS, 6, host=lambda second: {"free_mib": free_mib}))
+            (place / TELEMETRY).write_text(
+                telemetry(BEGIN_NS, UTC_NS, 6, host=lambda second: {"free_mib": free_mib})
+            )
 
     return build
 
@@ -128,7 +202,10 @@ def doubled(table: Any) -> None:
 
 def uniform(table: Any) -> None:
     """Arrivals at equal distances, with the latencies that they had."""
-    late = numpy.linspace(table["issued_ns"][0], table["issued_ns"][-1], len(table)).astype("i8") - table["issued_ns"]
+    late = (
+        numpy.linspace(table["issued_ns"][0], table["issued_ns"][-1], len(table)).astype("i8")
+        - table["issued_ns"]
+    )
     table["issued_ns"] += late
     table["done_ns"] += late
 
@@ -157,9 +234,15 @@ RECORD_INVALID: Final[Mapping[str, Builder]] = {
     "queries.count": rows(doubled, OFF),
     "queries.arrivals": rows(uniform),
     "queries.latencies": rows(later, SINGLE),
-    "telemetry.time": then(recorded(), f"**/{TELEMETRY}", swap('"t":5000000000000', '"t":4998500000000')),
+    "telemetry.time": then(
+        recorded(), f"**/{TELEMETRY}", swap('"t":5000000000000', '"t":4998500000000')
+    ),
     "telemetry.whole": then(recorded(), f"**/{TELEMETRY}", swap(r'\{"end".*\n', "")),
-    "telemetry.window": then(recorded(), f"**/{TELEMETRY}", swap(r'"clocks_ns":\[4998000000000,1700002800', '"clocks_ns":[4998000000000,1700002900')),
+    "telemetry.window": then(
+        recorded(),
+        f"**/{TELEMETRY}",
+        swap(r'"clocks_ns":\[4998000000000,1700002800', '"clocks_ns":[4998000000000,1700002900'),
+    ),
     "telemetry.outside": longer,
     "tree.host": hosted(20_480.0),
     "noise.others": recorded(host=lambda second: {"cpu_own": 0.5, "cpu_others": 0.46}),

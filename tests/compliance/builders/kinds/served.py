@@ -1,4 +1,6 @@
-"""For each rule about published inference results since v1.0 one small result that keeps it and one that breaks it."""
+"""For each rule about published inference results since v1.0 one small result that keeps it and one
+that breaks it.
+"""
 
 import json
 import shutil
@@ -23,13 +25,31 @@ CLAIMS: Final = {
     "my-own-net": "mAP=37.500%",
 }
 SETTINGS: Final[Mapping[str, Any]] = {
-    "scenario": "Server", "test_mode": "PerformanceOnly", "samples_per_query": 1, "min_duration_ms": 600_000, "min_query_count": 100,
-    "qsl_rng_seed": 1780908523862526354, "sample_index_rng_seed": 14771362308971278857, "schedule_rng_seed": 18209322760996052031,
-    "accuracy_log_sampling_target": 0, "performance_issue_unique": False, "performance_issue_same": False, "performance_issue_same_index": 0,
+    "scenario": "Server",
+    "test_mode": "PerformanceOnly",
+    "samples_per_query": 1,
+    "min_duration_ms": 600_000,
+    "min_query_count": 100,
+    "qsl_rng_seed": 1780908523862526354,
+    "sample_index_rng_seed": 14771362308971278857,
+    "schedule_rng_seed": 18209322760996052031,
+    "accuracy_log_sampling_target": 0,
+    "performance_issue_unique": False,
+    "performance_issue_same": False,
+    "performance_issue_same_index": 0,
     "sample_concatenate_permutation": False,
-}  # fmt: skip
-LATENCIES: Final = {"min": 1, "max": 90, "mean": 30, "50.00_percentile": 28, "90.00_percentile": 60, "95.00_percentile": 70, "97.00_percentile": 75,
-                    "99.00_percentile": 80, "99.90_percentile": 88}  # fmt: skip
+}
+LATENCIES: Final = {
+    "min": 1,
+    "max": 90,
+    "mean": 30,
+    "50.00_percentile": 28,
+    "90.00_percentile": 60,
+    "95.00_percentile": 70,
+    "97.00_percentile": 75,
+    "99.00_percentile": 80,
+    "99.90_percentile": 88,
+}
 """Milliseconds; an Offline run's are this many times 10,000 as long."""
 RESULTS: Final[Mapping[str, Any]] = {
     "result_validity": "VALID",
@@ -40,34 +60,71 @@ RESULTS: Final[Mapping[str, Any]] = {
     "result_overlatency_query_count": 0,
 }
 SERVER: Final[Mapping[str, Any]] = {
-    **RESULTS, "result_query_count": 98_304, "result_scheduled_samples_per_sec": 163.84, "result_completed_samples_per_sec": 163.82,
+    **RESULTS,
+    "result_query_count": 98_304,
+    "result_scheduled_samples_per_sec": 163.84,
+    "result_completed_samples_per_sec": 163.82,
     **{f"result_{name}_latency_ns": value * 1_000_000 for name, value in LATENCIES.items()},
-}  # fmt: skip
+}
 OFFLINE: Final[Mapping[str, Any]] = {
-    **RESULTS, "result_query_count": 1, "result_samples_per_second": 109.227,
+    **RESULTS,
+    "result_query_count": 1,
+    "result_samples_per_second": 109.227,
     **{f"result_{name}_latency_ns": value * 10_000_000_000 for name, value in LATENCIES.items()},
-}  # fmt: skip
+}
 TOKENS: Final[Mapping[str, Any]] = {
-    "requested_use_token_latencies": True, "requested_server_ttft_latency": 2_000_000_000, "requested_server_tpot_latency": 200_000_000,
-    "result_first_token_99.00_percentile_latency_ns": 900_000_000, "result_time_per_output_token_99.00_percentile_ns": 90_000_000,
-    "result_completed_tokens_per_second": 47_500.0, "result_tokens_per_second": 31_600.0, "sample_concatenate_permutation": True,
-}  # fmt: skip
+    "requested_use_token_latencies": True,
+    "requested_server_ttft_latency": 2_000_000_000,
+    "requested_server_tpot_latency": 200_000_000,
+    "result_first_token_99.00_percentile_latency_ns": 900_000_000,
+    "result_time_per_output_token_99.00_percentile_ns": 90_000_000,
+    "result_completed_tokens_per_second": 47_500.0,
+    "result_tokens_per_second": 31_600.0,
+    "sample_concatenate_permutation": True,
+}
 LATE_MS: Final = 901_000
-LINE: Final = ':::MLLOG {"key": %s, "value": %s, "time_ms": %s, "namespace": "mlperf::logging", "event_type": "POINT_IN_TIME", "metadata": {}}\n'
+LINE: Final = (
+    ':::MLLOG {"key": %s, "value": %s, "time_ms": %s, "namespace": "mlperf::logging", "event_type":'
+    ' "POINT_IN_TIME", "metadata": {}}\n'
+)
 
 
 def events(kind: str = "Server", accuracy: bool = False, **told: Any) -> Mapping[str, Any]:
-    """The events of a run of v5.1; `...` leaves one out. A setting's bare name sets what was asked for and what was used."""
+    """The events of a run of v5.1; `...` leaves one out. A setting's bare name sets what was asked
+    for and what was used.
+    """
     offline = kind == "Offline"
-    own = {"scenario": kind, "samples_per_query": 98_304 if offline else 1, "test_mode": "AccuracyOnly" if accuracy else "PerformanceOnly"}
+    own = {
+        "scenario": kind,
+        "samples_per_query": 98_304 if offline else 1,
+        "test_mode": "AccuracyOnly" if accuracy else "PerformanceOnly",
+    }
     settings = {**SETTINGS, **own, **{key: value for key, value in told.items() if key in SETTINGS}}
-    table: dict[str, Any] = {"loadgen_version": "5.1.0 @ 50de99161e", "test_datetime": "2025-07-10T01:02:03Z", "qsl_reported_total_count": 24_781}
+    table: dict[str, Any] = {
+        "loadgen_version": "5.1.0 @ 50de99161e",
+        "test_datetime": "2025-07-10T01:02:03Z",
+        "qsl_reported_total_count": 24_781,
+    }
     for part in ("requested", "effective"):
         table |= {f"{part}_{key}": value for key, value in settings.items()}
     table |= {"requested_use_token_latencies": False, "effective_performance_sample_count": 64}
-    table |= {"generated_query_count": 1 if offline else 98_304, "generated_samples_per_query": 98_304 if offline else 1}
-    table |= {"generated_query_duration": 600_000_000_000} | ({} if accuracy else OFFLINE if offline else SERVER) | {"num_errors": 0}
-    return {key: value for key, value in {**table, **{key: value for key, value in told.items() if key not in SETTINGS}}.items() if value is not ...}
+    table |= {
+        "generated_query_count": 1 if offline else 98_304,
+        "generated_samples_per_query": 98_304 if offline else 1,
+    }
+    table |= (
+        {"generated_query_duration": 600_000_000_000}
+        | ({} if accuracy else OFFLINE if offline else SERVER)
+        | {"num_errors": 0}
+    )
+    return {
+        key: value
+        for key, value in {
+            **table,
+            **{key: value for key, value in told.items() if key not in SETTINGS},
+        }.items()
+        if value is not ...
+    }
 
 
 def logged(folder: Path, kind: str = "Server", accuracy: bool = False, **told: Any) -> None:
@@ -78,52 +135,106 @@ def logged(folder: Path, kind: str = "Server", accuracy: bool = False, **told: A
         late = key.startswith(("result_", "early_", "num_"))
         lines.append(LINE % (json.dumps(key), json.dumps(value), LATE_MS if late else index / 8))
     (folder / DETAIL).write_text("".join(lines))
-    rate = "Samples per second: 109.227" if kind == "Offline" else "Completed samples per second : 163.82"
-    (folder / SUMMARY).write_text("No warnings encountered during test.\n" if accuracy else f"Result is : VALID\n{rate}\n")
+    rate = (
+        "Samples per second: 109.227"
+        if kind == "Offline"
+        else "Completed samples per second : 163.82"
+    )
+    (folder / SUMMARY).write_text(
+        "No warnings encountered during test.\n" if accuracy else f"Result is : VALID\n{rate}\n"
+    )
 
 
 def tested(folder: Path, scenario: str, name: str, **told: Any) -> None:
     """Write a compliance test."""
     folder.mkdir(parents=True)
     if name == "TEST06":
-        (folder / "verify_accuracy.txt").write_text("First token check pass: True\nEOS check pass: True\nSample length check pass: True\n")
+        (folder / "verify_accuracy.txt").write_text(
+            "First token check pass: True\nEOS check pass: True\nSample length check pass: True\n"
+        )
         return
     logged(folder / "performance" / "run_1", scenario, accuracy_log_sampling_target=1024, **told)
     (folder / "verify_accuracy.txt").write_text("num_perf_log_data_mismatch = 0\nTEST PASS\n")
-    (folder / "verify_performance.txt").write_text("reference score = 163\ntest score = 162\nTEST PASS\n")
+    (folder / "verify_performance.txt").write_text(
+        "reference score = 163\ntest score = 162\nTEST PASS\n"
+    )
 
 
 def described(home: Path) -> None:
     """Write the system's description, with all fields of the round."""
     text = files("suite.rounds").joinpath(f"{V51}.toml").read_text("utf-8")
     fields = merge(V51, [text])[0]["served"]["system_fields"]
-    told = {"division": "closed", "submitter": "acme", "status": "available", "system_type": "datacenter", "number_of_nodes": 1, "accelerators_per_node": 8,
-            "host_processors_per_node": 2}  # fmt: skip
+    told = {
+        "division": "closed",
+        "submitter": "acme",
+        "status": "available",
+        "system_type": "datacenter",
+        "number_of_nodes": 1,
+        "accelerators_per_node": 8,
+        "host_processors_per_node": 2,
+    }
     (home / "systems").mkdir()
-    (home / "systems" / "box.json").write_text(json.dumps({name: told.get(name, "N/A") for name in fields}, indent=1) + "\n")
+    (home / "systems" / "box.json").write_text(
+        json.dumps({name: told.get(name, "N/A") for name in fields}, indent=1) + "\n"
+    )
 
 
-def since(claim: str = "", model: str = MODEL, runs: int = 1, first: Mapping[str, Any] | None = None, **told: Any) -> Builder:
-    """An organisation of v5.1 with one closed benchmark, Server and Offline; what is told goes into Server's performance run."""
+def since(
+    claim: str = "",
+    model: str = MODEL,
+    runs: int = 1,
+    first: Mapping[str, Any] | None = None,
+    **told: Any,
+) -> Builder:
+    """An organisation of v5.1 with one closed benchmark, Server and Offline; what is told goes into
+    Server's performance run.
+    """
 
     def build(folder: Path) -> None:
         home = folder / "closed" / "acme"
-        language = {**TOKENS, "effective_performance_sample_count": 24_576, "qsl_reported_total_count": 24_576} if model == LANGUAGE else {}
+        language = (
+            {
+                **TOKENS,
+                "effective_performance_sample_count": 24_576,
+                "qsl_reported_total_count": 24_576,
+            }
+            if model == LANGUAGE
+            else {}
+        )
         for scenario in ("Server", "Offline"):
             entry = home / "results" / "box" / model / scenario
-            logged(entry / "accuracy", scenario, accuracy=True, **{**language, **(first or {} if scenario == "Server" else {})})
-            (entry / "accuracy" / ACCURACY_TEXT).write_text(f"{claim or CLAIMS[model]}\nhash={HASH}\n")
+            logged(
+                entry / "accuracy",
+                scenario,
+                accuracy=True,
+                **{**language, **(first or {} if scenario == "Server" else {})},
+            )
+            (entry / "accuracy" / ACCURACY_TEXT).write_text(
+                f"{claim or CLAIMS[model]}\nhash={HASH}\n"
+            )
             (entry / "accuracy" / ACCURACY).write_text("[]\n")
             for number in range(1, runs + 1):
-                logged(entry / "performance" / f"run_{number}", scenario, **{**language, **(told if scenario == "Server" else {})})
+                logged(
+                    entry / "performance" / f"run_{number}",
+                    scenario,
+                    **{**language, **(told if scenario == "Server" else {})},
+                )
             filed = home / "measurements" / "box" / model / scenario
             filed.mkdir(parents=True)
             (filed / "user.conf").write_text("*.Server.target_qps = 163.84\n")
             (filed / "README.md").write_text("how to run it\n")
-            names = ("input_data_types", "retraining", "starting_weights_filename", "weight_data_types", "weight_transformations")
+            names = (
+                "input_data_types",
+                "retraining",
+                "starting_weights_filename",
+                "weight_data_types",
+                "weight_transformations",
+            )
             (filed / "box_ours.json").write_text(json.dumps(dict.fromkeys(names, "fp16")) + "\n")
             name = "TEST06" if model == LANGUAGE else "TEST01"
-            tested(home / "compliance" / "box" / model / scenario / name, scenario, name, **language)
+            tested(
+                home / "compliance" / "box" / model / scenario / name, scenario, name, **language
+            )
         described(home)
 
     return build
@@ -148,7 +259,10 @@ def streamed(path: Path) -> None:
 
 RUN: Final = f"results/box/*/Server/performance/run_1/{DETAIL}"
 TEST: Final = "compliance/box/*/Server/TEST01"
-SERVED_BASES: Final[Mapping[str, Builder]] = {"since-v5.1": since(), "since-v5.1-tokens": since(model=LANGUAGE)}
+SERVED_BASES: Final[Mapping[str, Builder]] = {
+    "since-v5.1": since(),
+    "since-v5.1-tokens": since(model=LANGUAGE),
+}
 SERVED_VALID: Final[Mapping[str, str]] = {
     "later.tokens": "since-v5.1-tokens",
     "later.token_bounds": "since-v5.1-tokens",
@@ -168,16 +282,28 @@ SERVED_INVALID: Final[Mapping[str, Builder]] = {
     "later.bound": since(effective_target_latency_ns=110_000_000),
     "later.special": since(performance_issue_unique=True),
     "later.latencies": since(**{"result_90.00_percentile_latency_ns": 4_000_000}),
-    "later.result": then(since(), f"**/Server/performance/run_1/{SUMMARY}", swap("163.82", "263.82")),
-    "later.tokens": since(model=LANGUAGE, **{"result_first_token_99.00_percentile_latency_ns": 2_400_000_000}),
+    "later.result": then(
+        since(), f"**/Server/performance/run_1/{SUMMARY}", swap("163.82", "263.82")
+    ),
+    "later.tokens": since(
+        model=LANGUAGE, **{"result_first_token_99.00_percentile_latency_ns": 2_400_000_000}
+    ),
     "later.token_bounds": since(model=LANGUAGE, requested_server_ttft_latency=4_000_000_000),
     "later.token_count": since(model=LANGUAGE, result_completed_tokens_per_second=0),
     "later.token_rate": since(model=LANGUAGE, result_completed_tokens_per_second=475_000.0),
     "later.equal_issue": since(model=LANGUAGE, sample_concatenate_permutation=False),
     "later.early_stopping": since(early_stopping_met=False),
     "later.once": then(since(), f"**/{RUN}", twice),
-    "later.settings": after(RUN, '"requested_samples_per_query", "value": 1', '"requested_samples_per_query", "value": 2'),
-    "later.summary": then(since(), f"**/Server/performance/run_1/{SUMMARY}", swap("VALID", "VALID\nSUT name : other\nmin_query_count : 99")),
+    "later.settings": after(
+        RUN,
+        '"requested_samples_per_query", "value": 1',
+        '"requested_samples_per_query", "value": 2',
+    ),
+    "later.summary": then(
+        since(),
+        f"**/Server/performance/run_1/{SUMMARY}",
+        swap("VALID", "VALID\nSUT name : other\nmin_query_count : 99"),
+    ),
     "later.whole": since(**{"result_97.00_percentile_latency_ns": ...}),
     "later.arithmetic": since(result_scheduled_samples_per_sec=263.84),
     "later.elapsed": after(RUN, str(LATE_MS), "301000"),
@@ -198,9 +324,18 @@ SERVED_INVALID: Final[Mapping[str, Builder]] = {
     "later.scenarios": then(since(), "**/results/box/retinanet/Offline", remove),
     "later.test_files": then(since(), f"**/{TEST}/verify_performance.txt", remove),
     "later.test_passed": after(f"{TEST}/verify_accuracy.txt", "TEST PASS", "TEST FAIL"),
-    "later.test_seeds": after(f"{TEST}/performance/run_1/{DETAIL}", '"effective_qsl_rng_seed", "value": 1', '"effective_qsl_rng_seed", "value": 2'),
-    "later.test_settings": after(f"{TEST}/performance/run_1/{DETAIL}", '"effective_accuracy_log_sampling_target", "value": 1024',
-                                 '"effective_accuracy_log_sampling_target", "value": 0'),
+    "later.test_seeds": after(
+        f"{TEST}/performance/run_1/{DETAIL}",
+        '"effective_qsl_rng_seed", "value": 1',
+        '"effective_qsl_rng_seed", "value": 2',
+    ),
+    "later.test_settings": after(
+        f"{TEST}/performance/run_1/{DETAIL}",
+        '"effective_accuracy_log_sampling_target", "value": 1024',
+        '"effective_accuracy_log_sampling_target", "value": 0',
+    ),
     "later.test_speed": after(f"{TEST}/performance/run_1/{DETAIL}", "163.82", "263.82"),
-    "later.test_score": after(f"{TEST}/verify_performance.txt", "test score = 162", "test score = 62"),
-}  # fmt: skip
+    "later.test_score": after(
+        f"{TEST}/verify_performance.txt", "test score = 162", "test score = 62"
+    ),
+}

@@ -40,11 +40,23 @@ def faster(folder: Path) -> None:
     first = study_in(path)["rows"][0]
     mean_ns = int(first["mean_latency_ns"] / 2)
     setting(MEAN, mean_ns)(log)
-    made = {"mean_latency_ns": float(mean_ns), "samples_per_second": first["batch"] * NS_PER_S / mean_ns}
+    made = {
+        "mean_latency_ns": float(mean_ns),
+        "samples_per_second": first["batch"] * NS_PER_S / mean_ns,
+    }
     row(**made)(path)
     changed = study_in(path)
-    put(drift=[{**drift, "change": drift["samples_per_second"] / made["samples_per_second"] - 1} for drift in changed["drift"]])(path)
-    put(best=[{**best, "samples_per_second": made["samples_per_second"]} for best in changed["best"]])(path)
+    put(
+        drift=[
+            {**drift, "change": drift["samples_per_second"] / made["samples_per_second"] - 1}
+            for drift in changed["drift"]
+        ]
+    )(path)
+    put(
+        best=[
+            {**best, "samples_per_second": made["samples_per_second"]} for best in changed["best"]
+        ]
+    )(path)
 
 
 def study_in(path: Path) -> dict[str, Any]:
@@ -62,7 +74,11 @@ INVALID: Final[Mapping[str, Builder]] = {
     "study.queries": faster,
     "study.summary": then(study, TABLE, put(best=[])),
     "study.request": then(study, TABLE, put(drift=[])),
-    "study.folders": then(study, f"**/{SYSTEM}", lambda folder: shutil.copytree(folder / "batch-8", folder / "batch-4")),
+    "study.folders": then(
+        study,
+        f"**/{SYSTEM}",
+        lambda folder: shutil.copytree(folder / "batch-8", folder / "batch-4"),
+    ),
     "study.length": then(study, TABLE, row(low=400.0)),
     "study.accuracy": then(study, TABLE, row(scores={"top1": 0.76})),
 }

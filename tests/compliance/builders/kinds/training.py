@@ -1,4 +1,6 @@
-"""For each rule about published training results one small result that keeps it and one that breaks it."""
+"""For each rule about published training results one small result that keeps it and one that breaks
+it.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -38,7 +40,13 @@ def text(content: str) -> Builder:
     return lambda folder: (folder / "result_0.txt").write_text(content)
 
 
-def log(change: Change = lambda records: records, *, epochs: bool = False, write: Callable[[Sequence[Record]], str] = new, **told: Any) -> Builder:
+def log(
+    change: Change = lambda records: records,
+    *,
+    epochs: bool = False,
+    write: Callable[[Sequence[Record]], str] = new,
+    **told: Any,
+) -> Builder:
     """A folder with the log of one run, changed."""
     return text(write(change(run(epochs=epochs, **told))))
 
@@ -48,13 +56,23 @@ def translated(change: Change = lambda records: records) -> Builder:
     return log(change, benchmark="transformer", settings=ADAM, scores=(0.21, 0.24, 0.2512), every=1)
 
 
-def set_of(*changes: tuple[int, Change], runs: int = RUNS, first: int = 0, gap_ms: int = HOUR_MS, **told: Any) -> Builder:
+def set_of(
+    *changes: tuple[int, Change],
+    runs: int = RUNS,
+    first: int = 0,
+    gap_ms: int = HOUR_MS,
+    **told: Any,
+) -> Builder:
     """A set of runs, some of them changed."""
 
     def build(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for number in range(first, first + runs):
-            records = run(number=number, scores=(0.42 + number / 1000, 0.55 + number / 999, 0.7601 + number / 1000), **told)
+            records = run(
+                number=number,
+                scores=(0.42 + number / 1000, 0.55 + number / 999, 0.7601 + number / 1000),
+                **told,
+            )
             for which, change in changes:
                 records = change(records) if which == number else records
             (folder / f"result_{number}.txt").write_text(new(records, START_MS + number * gap_ms))
@@ -78,7 +96,12 @@ def lately_set(evaluations: int) -> Builder:
     def build(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for number in range(2 * RUNS):
-            (folder / f"result_{number}.txt").write_text(new(measured(number=number, evaluations=evaluations, brief=True), LATE_MS + number * HOUR_MS))
+            (folder / f"result_{number}.txt").write_text(
+                new(
+                    measured(number=number, evaluations=evaluations, brief=True),
+                    LATE_MS + number * HOUR_MS,
+                )
+            )
 
     return build
 
@@ -86,7 +109,11 @@ def lately_set(evaluations: int) -> Builder:
 def trained_again(records: list[Record]) -> list[Record]:
     """A block that was trained behind the end of the run of v5.1."""
     end = records[-1].after_ms
-    return [*records, Record("block_start", None, end + 10, {"samples_count": 0}), Record("block_stop", None, end + 9000, {"samples_count": 9})]
+    return [
+        *records,
+        Record("block_start", None, end + 10, {"samples_count": 0}),
+        Record("block_stop", None, end + 9000, {"samples_count": 9}),
+    ]
 
 
 def tree(*then: Callable[[Path], object], benchmark: str = "resnet") -> Builder:
@@ -129,7 +156,9 @@ def flatten(home: Path) -> None:
 def copied(folder: Path) -> None:
     """A set in which one run stands for two, with a seed of its own."""
     set_of()(folder)
-    (folder / "result_3.txt").write_text((folder / "result_2.txt").read_text().replace('"value": 102', '"value": 103'))
+    (folder / "result_3.txt").write_text(
+        (folder / "result_2.txt").read_text().replace('"value": 102', '"value": 103')
+    )
 
 
 def nothing_filed(folder: Path) -> None:
@@ -143,7 +172,11 @@ def nothing_filed(folder: Path) -> None:
 def trained_on(records: list[Record]) -> list[Record]:
     """An epoch that was trained behind the end of the run."""
     end = records[-1].after_ms
-    return [*records, Record("epoch_start", None, end + 10, {"epoch_num": 9}), Record("epoch_stop", None, end + 9000, {"epoch_num": 9})]
+    return [
+        *records,
+        Record("epoch_start", None, end + 10, {"epoch_num": 9}),
+        Record("epoch_stop", None, end + 9000, {"epoch_num": 9}),
+    ]
 
 
 MISSED: Final = put("run_stop", metadata={"status": "aborted"})
@@ -189,12 +222,24 @@ TRAINING_INVALID: Final[Mapping[str, Builder]] = {
     "log.identity": log(double("submission_org", value="globex")),
     "log.names": log(put("submission_status", value="somewhere")),
     "log.present": log(drop("run_stop")),
-    "log.event_type": text(new(run()).replace('"POINT_IN_TIME", "key": "run_stop"', '"INTERVAL_START", "key": "run_stop"')),
+    "log.event_type": text(
+        new(run()).replace(
+            '"POINT_IN_TIME", "key": "run_stop"', '"INTERVAL_START", "key": "run_stop"'
+        )
+    ),
     "log.once": log(double("run_start", later=50)),
     "log.samples": log(drop("eval_samples")),
     "log.sizes": log(put("train_samples", value=1_281_024)),
-    "log.place": tree(edit(FIRST, '"submission_org", "value": "acme"', '"submission_org", "value": "globex"')),
-    "log.division": tree(edit(FIRST, '"submission_division", "value": "closed"', '"submission_division", "value": "open"')),
+    "log.place": tree(
+        edit(FIRST, '"submission_org", "value": "acme"', '"submission_org", "value": "globex"')
+    ),
+    "log.division": tree(
+        edit(
+            FIRST,
+            '"submission_division", "value": "closed"',
+            '"submission_division", "value": "open"',
+        )
+    ),
     # one log: order and clock
     "log.clock": log(put("eval_accuracy", later=-30_000)),
     "log.span": log(put("block_start", after_ms=8000)),
@@ -205,15 +250,27 @@ TRAINING_INVALID: Final[Mapping[str, Builder]] = {
     "log.after": log(trained_on),
     "log.total": text(older(minutes=6.0)),
     "log.date": text(new(run(), START_MS + LIFETIME_MS)),
-    "log.rounded": log(lambda records: [replace(record, after_ms=record.after_ms // 1000 * 1000) for record in records]),
+    "log.rounded": log(
+        lambda records: [
+            replace(record, after_ms=record.after_ms // 1000 * 1000) for record in records
+        ]
+    ),
     "log.result": text(new(run()) + "RESULT,IMAGE_CLASSIFICATION,,100,,2020-05-20 06:40:00 PM\n"),
     # one log: blocks, epochs, evaluations
     "log.metadata": log(put("block_start", metadata={"epoch_count": 0})),
-    "log.epochs": log(lambda records: drop("epoch_stop", 2)(drop("epoch_start", 2)(records)), epochs=True),
+    "log.epochs": log(
+        lambda records: drop("epoch_stop", 2)(drop("epoch_start", 2)(records)), epochs=True
+    ),
     "log.blocks": log(put("block_start", 1, metadata={"first_epoch_num": 1})),
-    "log.unevaluated": log(lambda records: drop("eval_start", 0)(drop("eval_accuracy", 0)(drop("eval_stop", 0)(records)))),
+    "log.unevaluated": log(
+        lambda records: drop("eval_start", 0)(
+            drop("eval_accuracy", 0)(drop("eval_stop", 0)(records))
+        )
+    ),
     "log.paired": log(drop("epoch_stop", 3), epochs=True),
-    "log.evaluated": log(lambda records: double("eval_accuracy")(double("eval_start")(double("eval_stop")(records)))),
+    "log.evaluated": log(
+        lambda records: double("eval_accuracy")(double("eval_start")(double("eval_stop")(records)))
+    ),
     "log.schedule": log(every=5),
     # one log: quality
     "log.accuracy": log(put("eval_accuracy", value=42.0)),
@@ -243,14 +300,19 @@ TRAINING_INVALID: Final[Mapping[str, Builder]] = {
     "runs.convergence": lately_set(13),
     "runs.count": set_of(runs=4),
     "runs.numbers": set_of(first=2),
-    "runs.others": lambda folder: (set_of()(folder), (folder / "result_5.txt.orig").write_text("as it was\n")),
+    "runs.others": lambda folder: (
+        set_of()(folder),
+        (folder / "result_5.txt.orig").write_text("as it was\n"),
+    ),
     "runs.flat": tree(flatten),
     "runs.benchmark": tree(rename("results/box/resnet", "results/box/resent")),
     "runs.distinct": copied,
     "runs.seeds": set_of((1, put("seed", value=100))),
     "runs.hyperparameters": set_of((1, put("lars_opt_base_learning_rate", value=13.0))),
     "runs.identity": set_of((1, put("submission_platform", value="2xbox"))),
-    "runs.converged": set_of((1, lambda records: MISSED(LOW(records))), (3, lambda records: MISSED(LOW(records)))),
+    "runs.converged": set_of(
+        (1, lambda records: MISSED(LOW(records))), (3, lambda records: MISSED(LOW(records)))
+    ),
     "runs.overlap": set_of(gap_ms=1000),
     # organisations
     "org.described": tree(lambda home: (home / "systems/box.json").unlink()),
@@ -258,7 +320,9 @@ TRAINING_INVALID: Final[Mapping[str, Builder]] = {
     "org.fields": tree(lambda home: describe(home, framework=...)),
     "org.counts": tree(lambda home: describe(home, number_of_nodes="-4")),
     "org.division": tree(lambda home: describe(home, division="open")),
-    "org.folders": tree(lambda home: ((home / "results/box/ssd").mkdir(), (home / "results/box/ssd/.keep").touch())),
+    "org.folders": tree(
+        lambda home: ((home / "results/box/ssd").mkdir(), (home / "results/box/ssd/.keep").touch())
+    ),
     "org.empty": nothing_filed,
     "org.idle": tree(lambda home: describe(home, "other")),
 }

@@ -27,7 +27,11 @@ def in_closed(change: Callable[[Entry], bool]) -> Callable[[Entry], bool]:
 
 def generated(name: str, change: Callable[[int], int]) -> Edit:
     """Change a number of what was generated."""
-    return lambda text: re.sub(rf'(GeneratedQueries.*?"{name}" : )(\d+)', lambda match: match[1] + str(change(int(match[2]))), text)
+    return lambda text: re.sub(
+        rf'(GeneratedQueries.*?"{name}" : )(\d+)',
+        lambda match: match[1] + str(change(int(match[2]))),
+        text,
+    )
 
 
 def not_offline(change: Callable[[Entry], bool]) -> Callable[[Entry], bool]:
@@ -54,55 +58,106 @@ def of_revision(revision: str) -> Edit:
 
 
 for name, revision in {"unknown": "0123456789", "later": "deadbeef01", "empty": ""}.items():
-    DETAILS.put(f"revision_{name}", in_closed(in_detail(of_revision(revision))), "an accepted LoadGen revision")
-DETAILS.put("accuracy_revision_unknown", in_closed(in_accuracy(of_revision("0123456789"))), "one accepted LoadGen revision")
+    DETAILS.put(
+        f"revision_{name}",
+        in_closed(in_detail(of_revision(revision))),
+        "an accepted LoadGen revision",
+    )
+DETAILS.put(
+    "accuracy_revision_unknown",
+    in_closed(in_accuracy(of_revision("0123456789"))),
+    "one accepted LoadGen revision",
+)
 DETAILS.put("version_missing", in_detail(without_line("version : ")), "a LoadGen version")
 DETAILS.put("version_garbage", in_detail(field("version", to("mine"))), "a LoadGen version")
 DETAILS.put(
     "loadgen_cc_modified",
-    in_closed(in_detail(lambda text: re.sub(r"^[0-9a-f]{40} /loadgen\.cc", "0" * 40 + " /loadgen.cc", text, flags=re.MULTILINE))),
+    in_closed(
+        in_detail(
+            lambda text: re.sub(
+                r"^[0-9a-f]{40} /loadgen\.cc", "0" * 40 + " /loadgen.cc", text, flags=re.MULTILINE
+            )
+        )
+    ),
     "an accepted loadgen.cc",
 )
-DETAILS.put("loadgen_cc_missing", in_closed(in_detail(without_line(" /loadgen.cc"))), "an accepted loadgen.cc")
+DETAILS.put(
+    "loadgen_cc_missing",
+    in_closed(in_detail(without_line(" /loadgen.cc"))),
+    "an accepted loadgen.cc",
+)
 DETAILS.put(
     "git_status_modified",
-    in_closed(in_detail(lambda text: re.sub(r"(git_status :[ ]*\r?\n)", r"\g<1>\n M loadgen.cc\n M loadgen.h\n", text))),
+    in_closed(
+        in_detail(
+            lambda text: re.sub(
+                r"(git_status :[ ]*\r?\n)", r"\g<1>\n M loadgen.cc\n M loadgen.h\n", text
+            )
+        )
+    ),
     "no uncommitted changes",
 )
 DETAILS.put(
     "accuracy_git_status_modified",
-    in_closed(in_accuracy(lambda text: re.sub(r"(git_status :[ ]*\r?\n)", r"\g<1>\n M loadgen.cc\n", text))),
+    in_closed(
+        in_accuracy(
+            lambda text: re.sub(r"(git_status :[ ]*\r?\n)", r"\g<1>\n M loadgen.cc\n", text)
+        )
+    ),
     "no uncommitted changes",
 )
 
-DETAILS.put("few_generated_queries", not_offline(in_detail(generated("queries", lambda _: 600))), "the scenario's number of queries")
+DETAILS.put(
+    "few_generated_queries",
+    not_offline(in_detail(generated("queries", lambda _: 600))),
+    "the scenario's number of queries",
+)
 DETAILS.put("no_generated_queries", in_detail(generated("queries", lambda _: 0)), "queries")
-DETAILS.put("generated_samples_per_query", in_detail(generated("samples per query", lambda count: count * 3 + 1)), "as many as were set")
+DETAILS.put(
+    "generated_samples_per_query",
+    in_detail(generated("samples per query", lambda count: count * 3 + 1)),
+    "as many as were set",
+)
 DETAILS.put("generation_missing", in_detail(without_line("GeneratedQueries")), "what was generated")
 DETAILS.put("loading_missing", in_detail(without_line("Loading QSL")), "which samples were loaded")
 DETAILS.put(
     "effective_settings_missing",
-    in_detail(lambda text: re.sub(r"(?ms)^.*Effective Settings:.*?^.*Requested Settings:.*?$", "", text, count=1)),
+    in_detail(
+        lambda text: re.sub(
+            r"(?ms)^.*Effective Settings:.*?^.*Requested Settings:.*?$", "", text, count=1
+        )
+    ),
     "effective settings",
 )
 
 
 @DETAILS.add("the scenario's number of queries lasts so long")
 def short_generated_duration(entry: Entry) -> bool:
-    return entry.scenario in ("Server", "MultiStream") and entry.detail(generated("duration", lambda length: length // 40))
+    return entry.scenario in ("Server", "MultiStream") and entry.detail(
+        generated("duration", lambda length: length // 40)
+    )
 
 
 @DETAILS.add("more queries than were generated make no rate")
 def generated_duration_of_half(entry: Entry) -> bool:
-    return entry.scenario == "Server" and entry.detail(generated("duration", lambda length: length // 2))
+    return entry.scenario == "Server" and entry.detail(
+        generated("duration", lambda length: length // 2)
+    )
 
 
 @DETAILS.add("as many as were asked for")
 def one_query_too_few(entry: Entry) -> bool:
     text = (entry.runs[0] / DETAIL).read_text("latin-1")
-    asked, made = (re.search(pattern, text) for pattern in (r"ns : min_query_count : (\d+)", r'"queries" : (\d+)'))
+    asked, made = (
+        re.search(pattern, text)
+        for pattern in (r"ns : min_query_count : (\d+)", r'"queries" : (\d+)')
+    )
     least = asked is not None and made is not None and asked[1] == made[1]
-    return least and entry.scenario != "Offline" and entry.detail(generated("queries", lambda count: count - 1))
+    return (
+        least
+        and entry.scenario != "Offline"
+        and entry.detail(generated("queries", lambda count: count - 1))
+    )
 
 
 def stamped(change: Callable[[int], int]) -> Edit:
@@ -110,7 +165,11 @@ def stamped(change: Callable[[int], int]) -> Edit:
     return lambda text: STAMP.sub(lambda match: f'"ts": {change(int(match[1]))}ns', text)
 
 
-DETAILS.put("run_of_a_second", in_detail(stamped(lambda stamp: stamp if stamp < 10**6 else 10**6 + stamp // 5000)), "60 s")
+DETAILS.put(
+    "run_of_a_second",
+    in_detail(stamped(lambda stamp: stamp if stamp < 10**6 else 10**6 + stamp // 5000)),
+    "60 s",
+)
 
 
 @DETAILS.add("times go forward")
@@ -138,28 +197,51 @@ for name, message in {
     "more_errors": "ERROR : Multiple responses to one query.",
     "fatal": "ERROR : Fatal: the SUT stopped answering.",
 }.items():
-    DETAILS.put(f"line_of_{name}", in_detail(line_after("GeneratedQueries", message)), "no error but the two accepted ones")
-    DETAILS.put(f"accuracy_line_of_{name}", in_accuracy(line_after("GeneratedQueries", message)), "no error but the two accepted ones")
+    DETAILS.put(
+        f"line_of_{name}",
+        in_detail(line_after("GeneratedQueries", message)),
+        "no error but the two accepted ones",
+    )
+    DETAILS.put(
+        f"accuracy_line_of_{name}",
+        in_accuracy(line_after("GeneratedQueries", message)),
+        "no error but the two accepted ones",
+    )
 
 
 def loaded(change: Callable[[list[str]], list[str]]) -> Edit:
     """Change the samples that were loaded."""
 
     def edit(text: str) -> str:
-        return re.sub(r'("set" : "\[)([\d,]+)(\]")', lambda match: match[1] + ",".join(change(match[2].split(","))) + match[3], text, count=1)
+        return re.sub(
+            r'("set" : "\[)([\d,]+)(\]")',
+            lambda match: match[1] + ",".join(change(match[2].split(","))) + match[3],
+            text,
+            count=1,
+        )
 
     return edit
 
 
-DETAILS.put("fewer_samples_loaded", in_detail(loaded(lambda samples: samples[: len(samples) // 2])), "as many as were set")
+DETAILS.put(
+    "fewer_samples_loaded",
+    in_detail(loaded(lambda samples: samples[: len(samples) // 2])),
+    "as many as were set",
+)
 
 
 @DETAILS.add("each sample once, but for what fills MultiStream's last query up")
 def sample_loaded_twice(entry: Entry) -> bool:
-    return entry.scenario != "MultiStream" and entry.detail(loaded(lambda samples: [samples[1], *samples[1:]]))
+    return entry.scenario != "MultiStream" and entry.detail(
+        loaded(lambda samples: [samples[1], *samples[1:]])
+    )
 
 
-DETAILS.put("unknown_sample_loaded", in_detail(loaded(lambda samples: ["99999999", *samples[1:]])), "samples of the data set")
+DETAILS.put(
+    "unknown_sample_loaded",
+    in_detail(loaded(lambda samples: ["99999999", *samples[1:]])),
+    "samples of the data set",
+)
 
 
 @DETAILS.add("the accuracy run loads each sample")
@@ -200,8 +282,14 @@ def from_another(name: str) -> Callable[[Entry], bool]:
     """Take a file of another published entry."""
 
     def change(entry: Entry) -> bool:
-        found = (path for other in entry.others() for path in sorted(other.glob(f"performance/run_1/{name}")))
-        return (path := next(found, None)) is not None and entry.undo.copy(path, entry.runs[0] / name)
+        found = (
+            path
+            for other in entry.others()
+            for path in sorted(other.glob(f"performance/run_1/{name}"))
+        )
+        return (path := next(found, None)) is not None and entry.undo.copy(
+            path, entry.runs[0] / name
+        )
 
     return change
 
@@ -214,24 +302,49 @@ DETAILS.put("detail_of_another_entry", from_another(DETAIL), "its own logs")
 def performance_logs_in_the_accuracy_folder(entry: Entry) -> bool:
     if ": Submission" in (entry.runs[0] / DETAIL).read_text("latin-1"):
         return False
-    return all(entry.undo.copy(entry.runs[0] / name, entry.accuracy / name) for name in (SUMMARY, DETAIL))
+    return all(
+        entry.undo.copy(entry.runs[0] / name, entry.accuracy / name) for name in (SUMMARY, DETAIL)
+    )
 
 
 @DETAILS.add("the performance run's log is in performance mode")
 def accuracy_logs_in_the_performance_folder(entry: Entry) -> bool:
-    return all(entry.undo.copy(entry.accuracy / name, entry.runs[0] / name) for name in (SUMMARY, DETAIL))
+    return all(
+        entry.undo.copy(entry.accuracy / name, entry.runs[0] / name) for name in (SUMMARY, DETAIL)
+    )
 
 
-DETAILS.put("accuracy_mode_performance", in_accuracy(field("Test mode", to("Performance"))), "accuracy mode")
-DETAILS.put("accuracy_scenario", in_accuracy(field("Scenario", lambda text: "Server" if text == "Offline" else "Offline")), "the folder's scenario")
-DETAILS.put("accuracy_seed", in_accuracy(field("sample_index_rng_seed", to(7))), "the round's seeds")
-DETAILS.put("accuracy_few_samples_in_all", in_accuracy(field("QSL total size", to(500))), "the whole data set")
 DETAILS.put(
-    "accuracy_of_another_version", in_accuracy(lambda text: re.sub(r"(version : )\S+ @ \w+", r"\g<1>.5a0 @ 55c0ea4e77", text)), "one LoadGen version per entry"
+    "accuracy_mode_performance", in_accuracy(field("Test mode", to("Performance"))), "accuracy mode"
+)
+DETAILS.put(
+    "accuracy_scenario",
+    in_accuracy(field("Scenario", lambda text: "Server" if text == "Offline" else "Offline")),
+    "the folder's scenario",
+)
+DETAILS.put(
+    "accuracy_seed", in_accuracy(field("sample_index_rng_seed", to(7))), "the round's seeds"
+)
+DETAILS.put(
+    "accuracy_few_samples_in_all",
+    in_accuracy(field("QSL total size", to(500))),
+    "the whole data set",
+)
+DETAILS.put(
+    "accuracy_of_another_version",
+    in_accuracy(lambda text: re.sub(r"(version : )\S+ @ \w+", r"\g<1>.5a0 @ 55c0ea4e77", text)),
+    "one LoadGen version per entry",
 )
 
 
 @DETAILS.add("its own accuracy log")
 def accuracy_detail_of_another_entry(entry: Entry) -> bool:
-    found = (path for other in entry.others() for path in [other / "accuracy" / DETAIL] if path.is_file() and other.parent.name != entry.model)
-    return (path := next(found, None)) is not None and entry.undo.copy(path, entry.accuracy / DETAIL)
+    found = (
+        path
+        for other in entry.others()
+        for path in [other / "accuracy" / DETAIL]
+        if path.is_file() and other.parent.name != entry.model
+    )
+    return (path := next(found, None)) is not None and entry.undo.copy(
+        path, entry.accuracy / DETAIL
+    )

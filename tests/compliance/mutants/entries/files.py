@@ -51,13 +51,26 @@ for name, where in {**PLACES, **MORE}.items():
 for name, where in PLACES.items():
     FILES.put(f"empty_{name}", becomes(where, to("")), "says something")
     FILES.put(f"garbage_{name}", becomes(where, to("\x00\x01\x98\xff" * 300)), "readable")
-for name in ("summary", "detail", "accuracy_detail", "accuracy_answers", "described", "system_file"):
+for name in (
+    "summary",
+    "detail",
+    "accuracy_detail",
+    "accuracy_answers",
+    "described",
+    "system_file",
+):
     FILES.put(f"half_{name}", becomes(PLACES[name], half), "whole")
 for name in ("summary", "detail"):
-    FILES.put(f"utf16_{name}", becomes(PLACES[name], lambda text: text.encode("utf-16").decode("latin-1")), "readable")
+    FILES.put(
+        f"utf16_{name}",
+        becomes(PLACES[name], lambda text: text.encode("utf-16").decode("latin-1")),
+        "readable",
+    )
 
 
-def whole(where: Where, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[Entry], bool]:
+def whole(
+    where: Where, change: Callable[[dict[str, Any]], dict[str, Any]]
+) -> Callable[[Entry], bool]:
     """Change a JSON object in a file."""
 
     def edit(entry: Entry) -> bool:
@@ -97,36 +110,103 @@ SYSTEM: Final = (
     "operating_system",
     "other_software_stack",
 )
-MEASURED: Final = ("starting_weights_filename", "weight_transformations", "weight_data_types", "input_data_types", "retraining")
+MEASURED: Final = (
+    "starting_weights_filename",
+    "weight_transformations",
+    "weight_data_types",
+    "input_data_types",
+    "retraining",
+)
 for name in SYSTEM:
-    FILES.put(f"system_without_{name}", whole(PLACES["system_file"], dropping(name)), "required fields of a system")
+    FILES.put(
+        f"system_without_{name}",
+        whole(PLACES["system_file"], dropping(name)),
+        "required fields of a system",
+    )
 for name in ("division", "submitter", "status", "system_name", "framework"):
-    FILES.put(f"system_empty_{name}", whole(PLACES["system_file"], setting(name, "")), "required fields of a system say something")
+    FILES.put(
+        f"system_empty_{name}",
+        whole(PLACES["system_file"], setting(name, "")),
+        "required fields of a system say something",
+    )
 for name in MEASURED:
-    FILES.put(f"described_without_{name}", whole(PLACES["described"], dropping(name)), "required fields of a measurement")
+    FILES.put(
+        f"described_without_{name}",
+        whole(PLACES["described"], dropping(name)),
+        "required fields of a measurement",
+    )
 for name in ("starting_weights_filename", "weight_data_types", "input_data_types"):
-    FILES.put(f"described_empty_{name}", whole(PLACES["described"], setting(name, "")), "required fields of a measurement say something")
+    FILES.put(
+        f"described_empty_{name}",
+        whole(PLACES["described"], setting(name, "")),
+        "required fields of a measurement say something",
+    )
 NO_TEXT: Final[dict[str, Any]] = {"null": None, "number": 7, "list": []}
 for name, value in NO_TEXT.items():
-    FILES.put(f"described_{name}", whole(PLACES["described"], setting("weight_data_types", value)), "text")
-    FILES.put(f"submitter_{name}", whole(PLACES["system_file"], setting("submitter", value)), "text")
-for name in ("number_of_nodes", "host_processors_per_node", "host_processor_core_count", "accelerators_per_node"):
-    FILES.put(f"system_with_fewer_than_no_{name}", whole(PLACES["system_file"], setting(name, -2)), "numbers above 0")
+    FILES.put(
+        f"described_{name}", whole(PLACES["described"], setting("weight_data_types", value)), "text"
+    )
+    FILES.put(
+        f"submitter_{name}", whole(PLACES["system_file"], setting("submitter", value)), "text"
+    )
+for name in (
+    "number_of_nodes",
+    "host_processors_per_node",
+    "host_processor_core_count",
+    "accelerators_per_node",
+):
+    FILES.put(
+        f"system_with_fewer_than_no_{name}",
+        whole(PLACES["system_file"], setting(name, -2)),
+        "numbers above 0",
+    )
 for name in ("number_of_nodes", "host_processors_per_node", "host_processor_core_count"):
-    FILES.put(f"system_with_no_{name}", whole(PLACES["system_file"], setting(name, "0")), "numbers above 0")
-FILES.put("system_with_a_blank_submitter", whole(PLACES["system_file"], setting("submitter", "  ")), "the folder's organisation")
-FILES.put("another_file_in_a_run", lambda entry: entry.undo.write(entry.runs[0] / "second_try.txt", "the one before\n"), "the run's own files")
-FILES.put("system_of_another_submitter", whole(PLACES["system_file"], setting("submitter", "Contoso")), "the folder's organisation")
-FILES.put("system_of_unknown_division", whole(PLACES["system_file"], setting("division", "ajar")), "closed or open")
-FILES.put("system_of_unknown_status", whole(PLACES["system_file"], setting("status", "sometime")), "available, preview or research")
+    FILES.put(
+        f"system_with_no_{name}",
+        whole(PLACES["system_file"], setting(name, "0")),
+        "numbers above 0",
+    )
+FILES.put(
+    "system_with_a_blank_submitter",
+    whole(PLACES["system_file"], setting("submitter", "  ")),
+    "the folder's organisation",
+)
+FILES.put(
+    "another_file_in_a_run",
+    lambda entry: entry.undo.write(entry.runs[0] / "second_try.txt", "the one before\n"),
+    "the run's own files",
+)
+FILES.put(
+    "system_of_another_submitter",
+    whole(PLACES["system_file"], setting("submitter", "Contoso")),
+    "the folder's organisation",
+)
+FILES.put(
+    "system_of_unknown_division",
+    whole(PLACES["system_file"], setting("division", "ajar")),
+    "closed or open",
+)
+FILES.put(
+    "system_of_unknown_status",
+    whole(PLACES["system_file"], setting("status", "sometime")),
+    "available, preview or research",
+)
 FILES.put("system_is_a_list", becomes(PLACES["system_file"], to("[]")), "an object")
 FILES.put("described_is_a_list", becomes(PLACES["described"], to("[1]")), "an object")
-FILES.put("system_field_twice", becomes(PLACES["system_file"], lambda text: text.replace("{", '{\n    "submitter": "Contoso",', 1)), "each field once")
+FILES.put(
+    "system_field_twice",
+    becomes(
+        PLACES["system_file"], lambda text: text.replace("{", '{\n    "submitter": "Contoso",', 1)
+    ),
+    "each field once",
+)
 
 
 @FILES.add("the folder's division")
 def system_of_another_division(entry: Entry) -> bool:
-    return whole(PLACES["system_file"], setting("division", "open" if entry.closed else "closed"))(entry)
+    return whole(PLACES["system_file"], setting("division", "open" if entry.closed else "closed"))(
+        entry
+    )
 
 
 @FILES.add("<system>_<implementation>_<scenario>.json")
@@ -136,13 +216,24 @@ def described_for_another_system(entry: Entry) -> bool:
 
 @FILES.add("code/<model>/<implementation>/")
 def implementation_renamed(entry: Entry) -> bool:
-    named = [path for path in (entry.home / "code" / entry.model).iterdir() if f"_{path.name}" in entry.described.stem]
-    return bool(named) and entry.undo.rename(entry.described, entry.described.with_name(entry.described.name.replace(named[0].name, "nowhere")))
+    named = [
+        path
+        for path in (entry.home / "code" / entry.model).iterdir()
+        if f"_{path.name}" in entry.described.stem
+    ]
+    return bool(named) and entry.undo.rename(
+        entry.described,
+        entry.described.with_name(entry.described.name.replace(named[0].name, "nowhere")),
+    )
 
 
 @FILES.add("code/<model>/<implementation>/")
 def implementation_missing(entry: Entry) -> bool:
-    named = [path for path in (entry.home / "code" / entry.model).iterdir() if f"_{path.name}" in entry.described.stem]
+    named = [
+        path
+        for path in (entry.home / "code" / entry.model).iterdir()
+        if f"_{path.name}" in entry.described.stem
+    ]
     return bool(named) and entry.undo.delete(named[0])
 
 

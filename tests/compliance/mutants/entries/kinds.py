@@ -67,7 +67,11 @@ class Entry:
     @property
     def described(self) -> Path:
         """The description of how it was measured."""
-        return next(path for path in sorted(self.measurements.glob("*.json")) if path.name.startswith(self.system))
+        return next(
+            path
+            for path in sorted(self.measurements.glob("*.json"))
+            if path.name.startswith(self.system)
+        )
 
     @property
     def system_file(self) -> Path:
@@ -102,13 +106,21 @@ class Entry:
 
     def others(self) -> Iterator[Path]:
         """Yield the other published entries of the same scenario, this benchmark's first."""
-        found = [path for path in sorted(self.origin.parents[5].glob(f"*/*/results/*/*/{self.scenario}")) if path != self.origin]
+        found = [
+            path
+            for path in sorted(self.origin.parents[5].glob(f"*/*/results/*/*/{self.scenario}"))
+            if path != self.origin
+        ]
         yield from sorted(found, key=lambda path: path.parent.name != self.model)
 
 
 def written(answers: list[Answer]) -> str:
     """Write an accuracy log as LoadGen does."""
-    lines = ",\n".join(f'{{ "seq_id" : {each["seq_id"]}, "qsl_idx" : {json.dumps(each["qsl_idx"])}, "data" : {json.dumps(each["data"])} }}' for each in answers)
+    lines = ",\n".join(
+        f'{{ "seq_id" : {each["seq_id"]}, "qsl_idx" : {json.dumps(each["qsl_idx"])}, "data" :'
+        f" {json.dumps(each['data'])} }}"
+        for each in answers
+    )
     return f"[\n{lines}\n]\n"
 
 
@@ -116,8 +128,13 @@ ENTRIES: Kinds[Entry] = Kinds()
 
 
 def field(label: str, change: Callable[[str], str]) -> Edit:
-    """Change what stands behind a label in a summary or detail log, wherever it stands; an unchanged text where it does not."""
-    pattern = re.compile(rf"^((?:\"pid\".*?ns : |[ \t]*)?{re.escape(label)}\s*:[ \t]*)(\S.*?)([ \t]*\r?)$", re.MULTILINE)
+    """Change what stands behind a label in a summary or detail log, wherever it stands; an
+    unchanged text where it does not.
+    """
+    pattern = re.compile(
+        rf"^((?:\"pid\".*?ns : |[ \t]*)?{re.escape(label)}\s*:[ \t]*)(\S.*?)([ \t]*\r?)$",
+        re.MULTILINE,
+    )
     return lambda text: pattern.sub(lambda match: match[1] + change(match[2]) + match[3], text)
 
 
@@ -128,7 +145,11 @@ def to(value: object) -> Callable[[str], str]:
 
 def times(factor: float) -> Callable[[str], str]:
     """Multiply a number, as its own kind."""
-    return lambda text: str(round(int(text) * factor)) if re.fullmatch(r"-?\d+", text) else f"{float(text) * factor:.6g}"
+    return lambda text: (
+        str(round(int(text) * factor))
+        if re.fullmatch(r"-?\d+", text)
+        else f"{float(text) * factor:.6g}"
+    )
 
 
 def without_line(part: str) -> Edit:

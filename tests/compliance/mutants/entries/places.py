@@ -27,7 +27,11 @@ def renamed(entry: Entry, system: str, model: str, scenario: str) -> bool:
 
 @PLACED.add("the folder's scenario")
 def scenario_folder_of_another(entry: Entry) -> bool:
-    return any(renamed(entry, entry.system, entry.model, name) for name in SCENARIOS if name != entry.scenario)
+    return any(
+        renamed(entry, entry.system, entry.model, name)
+        for name in SCENARIOS
+        if name != entry.scenario
+    )
 
 
 @PLACED.add("the four scenarios")
@@ -73,7 +77,10 @@ def division_folder_of_another(entry: Entry) -> bool:
 
 def conf(name: str, change: Callable[[str, str], str]) -> Callable[[Entry], bool]:
     """Change a settings file; the scenario is the second argument."""
-    return lambda entry: entry.closed and entry.undo.edit(entry.measurements / name, lambda text: change(text, entry.scenario))
+    return lambda entry: (
+        entry.closed
+        and entry.undo.edit(entry.measurements / name, lambda text: change(text, entry.scenario))
+    )
 
 
 def asking(name: str, value: object) -> Callable[[str, str], str]:
@@ -83,7 +90,9 @@ def asking(name: str, value: object) -> Callable[[str, str], str]:
 
 def in_rules(name: str, value: object) -> Callable[[str, str], str]:
     """Change a setting of the scenario wherever it stands."""
-    return lambda text, scenario: re.sub(rf"(?m)^(\S+\.(?:{scenario}|\*)\.{name} = ).*$", rf"\g<1>{value}", text)
+    return lambda text, scenario: re.sub(
+        rf"(?m)^(\S+\.(?:{scenario}|\*)\.{name} = ).*$", rf"\g<1>{value}", text
+    )
 
 
 def but_for(scenarios: tuple[str, ...], change: Callable[[Entry], bool]) -> Callable[[Entry], bool]:
@@ -96,20 +105,60 @@ BOUND: Final = ("MultiStream", "Server")
 for name in ("mlperf.conf", "user.conf"):
     short = name.partition(".")[0]
     PLACED.put(f"{short}_asks_for_ten_seconds", conf(name, asking("min_duration", 10000)), "60 s")
-    PLACED.put(f"{short}_asks_for_few_queries", but_for(MANY, conf(name, asking("min_query_count", 100))), "the scenario's number of queries")
-    PLACED.put(f"{short}_asks_for_a_wider_bound", but_for(BOUND, conf(name, asking("target_latency", 1000))), "the benchmark's bound")
-    PLACED.put(f"{short}_asks_for_a_lower_percentile", but_for(BOUND, conf(name, asking("target_latency_percentile", 50))), "the benchmark's percentile")
+    PLACED.put(
+        f"{short}_asks_for_few_queries",
+        but_for(MANY, conf(name, asking("min_query_count", 100))),
+        "the scenario's number of queries",
+    )
+    PLACED.put(
+        f"{short}_asks_for_a_wider_bound",
+        but_for(BOUND, conf(name, asking("target_latency", 1000))),
+        "the benchmark's bound",
+    )
+    PLACED.put(
+        f"{short}_asks_for_a_lower_percentile",
+        but_for(BOUND, conf(name, asking("target_latency_percentile", 50))),
+        "the benchmark's percentile",
+    )
     for seed in ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed"):
-        PLACED.put(f"{short}_asks_for_another_{seed}", conf(name, asking(seed, 11)), "the round's seeds")
-PLACED.put("mlperf_rules_for_ten_seconds", conf("mlperf.conf", in_rules("min_duration", 10000)), "60 s")
-PLACED.put("mlperf_rules_for_few_queries", but_for(MANY, conf("mlperf.conf", in_rules("min_query_count", 100))), "the scenario's number of queries")
-PLACED.put("mlperf_rules_for_a_wider_bound", but_for(BOUND, conf("mlperf.conf", in_rules("target_latency", 1000))), "the benchmark's bound")
-PLACED.put("mlperf_rules_for_a_lower_percentile", but_for(BOUND, conf("mlperf.conf", in_rules("target_latency_percentile", 50))), "the benchmark's percentile")
-PLACED.put("mlperf_rules_for_another_seed", conf("mlperf.conf", in_rules("schedule_rng_seed", 11)), "the round's seeds")
+        PLACED.put(
+            f"{short}_asks_for_another_{seed}", conf(name, asking(seed, 11)), "the round's seeds"
+        )
+PLACED.put(
+    "mlperf_rules_for_ten_seconds", conf("mlperf.conf", in_rules("min_duration", 10000)), "60 s"
+)
+PLACED.put(
+    "mlperf_rules_for_few_queries",
+    but_for(MANY, conf("mlperf.conf", in_rules("min_query_count", 100))),
+    "the scenario's number of queries",
+)
+PLACED.put(
+    "mlperf_rules_for_a_wider_bound",
+    but_for(BOUND, conf("mlperf.conf", in_rules("target_latency", 1000))),
+    "the benchmark's bound",
+)
+PLACED.put(
+    "mlperf_rules_for_a_lower_percentile",
+    but_for(BOUND, conf("mlperf.conf", in_rules("target_latency_percentile", 50))),
+    "the benchmark's percentile",
+)
+PLACED.put(
+    "mlperf_rules_for_another_seed",
+    conf("mlperf.conf", in_rules("schedule_rng_seed", 11)),
+    "the round's seeds",
+)
 
 
-PLACED.put("user_conf_of_another_rate", but_for(("Server", "Offline"), conf("user.conf", in_rules("target_qps", 777777))), "the settings that were used")
-PLACED.put("user_conf_of_other_queries", but_for(("MultiStream",), conf("user.conf", in_rules("samples_per_query", 777))), "the settings that were used")
+PLACED.put(
+    "user_conf_of_another_rate",
+    but_for(("Server", "Offline"), conf("user.conf", in_rules("target_qps", 777777))),
+    "the settings that were used",
+)
+PLACED.put(
+    "user_conf_of_other_queries",
+    but_for(("MultiStream",), conf("user.conf", in_rules("samples_per_query", 777))),
+    "the settings that were used",
+)
 
 
 @PLACED.add("closed or open")
@@ -125,47 +174,88 @@ def division_unknown(entry: Entry) -> bool:
 @PLACED.add("the test's own seeds")
 def test05_with_the_seeds_of_the_result(entry: Entry) -> bool:
     logs = sorted(entry.audit.rglob(f"TEST05/performance/*/{DETAIL}"))
-    return bool(logs) and entry.undo.edit(logs[0], lambda text: re.sub(r"(\bqsl_rng_seed : )\d+", r"\g<1>3133965575612453542", text))
+    return bool(logs) and entry.undo.edit(
+        logs[0], lambda text: re.sub(r"(\bqsl_rng_seed : )\d+", r"\g<1>3133965575612453542", text)
+    )
 
 
 def verifications(entry: Entry, part: str) -> Iterator[Path]:
     """Yield the files that say that an audit test passed."""
-    yield from (path for path in sorted(entry.audit.rglob("*verify*.txt")) if part in path.name and re.search(r"PASS", path.read_text("latin-1")))
+    yield from (
+        path
+        for path in sorted(entry.audit.rglob("*verify*.txt"))
+        if part in path.name and re.search(r"PASS", path.read_text("latin-1"))
+    )
 
 
 def verified(part: str, change: Callable[[str], str]) -> Callable[[Entry], bool]:
     """Change the first such file."""
-    return lambda entry: (path := next(verifications(entry, part), None)) is not None and entry.undo.edit(path, change)
+    return lambda entry: (
+        (path := next(verifications(entry, part), None)) is not None
+        and entry.undo.edit(path, change)
+    )
 
 
 for part in ("performance", "accuracy"):
-    PLACED.put(f"audit_{part}_failed", verified(part, lambda text: text.replace("TEST PASS", "TEST FAIL").replace("PASS", "FAIL")), "audit tests pass")
+    PLACED.put(
+        f"audit_{part}_failed",
+        verified(part, lambda text: text.replace("TEST PASS", "TEST FAIL").replace("PASS", "FAIL")),
+        "audit tests pass",
+    )
     PLACED.put(
         f"audit_{part}_without_an_end",
-        verified(part, lambda text: "".join(line for line in text.splitlines(keepends=True) if "PASS" not in line)),
+        verified(
+            part,
+            lambda text: "".join(
+                line for line in text.splitlines(keepends=True) if "PASS" not in line
+            ),
+        ),
         "audit tests say how they ended",
     )
-    PLACED.put(f"audit_{part}_empty", verified(part, lambda text: ""), "audit tests say how they ended")
+    PLACED.put(
+        f"audit_{part}_empty", verified(part, lambda text: ""), "audit tests say how they ended"
+    )
 PLACED.put(
     "audit_test_much_slower",
-    verified("performance", lambda text: re.sub(r"(test score = )(\S+)", lambda match: f"{match[1]}{float(match[2]) * 9:.6g}", text)),
+    verified(
+        "performance",
+        lambda text: re.sub(
+            r"(test score = )(\S+)", lambda match: f"{match[1]}{float(match[2]) * 9:.6g}", text
+        ),
+    ),
     "10 % at most between the runs",
 )
 PLACED.put(
     "audit_of_another_result",
-    verified("performance", lambda text: re.sub(r"(reference score = )(\S+)", lambda match: f"{match[1]}{float(match[2]) * 9:.6g}", text)),
+    verified(
+        "performance",
+        lambda text: re.sub(
+            r"(reference score = )(\S+)", lambda match: f"{match[1]}{float(match[2]) * 9:.6g}", text
+        ),
+    ),
     "the reference is this entry's result",
 )
 PLACED.put(
     "audit_of_differing_answers",
-    verified("accuracy", lambda text: text.replace("num_perf_log_data_mismatch = 0", "num_perf_log_data_mismatch = 4000")),
+    verified(
+        "accuracy",
+        lambda text: text.replace(
+            "num_perf_log_data_mismatch = 0", "num_perf_log_data_mismatch = 4000"
+        ),
+    ),
     "no mismatch",
 )
 
 
 def audited(change: Callable[[str], str], name: str) -> Callable[[Entry], bool]:
     """Change the first such log of the audit."""
-    return lambda entry: (path := next(iter(sorted(entry.audit.rglob(f"TEST01/performance/*/{name}"))), None)) is not None and entry.undo.edit(path, change)
+    return lambda entry: (
+        (path := next(iter(sorted(entry.audit.rglob(f"TEST01/performance/*/{name}"))), None))
+        is not None
+        and entry.undo.edit(path, change)
+    )
 
 
-PLACED.put("audit_run_invalid", audited(field("Result is", to("INVALID")), SUMMARY), "audit runs are valid")
+PLACED.put(
+    "audit_run_invalid", audited(field("Result is", to("INVALID")), SUMMARY), "audit runs are valid"
+)

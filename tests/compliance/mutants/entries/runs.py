@@ -61,18 +61,47 @@ def in_closed(change: Callable[[Entry], bool]) -> Callable[[Entry], bool]:
 
 
 for label in SETTINGS:
-    RUNS.put(f"summary_{simple(label)}", in_summary(field(label, grown)), "summary and detail log agree")
-    RUNS.put(f"detail_{simple(label)}", in_detail(field(label, grown)), "summary and detail log agree")
+    RUNS.put(
+        f"summary_{simple(label)}", in_summary(field(label, grown)), "summary and detail log agree"
+    )
+    RUNS.put(
+        f"detail_{simple(label)}", in_detail(field(label, grown)), "summary and detail log agree"
+    )
 for label in PERCENTILES:
-    RUNS.put(f"percentile_{simple(label)}", in_summary(field(f"{label} percentile latency (ns)", times(1000))), "percentiles ascend")
-    RUNS.put(f"percentile_{simple(label)}_missing", in_summary(without_line(f"{label} percentile latency")), "all percentiles")
-for label, factor in {"Min latency (ns)": 1000.0, "Max latency (ns)": 0.01, "Mean latency (ns)": 1000.0}.items():
+    RUNS.put(
+        f"percentile_{simple(label)}",
+        in_summary(field(f"{label} percentile latency (ns)", times(1000))),
+        "percentiles ascend",
+    )
+    RUNS.put(
+        f"percentile_{simple(label)}_missing",
+        in_summary(without_line(f"{label} percentile latency")),
+        "all percentiles",
+    )
+for label, factor in {
+    "Min latency (ns)": 1000.0,
+    "Max latency (ns)": 0.01,
+    "Mean latency (ns)": 1000.0,
+}.items():
     RUNS.put(simple(label), in_summary(field(label, times(factor))), "min <= mean <= max")
     RUNS.put(f"{simple(label)}_missing", in_summary(without_line(label)), "all latencies")
-RUNS.put("mean_below_min", in_summary(field("Mean latency (ns)", times(0.001))), "min <= mean <= max")
-RUNS.put("percentile_negative", in_summary(field("50.00 percentile latency (ns)", lambda text: f"-{text}")), "a latency is not negative")
-RUNS.put("percentile_text", in_summary(field("99.00 percentile latency (ns)", to("fast"))), "a number")
-HEADLINES: Final = ("90th percentile latency (ns)", "Samples per query", "Scheduled samples per second", "Samples per second")
+RUNS.put(
+    "mean_below_min", in_summary(field("Mean latency (ns)", times(0.001))), "min <= mean <= max"
+)
+RUNS.put(
+    "percentile_negative",
+    in_summary(field("50.00 percentile latency (ns)", lambda text: f"-{text}")),
+    "a latency is not negative",
+)
+RUNS.put(
+    "percentile_text", in_summary(field("99.00 percentile latency (ns)", to("fast"))), "a number"
+)
+HEADLINES: Final = (
+    "90th percentile latency (ns)",
+    "Samples per query",
+    "Scheduled samples per second",
+    "Samples per second",
+)
 
 
 def headline(change: Callable[[str], str]) -> Callable[[Entry], bool]:
@@ -85,7 +114,11 @@ RUNS.put("headline_worse", headline(times(0.8)), "the result is the log's own")
 RUNS.put("headline_text", headline(to("many")), "a number")
 RUNS.put("headline_negative", headline(lambda text: f"-{text}"), "a number above 0")
 RUNS.put("headline_nan", headline(to("nan")), "a number")
-RUNS.put("headline_missing", lambda entry: any(entry.summary(without_line(label)) for label in HEADLINES), "a result")
+RUNS.put(
+    "headline_missing",
+    lambda entry: any(entry.summary(without_line(label)) for label in HEADLINES),
+    "a result",
+)
 
 
 @RUNS.add("5 % more is a lie as well")
@@ -105,54 +138,135 @@ RUNS.put(
     of_scenario("SingleStream", in_summary(field("90.00 percentile latency (ns)", times(0.99)))),
     "the headline is this percentile",
 )
-RUNS.put("mean_a_little_other", of_scenario("SingleStream", in_summary(field(MEAN, times(0.93)))), "1 / mean latency is the rate")
-RUNS.put("offline_max_a_little_other", of_scenario("Offline", in_summary(field("Max latency (ns)", times(1.1)))), "samples / max latency is the rate")
-RUNS.put("summary_sut_name", in_summary(field("SUT name", to("another machine"))), "summary and detail log are of one system")
-RUNS.put("qps_with_overhead", in_summary(field("QPS w/ loadgen overhead", times(1.3))), "queries / duration")
-RUNS.put("qps_without_overhead", in_summary(field("QPS w/o loadgen overhead", times(1.3))), "1 / mean latency")
-RUNS.put("completed_rate", in_summary(field("Completed samples per second", times(2))), "queries / duration")
+RUNS.put(
+    "mean_a_little_other",
+    of_scenario("SingleStream", in_summary(field(MEAN, times(0.93)))),
+    "1 / mean latency is the rate",
+)
+RUNS.put(
+    "offline_max_a_little_other",
+    of_scenario("Offline", in_summary(field("Max latency (ns)", times(1.1)))),
+    "samples / max latency is the rate",
+)
+RUNS.put(
+    "summary_sut_name",
+    in_summary(field("SUT name", to("another machine"))),
+    "summary and detail log are of one system",
+)
+RUNS.put(
+    "qps_with_overhead",
+    in_summary(field("QPS w/ loadgen overhead", times(1.3))),
+    "queries / duration",
+)
+RUNS.put(
+    "qps_without_overhead",
+    in_summary(field("QPS w/o loadgen overhead", times(1.3))),
+    "1 / mean latency",
+)
+RUNS.put(
+    "completed_rate",
+    in_summary(field("Completed samples per second", times(2))),
+    "queries / duration",
+)
 
 RUNS.put("invalid", in_summary(field("Result is", to("INVALID"))), "VALID")
-RUNS.put("invalid_and_valid", in_summary(lambda text: text.replace("Result is : VALID", "Result is : INVALID\nResult is : VALID")), "VALID, once")
+RUNS.put(
+    "invalid_and_valid",
+    in_summary(
+        lambda text: text.replace("Result is : VALID", "Result is : INVALID\nResult is : VALID")
+    ),
+    "VALID, once",
+)
 RUNS.put("validity_missing", in_summary(without_line("Result is")), "VALID")
 RUNS.put("validity_garbage", in_summary(field("Result is", to("GOOD"))), "VALID")
-RUNS.put("duration_not_satisfied", in_summary(field("Min duration satisfied", to("NO"))), "satisfied")
+RUNS.put(
+    "duration_not_satisfied", in_summary(field("Min duration satisfied", to("NO"))), "satisfied"
+)
 RUNS.put("queries_not_satisfied", in_summary(field("Min queries satisfied", to("NO"))), "satisfied")
-RUNS.put("constraints_not_satisfied", in_summary(field("Performance constraints satisfied", to("NO"))), "satisfied")
-RUNS.put("constraints_missing", in_summary(without_line("Performance constraints satisfied")), "says whether the latency held")
+RUNS.put(
+    "constraints_not_satisfied",
+    in_summary(field("Performance constraints satisfied", to("NO"))),
+    "satisfied",
+)
+RUNS.put(
+    "constraints_missing",
+    in_summary(without_line("Performance constraints satisfied")),
+    "says whether the latency held",
+)
 RUNS.put("summary_mode", in_summary(field("Mode", to("Accuracy"))), "performance mode")
-RUNS.put("summary_scenario", in_summary(field("Scenario", lambda text: "Server" if text == "Offline" else "Offline")), "the folder's scenario")
-RUNS.put("detail_scenario", in_detail(field("Scenario", lambda text: "Server" if text == "Offline" else "Offline")), "the folder's scenario")
+RUNS.put(
+    "summary_scenario",
+    in_summary(field("Scenario", lambda text: "Server" if text == "Offline" else "Offline")),
+    "the folder's scenario",
+)
+RUNS.put(
+    "detail_scenario",
+    in_detail(field("Scenario", lambda text: "Server" if text == "Offline" else "Offline")),
+    "the folder's scenario",
+)
 RUNS.put("detail_mode", in_detail(field("Test mode", to("Accuracy"))), "performance mode")
 RUNS.put(
     "both_modes_accuracy",
-    lambda entry: all([entry.summary(field("Mode", to("Accuracy"))), entry.detail(field("Test mode", to("Accuracy")))]),
+    lambda entry: all(
+        [
+            entry.summary(field("Mode", to("Accuracy"))),
+            entry.detail(field("Test mode", to("Accuracy"))),
+        ]
+    ),
     "performance mode",
 )
 RUNS.put(
     "find_peak_mode",
-    lambda entry: all([entry.summary(field("Mode", to("FindPeakPerformance"))), entry.detail(field("Test mode", to("FindPeakPerformance")))]),
+    lambda entry: all(
+        [
+            entry.summary(field("Mode", to("FindPeakPerformance"))),
+            entry.detail(field("Test mode", to("FindPeakPerformance"))),
+        ]
+    ),
     "performance mode",
 )
 
 
 @RUNS.add("60 s; fewer only where a number of queries makes it longer")
 def asked_for_ten_seconds(entry: Entry) -> bool:
-    change = lambda text: field("min_duration (ms)", to(10000))(field("min_duration_ms", to(10000))(text))  # noqa: E731
+
+    def change(text: str) -> str:
+        return field("min_duration (ms)", to(10000))(field("min_duration_ms", to(10000))(text))
+
     return entry.closed and entry.scenario == "Server" and entry.both(change)
 
 
 for seed in ("qsl_rng_seed", "sample_index_rng_seed", "schedule_rng_seed"):
     RUNS.put(f"other_{seed}", in_closed(in_both(field(seed, to(1234567890)))), "the round's seeds")
-RUNS.put("few_loaded_samples", in_closed(in_both(field("performance_sample_count", to(10)))), "the benchmark's sample count")
-RUNS.put("unique_samples", in_closed(in_both(field("performance_issue_unique", to("true")))), "closed settings")
-RUNS.put("same_sample", in_closed(in_both(field("performance_issue_same", to("true")))), "closed settings")
-RUNS.put("same_sample_index", in_closed(in_both(field("performance_issue_same_index", to(5)))), "closed settings")
+RUNS.put(
+    "few_loaded_samples",
+    in_closed(in_both(field("performance_sample_count", to(10)))),
+    "the benchmark's sample count",
+)
+RUNS.put(
+    "unique_samples",
+    in_closed(in_both(field("performance_issue_unique", to("true")))),
+    "closed settings",
+)
+RUNS.put(
+    "same_sample",
+    in_closed(in_both(field("performance_issue_same", to("true")))),
+    "closed settings",
+)
+RUNS.put(
+    "same_sample_index",
+    in_closed(in_both(field("performance_issue_same_index", to(5)))),
+    "closed settings",
+)
 
 
 @RUNS.add("the scenario's number of queries is asked for")
 def asked_for_few_queries(entry: Entry) -> bool:
-    return entry.closed and entry.scenario != "Offline" and entry.both(field("min_query_count", to(512)))
+    return (
+        entry.closed
+        and entry.scenario != "Offline"
+        and entry.both(field("min_query_count", to(512)))
+    )
 
 
 @RUNS.add("24,576 samples")
@@ -178,7 +292,13 @@ def bound_doubled(entry: Entry) -> bool:
 
 @RUNS.add("the benchmark's percentile")
 def percentile_lowered(entry: Entry) -> bool:
-    return entry.closed and entry.scenario != "Offline" and entry.detail(lambda text: re.sub(r"(target_latency_percentile : )0\.9\d*", r"\g<1>0.5", text))
+    return (
+        entry.closed
+        and entry.scenario != "Offline"
+        and entry.detail(
+            lambda text: re.sub(r"(target_latency_percentile : )0\.9\d*", r"\g<1>0.5", text)
+        )
+    )
 
 
 @RUNS.add("the latency of the percentile is within the bound")
@@ -186,7 +306,9 @@ def slower_than_bound(entry: Entry) -> bool:
     def change(text: str) -> str:
         for label in (*PERCENTILES, "Max latency (ns)"):
             name = f"{label} percentile latency (ns)" if label in PERCENTILES else label
-            text = field(name, times({"99.00": 3, "99.90": 3.5, "Max latency (ns)": 4}.get(label, 1)))(text)
+            text = field(
+                name, times({"99.00": 3, "99.90": 3.5, "Max latency (ns)": 4}.get(label, 1))
+            )(text)
         return text
 
     return entry.closed and entry.scenario in ("Server", "MultiStream") and entry.summary(change)
@@ -194,7 +316,11 @@ def slower_than_bound(entry: Entry) -> bool:
 
 @RUNS.add("one query at a time")
 def more_queries_at_a_time(entry: Entry) -> bool:
-    return entry.scenario == "MultiStream" and entry.both(lambda text: field("max_async_queries", to(8))(field("multi_stream_max_async_queries", to(8))(text)))
+    return entry.scenario == "MultiStream" and entry.both(
+        lambda text: field("max_async_queries", to(8))(
+            field("multi_stream_max_async_queries", to(8))(text)
+        )
+    )
 
 
 @RUNS.add("more samples per query than were generated")
@@ -214,7 +340,9 @@ def of_server(change: Callable[[Entry], bool]) -> Callable[[Entry], bool]:
 
 def copied_run(entry: Entry) -> bool:
     """Copy a run over another."""
-    return all(entry.undo.copy(entry.runs[0] / name, entry.runs[2] / name) for name in (SUMMARY, DETAIL))
+    return all(
+        entry.undo.copy(entry.runs[0] / name, entry.runs[2] / name) for name in (SUMMARY, DETAIL)
+    )
 
 
 def copied_run_shifted(entry: Entry) -> bool:
@@ -222,23 +350,50 @@ def copied_run_shifted(entry: Entry) -> bool:
     copied_run(entry)
     return entry.undo.edit(
         entry.runs[2] / DETAIL,
-        lambda text: re.sub(r'"pid": \d+, "tid": \d+', '"pid": 4242, "tid": 4242', field("Date + time of test", to("2019-10-19T01:02:03Z"))(text)),
+        lambda text: re.sub(
+            r'"pid": \d+, "tid": \d+',
+            '"pid": 4242, "tid": 4242',
+            field("Date + time of test", to("2019-10-19T01:02:03Z"))(text),
+        ),
     )
 
 
-RUNS.put("server_run_missing", of_server(lambda entry: entry.undo.delete(entry.runs[2])), "5 Server runs")
-RUNS.put("server_last_run_missing", of_server(lambda entry: entry.undo.delete(entry.runs[-1])), "5 Server runs")
+RUNS.put(
+    "server_run_missing", of_server(lambda entry: entry.undo.delete(entry.runs[2])), "5 Server runs"
+)
+RUNS.put(
+    "server_last_run_missing",
+    of_server(lambda entry: entry.undo.delete(entry.runs[-1])),
+    "5 Server runs",
+)
 RUNS.put("server_run_copied", of_server(copied_run), "runs of their own")
 RUNS.put("server_run_copied_with_another_date", of_server(copied_run_shifted), "runs of their own")
-RUNS.put("server_run_invalid", of_server(lambda entry: entry.undo.edit(entry.runs[3] / SUMMARY, field("Result is", to("INVALID")))), "each run VALID")
+RUNS.put(
+    "server_run_invalid",
+    of_server(
+        lambda entry: entry.undo.edit(entry.runs[3] / SUMMARY, field("Result is", to("INVALID")))
+    ),
+    "each run VALID",
+)
 RUNS.put(
     "server_run_of_another_rate",
-    of_server(lambda entry: entry.undo.edit(entry.runs[3] / SUMMARY, field("target_qps", times(2)))),
+    of_server(
+        lambda entry: entry.undo.edit(entry.runs[3] / SUMMARY, field("target_qps", times(2)))
+    ),
     "summary and detail log agree",
 )
-RUNS.put("server_run_without_detail", of_server(lambda entry: entry.undo.delete(entry.runs[3] / DETAIL)), "required files")
+RUNS.put(
+    "server_run_without_detail",
+    of_server(lambda entry: entry.undo.delete(entry.runs[3] / DETAIL)),
+    "required files",
+)
 RUNS.put(
     "server_run_with_other_seeds",
-    of_server(lambda entry: all(entry.undo.edit(entry.runs[4] / name, field("schedule_rng_seed", to(7))) for name in (SUMMARY, DETAIL))),
+    of_server(
+        lambda entry: all(
+            entry.undo.edit(entry.runs[4] / name, field("schedule_rng_seed", to(7)))
+            for name in (SUMMARY, DETAIL)
+        )
+    ),
     "the round's seeds",
 )

@@ -1,4 +1,6 @@
-"""A published inference entry since v1.0 in a copy of its organisation's tree, and how its files are changed."""
+"""A published inference entry since v1.0 in a copy of its organisation's tree, and how its files
+are changed.
+"""
 
 import json
 import re
@@ -47,7 +49,11 @@ class Later:
     @property
     def run(self) -> Path:
         """Its performance run."""
-        return next(path for path in sorted((self.folder / "performance").iterdir()) if path.is_dir() and (path / DETAIL).exists())
+        return next(
+            path
+            for path in sorted((self.folder / "performance").iterdir())
+            if path.is_dir() and (path / DETAIL).exists()
+        )
 
     @property
     def accuracy(self) -> Path:
@@ -57,19 +63,31 @@ class Later:
     @property
     def measurements(self) -> Path:
         """Its measurements."""
-        return self.folder if self.round.rules.together else self.home / "measurements" / self.folder.relative_to(self.home / "results")
+        return (
+            self.folder
+            if self.round.rules.together
+            else self.home / "measurements" / self.folder.relative_to(self.home / "results")
+        )
 
     @property
     def tests(self) -> Path:
         """Its compliance tests."""
-        return self.folder if self.round.rules.together else self.home / "compliance" / self.folder.relative_to(self.home / "results")
+        return (
+            self.folder
+            if self.round.rules.together
+            else self.home / "compliance" / self.folder.relative_to(self.home / "results")
+        )
 
     @property
     def described(self) -> Path:
         """The description of its model."""
         found = sorted(self.measurements.glob("*.json"))
         system = self.folder.parents[1].name
-        return next(path for path in found if path.name == "measurements.json" or path.name.startswith(system))
+        return next(
+            path
+            for path in found
+            if path.name == "measurements.json" or path.name.startswith(system)
+        )
 
     @property
     def system(self) -> Path:
@@ -80,7 +98,11 @@ class Later:
     def others(self) -> Iterator[Path]:
         """Yield the other published entries of the round."""
         round_folder = self.origin.parents[5]
-        yield from (path for path in sorted(round_folder.glob("*/*/results/*/*/*")) if path.is_dir() and path.parent != self.origin.parent)
+        yield from (
+            path
+            for path in sorted(round_folder.glob("*/*/results/*/*/*"))
+            if path.is_dir() and path.parent != self.origin.parent
+        )
 
     def value(self, key: str, folder: Path | None = None) -> Any:
         """Give the value of an event of the run; None where it has none."""
@@ -90,14 +112,20 @@ class Later:
         return json.loads(match["value"]) if match else None
 
     def change(self, keys: Iterable[str], change: Change, folder: Path | None = None) -> bool:
-        """Change the value of each of these events; False where none is there, or nothing changes."""
+        """Change the value of each of these events; False where none is there, or nothing
+        changes.
+        """
         path = (folder or self.run) / DETAIL
         return self.undo.edit(path, lambda text: changed(text, keys, change))
 
     def drop(self, key: str, folder: Path | None = None) -> bool:
         """Take an event's records out."""
-        return self.undo.edit((folder or self.run) / DETAIL, lambda text: "".join(
-            line for line in text.splitlines(keepends=True) if RECORD.format(key) not in line))  # fmt: skip
+        return self.undo.edit(
+            (folder or self.run) / DETAIL,
+            lambda text: "".join(
+                line for line in text.splitlines(keepends=True) if RECORD.format(key) not in line
+            ),
+        )
 
     def table(self, path: Path, **told: Any) -> bool:
         """Change fields of a JSON object; `...` takes one out."""
@@ -116,7 +144,11 @@ def changed(text: str, keys: Iterable[str], change: Change) -> str:
             begin = at + len(mark)
             match = VALUE.match(text, begin)
             assert match
-            text = text[:begin] + json.dumps(change(json.loads(match["value"]))) + text[match.end("value") :]
+            text = (
+                text[:begin]
+                + json.dumps(change(json.loads(match["value"])))
+                + text[match.end("value") :]
+            )
             at = begin
     return text
 
@@ -133,21 +165,49 @@ class LaterBase:
     def entry(self, aside: Path) -> Later:
         """Give the copy to change."""
         round_name = self.name.partition("/")[0].replace("_", "-")
-        return Later(home=self.home, folder=self.folder, origin=self.origin, undo=Undo(aside), round=registry.served_round(round_name))
+        return Later(
+            home=self.home,
+            folder=self.folder,
+            origin=self.origin,
+            undo=Undo(aside),
+            round=registry.served_round(round_name),
+        )
 
 
 def later_bases(corpus: Path, work: Path, step: int = 1) -> Iterator[LaterBase]:
-    """Copy each entry that has its logs, with its benchmark's other scenarios, into a tree of its own."""
-    found = sorted(path for path in corpus.glob("inference_v[13456].*/*/*/results/*/*/*") if (path / "performance" / "run_1" / DETAIL).exists())
+    """Copy each entry that has its logs, with its benchmark's other scenarios, into a tree of its
+    own.
+    """
+    found = sorted(
+        path
+        for path in corpus.glob("inference_v[13456].*/*/*/results/*/*/*")
+        if (path / "performance" / "run_1" / DETAIL).exists()
+    )
     for index, folder in enumerate(found[::step]):
         org, inside = folder.parents[3], folder.parent.relative_to(folder.parents[3] / "results")
         home = work / org.parents[1].name / f"entry{index:02}" / org.parent.name / org.name
-        copied(org, home, ("systems", *(f"{part}/{inside}" for part in ("results", "measurements", "compliance"))))
-        yield LaterBase(name="/".join(folder.relative_to(corpus).parts), origin=folder, home=home, folder=home / "results" / inside / folder.name)
+        copied(
+            org,
+            home,
+            (
+                "systems",
+                *(f"{part}/{inside}" for part in ("results", "measurements", "compliance")),
+            ),
+        )
+        yield LaterBase(
+            name="/".join(folder.relative_to(corpus).parts),
+            origin=folder,
+            home=home,
+            folder=home / "results" / inside / folder.name,
+        )
 
 
-def later_judged(kinds: Iterable[Kind[Later]], bases: list[LaterBase], court: Court, work: Path, most: int) -> Iterator[Outcome]:
-    """Put each kind into up to so many entries; where the entry is gone, its benchmark is judged."""
+def later_judged(
+    kinds: Iterable[Kind[Later]], bases: list[LaterBase], court: Court, work: Path, most: int
+) -> Iterator[Outcome]:
+    """Put each kind into up to so many entries; where the entry is gone, its benchmark is
+    judged.
+    """
     (work / "aside").mkdir(exist_ok=True)
     for at, kind in enumerate(kinds):
         taken = 0
@@ -158,7 +218,11 @@ def later_judged(kinds: Iterable[Kind[Later]], bases: list[LaterBase], court: Co
             try:
                 if kind.change(entry):
                     taken += 1
-                    path = entry.folder if entry.folder.exists() and not kind.in_tree else entry.folder.parent
+                    path = (
+                        entry.folder
+                        if entry.folder.exists() and not kind.in_tree
+                        else entry.folder.parent
+                    )
                     yield court.outcome(kind.name, base.name, path, kind.required)
             finally:
                 entry.undo.back()

@@ -9,7 +9,13 @@ from ..kinds import Kinds
 from .log import Log, Record
 
 ACCURACY: Kinds[Log] = Kinds()
-TARGETS: Final = {"resnet": 0.759, "ssd": 0.23, "maskrcnn": 0.339, "gnmt": 0.24, "transformer": 0.25}
+TARGETS: Final = {
+    "resnet": 0.759,
+    "ssd": 0.23,
+    "maskrcnn": 0.339,
+    "gnmt": 0.24,
+    "transformer": 0.25,
+}
 """Fractions; of the two of Mask R-CNN the lower."""
 
 
@@ -35,15 +41,21 @@ def valued(value: Any, *indices: int) -> Callable[[Log], bool]:
 
 
 def last(log: Log) -> list[int]:
-    """Find the accuracies of the last evaluation before the end, those behind it being in flight; some log two units."""
+    """Find the accuracies of the last evaluation before the end, those behind it being in flight;
+    some log two units.
+    """
     stop = log.of_key("run_stop")
-    found = [index for index in log.of_key("eval_accuracy") if not stop or index < stop[0]] or log.of_key("eval_accuracy")
+    found = [
+        index for index in log.of_key("eval_accuracy") if not stop or index < stop[0]
+    ] or log.of_key("eval_accuracy")
     return [index for index in found if log.records[index].number == log.records[found[-1]].number]
 
 
 def capped(log: Log, least: float) -> Callable[[Record], Record]:
     """Hold accuracies below the target."""
-    return lambda record: replace(record, value=mapped(record.value, lambda part: min(part, TARGETS[log.benchmark] - least)))
+    return lambda record: replace(
+        record, value=mapped(record.value, lambda part: min(part, TARGETS[log.benchmark] - least))
+    )
 
 
 @ACCURACY.add("success means that the target was reached")
@@ -60,7 +72,11 @@ def all_far_below_target(log: Log) -> bool:
 def target_reached_before_the_last_only(log: Log) -> bool:
     found = log.of_key("eval_accuracy")
     best = log.records[found[-1]].value
-    return len(found) > 2 and log.edit(lambda record: replace(record, value=best), found[-2]) and log.edit(capped(log, 0.01), *last(log))
+    return (
+        len(found) > 2
+        and log.edit(lambda record: replace(record, value=best), found[-2])
+        and log.edit(capped(log, 0.01), *last(log))
+    )
 
 
 LAST: Final[dict[str, Any]] = {
@@ -84,33 +100,49 @@ for name, value in LAST.items():
 def last_accuracy_is_one(log: Log) -> bool:
     if log.benchmark in ("gnmt", "transformer"):
         return valued(100.0 if log.old else 1.0)(log)
-    return log.edit(lambda record: replace(record, value=mapped(record.value, lambda part: 1.0)), *last(log))
+    return log.edit(
+        lambda record: replace(record, value=mapped(record.value, lambda part: 1.0)), *last(log)
+    )
 
 
 @ACCURACY.add("an accuracy is a number in its range")
 def last_accuracy_beyond_one(log: Log) -> bool:
     if log.benchmark in ("gnmt", "transformer"):
         return valued(125.0)(log)
-    return log.edit(lambda record: replace(record, value=mapped(record.value, lambda part: 1.7)), *last(log))
+    return log.edit(
+        lambda record: replace(record, value=mapped(record.value, lambda part: 1.7)), *last(log)
+    )
 
 
 @ACCURACY.add("v0.7 logs BLEU as a fraction")
 def bleu_in_percent(log: Log) -> bool:
     fits = not log.old and log.benchmark in ("gnmt", "transformer")
-    return fits and log.edit(lambda record: replace(record, value=record.value * 100), *log.of_key("eval_accuracy"))
+    return fits and log.edit(
+        lambda record: replace(record, value=record.value * 100), *log.of_key("eval_accuracy")
+    )
 
 
 @ACCURACY.add("fractions, not percent")
 def percent_instead_of_fraction(log: Log) -> bool:
-    return log.benchmark in ("resnet", "ssd") and log.edit(lambda record: replace(record, value=record.value * 100), *log.of_key("eval_accuracy"))
+    return log.benchmark in ("resnet", "ssd") and log.edit(
+        lambda record: replace(record, value=record.value * 100), *log.of_key("eval_accuracy")
+    )
 
 
-for name, value in {"null": None, "nan": math.nan, "text": "bad", "negative": -0.1, "above_one": 170.0}.items():
+for name, value in {
+    "null": None,
+    "nan": math.nan,
+    "text": "bad",
+    "negative": -0.1,
+    "above_one": 170.0,
+}.items():
 
     def in_the_middle(log: Log, value: Any = value) -> bool:
         """Give an accuracy of the middle this value."""
         found = log.of_key("eval_accuracy")
-        return len(found) > 2 and log.edit(lambda record: replace(record, value=value), found[len(found) // 2 - 1])
+        return len(found) > 2 and log.edit(
+            lambda record: replace(record, value=value), found[len(found) // 2 - 1]
+        )
 
     ACCURACY.put(f"middle_accuracy_{name}", in_the_middle, "each accuracy is a number in its range")
 
@@ -119,7 +151,11 @@ def masks(which: int) -> Callable[[Record], Record]:
     """Lower one of the two accuracies of Mask R-CNN below its target."""
 
     def change(record: Record) -> Record:
-        whole = record.value.get("accuracy", record.value) if isinstance(record.value, dict) else record.value
+        whole = (
+            record.value.get("accuracy", record.value)
+            if isinstance(record.value, dict)
+            else record.value
+        )
         parts = dict(enumerate(whole)) if isinstance(whole, list) else dict(whole)
         key = sorted(parts, key=str)[which]
         lowered = {**parts, key: 0.33}
@@ -157,11 +193,19 @@ def one_number_for_two(log: Log) -> bool:
 def two_accuracies_of_one_evaluation(log: Log) -> bool:
     found = log.of_key("eval_accuracy")
     middle = found[len(found) // 2]
-    better = replace(log.records[middle], value=mapped(log.records[middle].value, lambda part: part * 0.93))
+    better = replace(
+        log.records[middle], value=mapped(log.records[middle].value, lambda part: part * 0.93)
+    )
     return len(last(log)) == 1 and log.insert(middle + 1, better)
 
 
-for name, status in {"garbage": "finished", "empty": "", "number": 1, "true": True, "list": ["success"]}.items():
+for name, status in {
+    "garbage": "finished",
+    "empty": "",
+    "number": 1,
+    "true": True,
+    "list": ["success"],
+}.items():
 
     def with_status(log: Log, status: Any = status) -> bool:
         """Stop the run with this status."""
@@ -177,4 +221,6 @@ def status_missing(log: Log) -> bool:
 
 @ACCURACY.add("success means that the target was reached")
 def aborted_called_success(log: Log) -> bool:
-    return log.edit(lambda record: record.where(status="success"), *log.of_key("run_stop")) and log.edit(capped(log, 0.05), *last(log))
+    return log.edit(
+        lambda record: record.where(status="success"), *log.of_key("run_stop")
+    ) and log.edit(capped(log, 0.05), *last(log))

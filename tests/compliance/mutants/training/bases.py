@@ -1,4 +1,6 @@
-"""Where mutants of training rounds are put: a run of each set, alone and in its tree, and the sets themselves."""
+"""Where mutants of training rounds are put: a run of each set, alone and in its tree, and the sets
+themselves.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -40,12 +42,16 @@ class SetBase:
 
 def set_bases(corpus: Path, work: Path, rounds: str = "training_v0.[67]") -> Iterator[SetBase]:
     """Copy each set into a tree of its own."""
-    for index, folder in enumerate(sorted(path for path in corpus.glob(f"{rounds}/*/results/*/*") if path.is_dir())):
+    for index, folder in enumerate(
+        sorted(path for path in corpus.glob(f"{rounds}/*/results/*/*") if path.is_dir())
+    ):
         org, inside = folder.parents[2], folder.relative_to(folder.parents[2])
         home = work / f"set{index:02}" / org.parent.name / org.name
         copied(org, home, ("systems", str(inside)))
         yield SetBase(
-            name="/".join((org.parent.name.removeprefix("training_"), org.name, *folder.parts[-2:])),
+            name="/".join(
+                (org.parent.name.removeprefix("training_"), org.name, *folder.parts[-2:])
+            ),
             origin=folder,
             home=home,
             folder=home / inside,
@@ -63,7 +69,9 @@ def contents(kind: Kind[Log], texts: Kind[list[str]] | None, base: SetBase) -> b
     return log.content() if kind.change(log) and log.content() != before else None
 
 
-def logs_judged(kinds: Iterable[Kind[Log]], bases: list[SetBase], court: Court, work: Path, most: int) -> Iterator[Outcome]:
+def logs_judged(
+    kinds: Iterable[Kind[Log]], bases: list[SetBase], court: Court, work: Path, most: int
+) -> Iterator[Outcome]:
     """Put each kind into up to so many bases, alone and in the tree."""
     for at, kind in enumerate(kinds):
         taken = 0
@@ -72,19 +80,33 @@ def logs_judged(kinds: Iterable[Kind[Log]], bases: list[SetBase], court: Court, 
             if content is None:
                 continue
             taken += 1
-            yield from log_judged(kind.name, kind.required, kind.in_tree, content, base, court, work)
+            yield from log_judged(
+                kind.name, kind.required, kind.in_tree, content, base, court, work
+            )
 
 
-def oldest_judged(kinds: Iterable[Kind[list[str]]], bases: list[SetBase], court: Court, work: Path) -> Iterator[Outcome]:
+def oldest_judged(
+    kinds: Iterable[Kind[list[str]]], bases: list[SetBase], court: Court, work: Path
+) -> Iterator[Outcome]:
     """Put each kind into the bases of the text form."""
     for kind in kinds:
         for base in bases:
             lines = base.log.read_bytes().decode("latin-1").splitlines(keepends=True)
             if kind.change(lines):
-                yield from log_judged(kind.name, kind.required, kind.in_tree, "".join(lines).encode("latin-1"), base, court, work)
+                yield from log_judged(
+                    kind.name,
+                    kind.required,
+                    kind.in_tree,
+                    "".join(lines).encode("latin-1"),
+                    base,
+                    court,
+                    work,
+                )
 
 
-def log_judged(name: str, required: str, in_tree: bool, content: bytes, base: SetBase, court: Court, work: Path) -> Iterator[Outcome]:
+def log_judged(
+    name: str, required: str, in_tree: bool, content: bytes, base: SetBase, court: Court, work: Path
+) -> Iterator[Outcome]:
     """Judge one mutant of a log."""
     if not in_tree:
         alone = work / "alone" / base.log.name
@@ -97,7 +119,9 @@ def log_judged(name: str, required: str, in_tree: bool, content: bytes, base: Se
     undo.back()
 
 
-def sets_judged(kinds: Iterable[Kind[TrainingSet]], bases: list[SetBase], court: Court, work: Path, most: int) -> Iterator[Outcome]:
+def sets_judged(
+    kinds: Iterable[Kind[TrainingSet]], bases: list[SetBase], court: Court, work: Path, most: int
+) -> Iterator[Outcome]:
     """Put each kind into up to so many sets."""
     (work / "aside").mkdir(exist_ok=True)
     for at, kind in enumerate(kinds):

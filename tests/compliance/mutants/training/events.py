@@ -7,9 +7,23 @@ from ..kinds import Kinds
 from .log import Log, Record
 
 EVENTS: Kinds[Log] = Kinds()
-IDENTITY = ("submission_benchmark", "submission_org", "submission_division", "submission_status", "submission_platform")
+IDENTITY = (
+    "submission_benchmark",
+    "submission_org",
+    "submission_division",
+    "submission_status",
+    "submission_platform",
+)
 ONCE = ("init_start", "init_stop", "run_start", "run_stop", "cache_clear")
-PAIRED = ("epoch_start", "epoch_stop", "block_start", "block_stop", "eval_start", "eval_stop", "eval_accuracy")
+PAIRED = (
+    "epoch_start",
+    "epoch_stop",
+    "block_start",
+    "block_stop",
+    "eval_start",
+    "eval_stop",
+    "eval_accuracy",
+)
 
 
 def without(key: str) -> Callable[[Log], bool]:
@@ -24,25 +38,49 @@ def without_one(key: str) -> Callable[[Log], bool]:
 
 def twice(key: str, change: Callable[[Record], Record]) -> Callable[[Log], bool]:
     """Write a record again right after itself."""
-    return lambda log: bool(found := log.of_key(key)) and log.insert(found[-1] + 1, change(log.records[found[-1]]))
+    return lambda log: (
+        bool(found := log.of_key(key)) and log.insert(found[-1] + 1, change(log.records[found[-1]]))
+    )
 
 
 def twice_in_the_middle(key: str) -> Callable[[Log], bool]:
     """Write a record of the middle again."""
-    return lambda log: (index := log.middle(key)) is not None and log.insert(index + 1, log.records[index])
+    return lambda log: (
+        (index := log.middle(key)) is not None and log.insert(index + 1, log.records[index])
+    )
 
 
 def other(record: Record) -> Record:
     """Give a record another value."""
-    return Record(**{**{name: getattr(record, name) for name in Record.__dataclass_fields__}, "value": f"{record.value}x"})
+    return Record(
+        **{
+            **{name: getattr(record, name) for name in Record.__dataclass_fields__},
+            "value": f"{record.value}x",
+        }
+    )
 
 
 EVENTS.made((*IDENTITY, *ONCE), without, "missing", "required in each log")
 EVENTS.made(PAIRED, without_one, "gap", "no gap in the middle")
-EVENTS.made(("init_stop", "run_start", "run_stop"), lambda key: twice(key, lambda record: record), "twice", "exactly once")
-EVENTS.made(("init_stop", "run_start", "run_stop"), lambda key: twice(key, lambda record: record.later(30)), "twice_later", "exactly once")
+EVENTS.made(
+    ("init_stop", "run_start", "run_stop"),
+    lambda key: twice(key, lambda record: record),
+    "twice",
+    "exactly once",
+)
+EVENTS.made(
+    ("init_stop", "run_start", "run_stop"),
+    lambda key: twice(key, lambda record: record.later(30)),
+    "twice_later",
+    "exactly once",
+)
 EVENTS.made(IDENTITY, lambda key: twice(key, other), "two_values", "one value")
-EVENTS.made(("epoch_start", "epoch_stop", "block_start", "block_stop", "eval_start", "eval_stop"), twice_in_the_middle, "repeated", "each once")
+EVENTS.made(
+    ("epoch_start", "epoch_stop", "block_start", "block_stop", "eval_start", "eval_stop"),
+    twice_in_the_middle,
+    "repeated",
+    "each once",
+)
 
 
 @EVENTS.add("each run evaluates")
@@ -54,7 +92,9 @@ def missing_all_accuracies(log: Log) -> bool:
 def missing_last_accuracy(log: Log) -> bool:
     before = [index for index in log.of_key("eval_accuracy") if index < log.of_key("run_stop")[0]]
     last = log.records[before[-1]].number
-    return len(before) > 1 and log.delete(*(index for index in before if log.records[index].number == last))
+    return len(before) > 1 and log.delete(
+        *(index for index in before if log.records[index].number == last)
+    )
 
 
 @EVENTS.add("a log has epochs or blocks")
@@ -65,13 +105,21 @@ def missing_epochs_and_blocks(log: Log) -> bool:
 @EVENTS.add("evaluated at least every 4 epochs (resnet), every epoch (maskrcnn, gnmt, transformer)")
 def missing_evaluation(log: Log) -> bool:
     evaluations = list(log.evaluations())
-    return len(evaluations) >= 3 and log.benchmark != "ssd" and log.delete(*evaluations[len(evaluations) // 2])
+    return (
+        len(evaluations) >= 3
+        and log.benchmark != "ssd"
+        and log.delete(*evaluations[len(evaluations) // 2])
+    )
 
 
 @EVENTS.add("evaluated at least every 4 epochs (resnet), every epoch (maskrcnn, gnmt, transformer)")
 def missing_first_half_of_evaluations(log: Log) -> bool:
     evaluations = list(log.evaluations())
-    return len(evaluations) >= 4 and log.benchmark != "ssd" and log.delete(*sum(evaluations[: len(evaluations) // 2], []))
+    return (
+        len(evaluations) >= 4
+        and log.benchmark != "ssd"
+        and log.delete(*sum(evaluations[: len(evaluations) // 2], []))
+    )
 
 
 @EVENTS.add("exactly once")
@@ -111,13 +159,19 @@ def init_stop_after_start(log: Log) -> bool:
     start = log.of_key("run_start")[0]
     begin = log.records[start].seconds
     epoch = log.of_key("block_start", "epoch_start")
-    return len(epoch) > 1 and log.move(log.of_key("init_stop"), epoch[1] + 1, lambda record: record.at(max(begin + 20, log.records[epoch[1]].seconds)))
+    return len(epoch) > 1 and log.move(
+        log.of_key("init_stop"),
+        epoch[1] + 1,
+        lambda record: record.at(max(begin + 20, log.records[epoch[1]].seconds)),
+    )
 
 
 @EVENTS.add("initialisation starts before it ends, and before the run")
 def init_after_run(log: Log) -> bool:
     end = log.records[log.of_key("run_stop")[0]].seconds
-    return log.move(log.of_key("init_start", "init_stop"), len(log.lines), lambda record: record.at(end + 1))
+    return log.move(
+        log.of_key("init_start", "init_stop"), len(log.lines), lambda record: record.at(end + 1)
+    )
 
 
 @EVENTS.add("initialisation starts before it ends")
@@ -131,7 +185,9 @@ def init_start_after_init_stop(log: Log) -> bool:
 def cache_cleared_after_start(log: Log) -> bool:
     places = log.of_key("block_start", "epoch_start")
     begin = log.records[log.of_key("run_start")[0]].seconds
-    return len(places) > 1 and log.move(log.of_key("cache_clear"), places[1], lambda record: record.at(begin + 30))
+    return len(places) > 1 and log.move(
+        log.of_key("cache_clear"), places[1], lambda record: record.at(begin + 30)
+    )
 
 
 @EVENTS.add("caches are cleared before the run")
@@ -145,7 +201,11 @@ def last_evaluation_after_stop(log: Log) -> bool:
     evaluations = list(log.evaluations())
     stop = log.of_key("run_stop")[0]
     end = log.records[stop].seconds
-    return len(evaluations) > 1 and max(evaluations[-1]) < stop and log.move(evaluations[-1], len(log.lines), lambda record: record.at(end + 5))
+    return (
+        len(evaluations) > 1
+        and max(evaluations[-1]) < stop
+        and log.move(evaluations[-1], len(log.lines), lambda record: record.at(end + 5))
+    )
 
 
 @EVENTS.add("nothing is trained after the stop")
@@ -169,14 +229,25 @@ def turned(start: str, stop: str) -> Callable[[Log], bool]:
 
     def change(log: Log) -> bool:
         index = log.middle(start)
-        other = next((at for at in log.of_key(stop) if index is not None and log.records[at].number == log.records[index].number), None)
+        other = next(
+            (
+                at
+                for at in log.of_key(stop)
+                if index is not None and log.records[at].number == log.records[index].number
+            ),
+            None,
+        )
         if index is None or other is None:
             return False
         first, second = log.records[index], log.records[other]
-        return log.edit(lambda _: replace(second, time=first.time), index) and log.edit(lambda _: replace(first, time=second.time), other)
+        return log.edit(lambda _: replace(second, time=first.time), index) and log.edit(
+            lambda _: replace(first, time=second.time), other
+        )
 
     return change
 
 
 for what in ("epoch", "block", "eval"):
-    EVENTS.put(f"turned_{what}", turned(f"{what}_start", f"{what}_stop"), "a start comes before its stop")
+    EVENTS.put(
+        f"turned_{what}", turned(f"{what}_start", f"{what}_stop"), "a start comes before its stop"
+    )

@@ -38,14 +38,44 @@ def whole(change: Callable[[bytes], bytes]) -> Callable[[Log], bool]:
 
 
 HARMLESS.put("behind_mpi", lines(lambda line: "[1,0]<stdout>:" + line), WHY)
-HARMLESS.put("behind_binding", lines(lambda line: "Binding: ['numactl', '--physcpubind=0-5']" + line), WHY)
-HARMLESS.put("behind_half_a_warning", lines(lambda line: "UserWarning: rescale_grad is not n" + line), WHY)
-HARMLESS.put("behind_a_progress_bar", lines(lambda line: " 12%|###      | 3/25\r 16%|####     | 4/25\r" + line), WHY)
-HARMLESS.put("in_noise", lines(lambda line: "Wed Jul 1 | 35C P0 | 71W / 300W\n" + line.rstrip("\n") + "\nIteration 7, loss 2.31 ***\n"), WHY)
-HARMLESS.put("carriage_returns", whole(lambda content: content.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")), WHY)
+HARMLESS.put(
+    "behind_binding", lines(lambda line: "Binding: ['numactl', '--physcpubind=0-5']" + line), WHY
+)
+HARMLESS.put(
+    "behind_half_a_warning", lines(lambda line: "UserWarning: rescale_grad is not n" + line), WHY
+)
+HARMLESS.put(
+    "behind_a_progress_bar",
+    lines(lambda line: " 12%|###      | 3/25\r 16%|####     | 4/25\r" + line),
+    WHY,
+)
+HARMLESS.put(
+    "in_noise",
+    lines(
+        lambda line: (
+            "Wed Jul 1 | 35C P0 | 71W / 300W\n"
+            + line.rstrip("\n")
+            + "\nIteration 7, loss 2.31 ***\n"
+        )
+    ),
+    WHY,
+)
+HARMLESS.put(
+    "carriage_returns",
+    whole(lambda content: content.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")),
+    WHY,
+)
 HARMLESS.put("no_final_newline", whole(lambda content: content.rstrip()), WHY)
 HARMLESS.put("bytes_of_latin_1", whole(lambda content: b"caf\xe9 \xb5s \xff\n" + content), WHY)
-HARMLESS.put("a_final_line_of_noise", whole(lambda content: content.rstrip() + b"\nmpirun noticed nothing\nENDING TIMING RUN AT 2019-06-18\n"), WHY)
+HARMLESS.put(
+    "a_final_line_of_noise",
+    whole(
+        lambda content: (
+            content.rstrip() + b"\nmpirun noticed nothing\nENDING TIMING RUN AT 2019-06-18\n"
+        )
+    ),
+    WHY,
+)
 
 
 @HARMLESS.add(WHY)
@@ -73,19 +103,28 @@ def dumped(whole: dict[str, Any]) -> str:
 
 @HARMLESS.add(WHY)
 def further_fields(log: Log) -> bool:
-    return not log.old and log.edit(lambda record: replace(record, rest={**(record.rest or {}), "namespace": "worker7"}), *log.records)
+    return not log.old and log.edit(
+        lambda record: replace(record, rest={**(record.rest or {}), "namespace": "worker7"}),
+        *log.records,
+    )
 
 
 @HARMLESS.add(WHY)
 def headers_at_the_end(log: Log) -> bool:
     found = [index for index in log.records if log.records[index].key.startswith("submission_")]
-    return log.move(found, len(log.lines), lambda record: replace(record, time=0 if record.rest is not None else "0.0"))
+    return log.move(
+        found,
+        len(log.lines),
+        lambda record: replace(record, time=0 if record.rest is not None else "0.0"),
+    )
 
 
 @HARMLESS.add(WHY)
 def headers_without_a_time(log: Log) -> bool:
     found = [index for index in log.records if log.records[index].key.startswith("submission_")]
-    return log.edit(lambda record: replace(record, time=0 if record.rest is not None else "0.0"), *found)
+    return log.edit(
+        lambda record: replace(record, time=0 if record.rest is not None else "0.0"), *found
+    )
 
 
 @HARMLESS.add(WHY)
@@ -110,32 +149,53 @@ def cache_cleared_by_text(log: Log) -> bool:
 
 @HARMLESS.add(WHY)
 def hyper_parameters_said_again(log: Log) -> bool:
-    found = [index for index in log.records if log.records[index].key.startswith(("opt_", "lars_", "max_samples", "global_batch_size"))]
+    found = [
+        index
+        for index in log.records
+        if log.records[index].key.startswith(("opt_", "lars_", "max_samples", "global_batch_size"))
+    ]
     return log.insert(found[-1] + 1, *(log.records[index].later(0.01) for index in found))
 
 
 @HARMLESS.add(WHY)
 def unknown_records(log: Log) -> bool:
     start = log.of_key("run_start")[0]
-    extra = [replace(log.records[start], key=key, value=value).later(0.001) for key, value in (("tracked_stats", 7.5), ("weights_initialization", None))]
+    extra = [
+        replace(log.records[start], key=key, value=value).later(0.001)
+        for key, value in (("tracked_stats", 7.5), ("weights_initialization", None))
+    ]
     return log.insert(start + 1, *extra)
 
 
 @HARMLESS.add(WHY)
 def booleans_as_text(log: Log) -> bool:
-    found = [index for index in log.records if isinstance(log.records[index].value, bool) and log.records[index].key.startswith("opt_")]
+    found = [
+        index
+        for index in log.records
+        if isinstance(log.records[index].value, bool) and log.records[index].key.startswith("opt_")
+    ]
     return log.edit(lambda record: replace(record, value=str(record.value)), *found)
 
 
 @HARMLESS.add(WHY)
 def accuracies_as_text(log: Log) -> bool:
-    found = [index for index in log.of_key("eval_accuracy") if isinstance(log.records[index].value, float)]
-    return log.benchmark == "transformer" and log.old and log.edit(lambda record: replace(record, value=str(record.value)), *found)
+    found = [
+        index
+        for index in log.of_key("eval_accuracy")
+        if isinstance(log.records[index].value, float)
+    ]
+    return (
+        log.benchmark == "transformer"
+        and log.old
+        and log.edit(lambda record: replace(record, value=str(record.value)), *found)
+    )
 
 
 @HARMLESS.add(WHY)
 def optimizer_in_capitals(log: Log) -> bool:
-    return log.edit(lambda record: replace(record, value=record.value.capitalize()), *log.of_key("opt_name"))
+    return log.edit(
+        lambda record: replace(record, value=record.value.capitalize()), *log.of_key("opt_name")
+    )
 
 
 @HARMLESS.add(WHY)
@@ -143,7 +203,9 @@ def counted_from_zero(log: Log) -> bool:
     """Epochs, blocks and evaluations from 0 where they were from 1."""
     found = [index for index in log.records if isinstance(log.records[index].number, int)]
     fits = log.benchmark != "ssd" and all(log.records[index].number > 0 for index in found)
-    return fits and log.edit(lambda record: record.where(**{field_of(record): record.number - 1}), *found)
+    return fits and log.edit(
+        lambda record: record.where(**{field_of(record): record.number - 1}), *found
+    )
 
 
 @HARMLESS.add(WHY)
@@ -160,7 +222,9 @@ def no_samples(log: Log) -> bool:
 @HARMLESS.add(WHY)
 def samples_said_again(log: Log) -> bool:
     found = log.of_key(*SAMPLES)
-    return bool(found) and log.insert(found[-1] + 1, *(log.records[index].later(0.01) for index in found))
+    return bool(found) and log.insert(
+        found[-1] + 1, *(log.records[index].later(0.01) for index in found)
+    )
 
 
 @HARMLESS.add(WHY)
@@ -170,7 +234,9 @@ def no_seed(log: Log) -> bool:
 
 def open_at_the_end(*keys: str) -> Callable[[Log], bool]:
     """Leave the last of each kind out, where none is open yet."""
-    return lambda log: log.delete(*(log.of_key(key)[-1] for key in keys if log.of_key(key) and closed_all(log, key)))
+    return lambda log: log.delete(
+        *(log.of_key(key)[-1] for key in keys if log.of_key(key) and closed_all(log, key))
+    )
 
 
 def closed_all(log: Log, stop: str) -> bool:
@@ -186,13 +252,21 @@ HARMLESS.put("last_of_all_open", open_at_the_end("epoch_stop", "block_stop", "ev
 
 @HARMLESS.add(WHY)
 def names_in_other_letters(log: Log) -> bool:
-    log.edit(lambda record: replace(record, value=str(record.value).upper()), *log.of_key("submission_org"))
-    return log.edit(lambda record: replace(record, value=" ".join(str(record.value))), *log.of_key("submission_org"))
+    log.edit(
+        lambda record: replace(record, value=str(record.value).upper()),
+        *log.of_key("submission_org"),
+    )
+    return log.edit(
+        lambda record: replace(record, value=" ".join(str(record.value))),
+        *log.of_key("submission_org"),
+    )
 
 
 @HARMLESS.add(WHY)
 def mask_for_maskrcnn(log: Log) -> bool:
-    return log.benchmark == "maskrcnn" and log.edit(lambda record: replace(record, value="mask"), *log.of_key("submission_benchmark"))
+    return log.benchmark == "maskrcnn" and log.edit(
+        lambda record: replace(record, value="mask"), *log.of_key("submission_benchmark")
+    )
 
 
 def ended(status: str, reached: bool) -> Callable[[Log], bool]:
@@ -229,13 +303,18 @@ def exactly_the_target(log: Log) -> bool:
 @HARMLESS.add(WHY)
 def event_types_all_alike(log: Log) -> bool:
     found = [index for index in log.records if "event_type" in (log.records[index].rest or {})]
-    return log.edit(lambda record: replace(record, rest={**(record.rest or {}), "event_type": "POINT_IN_TIME"}), *found)
+    return log.edit(
+        lambda record: replace(record, rest={**(record.rest or {}), "event_type": "POINT_IN_TIME"}),
+        *found,
+    )
 
 
 @HARMLESS.add(WHY)
 def no_event_types(log: Log) -> bool:
     found = [index for index in log.records if "event_type" in (log.records[index].rest or {})]
-    return log.edit(lambda record: replace(record, drop=frozenset({"event_type", "namespace"})), *found)
+    return log.edit(
+        lambda record: replace(record, drop=frozenset({"event_type", "namespace"})), *found
+    )
 
 
 @HARMLESS.add(WHY)
@@ -247,5 +326,8 @@ def times_in_seconds(log: Log) -> bool:
 def in_seconds(line: str) -> str:
     """Write the time in seconds, under the name that says so."""
     record = read_again(line)
-    body = {("time_s" if name == "time_ms" else name): (value / 1000 if name == "time_ms" else value) for name, value in record.body().items()}
+    body = {
+        ("time_s" if name == "time_ms" else name): value / 1000 if name == "time_ms" else value
+        for name, value in record.body().items()
+    }
     return f"{record.lead}:::MLLOG {dumped(body)}\n"

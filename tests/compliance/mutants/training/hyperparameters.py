@@ -9,7 +9,13 @@ from ..kinds import Kinds
 from .log import Log
 
 HYPER: Kinds[Log] = Kinds()
-LARS: Final = ("lars_opt_learning_rate_decay_steps", "lars_opt_learning_rate_decay_poly_power", "lars_opt_weight_decay", "lars_epsilon", "opt_name")
+LARS: Final = (
+    "lars_opt_learning_rate_decay_steps",
+    "lars_opt_learning_rate_decay_poly_power",
+    "lars_opt_weight_decay",
+    "lars_epsilon",
+    "opt_name",
+)
 GNMT: Final = (
     "opt_base_learning_rate",
     "opt_learning_rate_alt_decay_func",
@@ -30,8 +36,20 @@ ADAM: Final = (
     "opt_adam_epsilon",
     "max_sequence_length",
 )
-MASK: Final = ("opt_base_learning_rate", "opt_learning_rate_warmup_steps", "opt_learning_rate_warmup_factor", "num_image_candidates")
-SSD: Final = ("opt_base_learning_rate", "opt_weight_decay", "opt_learning_rate_warmup_steps", "opt_learning_rate_warmup_factor", "max_samples", "model_bn_span")
+MASK: Final = (
+    "opt_base_learning_rate",
+    "opt_learning_rate_warmup_steps",
+    "opt_learning_rate_warmup_factor",
+    "num_image_candidates",
+)
+SSD: Final = (
+    "opt_base_learning_rate",
+    "opt_weight_decay",
+    "opt_learning_rate_warmup_steps",
+    "opt_learning_rate_warmup_factor",
+    "max_samples",
+    "model_bn_span",
+)
 OLD: Final = {
     "resnet": (*LARS, "opt_base_learning_rate", "opt_learning_rate_warmup_epochs", "model_bn_span"),
     "ssd": SSD,
@@ -40,13 +58,27 @@ OLD: Final = {
     "transformer": ADAM,
 }
 NEW: Final = {
-    "resnet": (*LARS, "lars_opt_base_learning_rate", "lars_opt_learning_rate_warmup_epochs", "lars_opt_end_learning_rate", "lars_opt_momentum"),
+    "resnet": (
+        *LARS,
+        "lars_opt_base_learning_rate",
+        "lars_opt_learning_rate_warmup_epochs",
+        "lars_opt_end_learning_rate",
+        "lars_opt_momentum",
+    ),
     "ssd": (*SSD, "opt_learning_rate_decay_boundary_epochs"),
-    "maskrcnn": (*MASK, "opt_learning_rate_decay_factor", "opt_learning_rate_decay_steps", "min_image_size", "max_image_size"),
+    "maskrcnn": (
+        *MASK,
+        "opt_learning_rate_decay_factor",
+        "opt_learning_rate_decay_steps",
+        "min_image_size",
+        "max_image_size",
+    ),
     "gnmt": GNMT,
     "transformer": ADAM,
 }
-"""What the closed division requires in a log: the official checkers' lists, training 0.6.0 and 0.7.0."""
+"""What the closed division requires in a log: the official checkers' lists, training 0.6.0 and
+0.7.0.
+"""
 ALL: Final = sorted({key for table in (OLD, NEW) for keys in table.values() for key in keys})
 
 
@@ -65,7 +97,10 @@ def second(key: str) -> Callable[[Log], bool]:
 
     def change(log: Log) -> bool:
         found = log.of_key(key)
-        return bool(found) and log.insert(found[-1] + 1, replace(log.records[found[-1]], value=different(log.records[found[-1]].value)))
+        return bool(found) and log.insert(
+            found[-1] + 1,
+            replace(log.records[found[-1]], value=different(log.records[found[-1]].value)),
+        )
 
     return change
 
@@ -79,11 +114,22 @@ def different(value: Any) -> Any:
     return [value[0], value[1] + 1] if isinstance(value, list) else f"{value}2"
 
 
-def valued(key: str, value: Any, *, benchmark: str | None = None, new: bool | None = None, closed: bool = True) -> Callable[[Log], bool]:
+def valued(
+    key: str,
+    value: Any,
+    *,
+    benchmark: str | None = None,
+    new: bool | None = None,
+    closed: bool = True,
+) -> Callable[[Log], bool]:
     """Give a hyper-parameter this value, where that breaks the closed rules."""
 
     def change(log: Log) -> bool:
-        fits = (log.closed or not closed) and benchmark in (None, log.benchmark) and new in (None, not log.old)
+        fits = (
+            (log.closed or not closed)
+            and benchmark in (None, log.benchmark)
+            and new in (None, not log.old)
+        )
         return fits and log.edit(lambda record: replace(record, value=value), *log.of_key(key))
 
     return change
@@ -103,7 +149,9 @@ for name, value in {
     "list": [4096],
     "nan": math.nan,
 }.items():
-    HYPER.put(f"batch_{name}", valued("global_batch_size", value, closed=False), "a whole number above 0")
+    HYPER.put(
+        f"batch_{name}", valued("global_batch_size", value, closed=False), "a whole number above 0"
+    )
 
 
 @HYPER.add("required in each log")
@@ -121,8 +169,14 @@ def where_required(value: Any) -> Callable[[Log], bool]:
     """Give the first required hyper-parameter with a number this value."""
 
     def change(log: Log) -> bool:
-        keys = [key for key in required(log) if isinstance(log.value(key), int | float) and not isinstance(log.value(key), bool)]
-        return bool(keys) and log.edit(lambda record: replace(record, value=value), *log.of_key(keys[-1]))
+        keys = [
+            key
+            for key in required(log)
+            if isinstance(log.value(key), int | float) and not isinstance(log.value(key), bool)
+        ]
+        return bool(keys) and log.edit(
+            lambda record: replace(record, value=value), *log.of_key(keys[-1])
+        )
 
     return change
 
@@ -162,7 +216,12 @@ OUTSIDE: Final[dict[str, tuple[str, Any, str | None, bool | None]]] = {
     "mask_base_rate": ("opt_base_learning_rate", 0.05, "maskrcnn", True),
     "mask_decay_factor": ("opt_learning_rate_decay_factor", 0.2, "maskrcnn", True),
     "mask_decay_steps": ("opt_learning_rate_decay_steps", [6001, 8002], "maskrcnn", True),
-    "mask_decay_steps_of_two_k": ("opt_learning_rate_decay_steps", [24000, 36000], "maskrcnn", True),
+    "mask_decay_steps_of_two_k": (
+        "opt_learning_rate_decay_steps",
+        [24000, 36000],
+        "maskrcnn",
+        True,
+    ),
     "mask_one_decay_step": ("opt_learning_rate_decay_steps", [24000], "maskrcnn", True),
     "mask_candidates": ("num_image_candidates", 1500, "maskrcnn", True),
     "mask_candidates_zero": ("num_image_candidates", 0, "maskrcnn", None),
@@ -182,15 +241,24 @@ OUTSIDE: Final[dict[str, tuple[str, Any, str | None, bool | None]]] = {
     "adam_beta_1": ("opt_adam_beta_1", 0.7, "transformer", False),
     "adam_beta_2": ("opt_adam_beta_2", 0.5, "transformer", False),
 }
-"""Kind -> hyper-parameter, a value that its round does not allow, benchmark, round (True: v0.7 only)."""
+"""Kind -> hyper-parameter, a value that its round does not allow, benchmark, round (True: v0.7
+only).
+"""
 for name, (key, value, benchmark, new) in OUTSIDE.items():
-    HYPER.put(f"outside_{name}", valued(key, value, benchmark=benchmark, new=new), "within the closed division's table")
+    HYPER.put(
+        f"outside_{name}",
+        valued(key, value, benchmark=benchmark, new=new),
+        "within the closed division's table",
+    )
 
 
 @HYPER.add("a sequence length says whether it truncates or discards")
 def sequence_method_missing(log: Log) -> bool:
     return (
-        not log.old and log.closed and log.benchmark == "transformer" and log.edit(lambda record: record.where(method=None), *log.of_key("max_sequence_length"))
+        not log.old
+        and log.closed
+        and log.benchmark == "transformer"
+        and log.edit(lambda record: record.where(method=None), *log.of_key("max_sequence_length"))
     )
 
 
@@ -205,7 +273,9 @@ def sequence_method_unknown(log: Log) -> bool:
 
 
 for name, value in {"false": False, "text_false": "false", "garbage": "maybe", "zero": 0}.items():
-    HYPER.put(f"cache_clear_{name}", valued("cache_clear", value, closed=False), "caches are cleared")
+    HYPER.put(
+        f"cache_clear_{name}", valued("cache_clear", value, closed=False), "caches are cleared"
+    )
 
 for key, name, value, in_tree in (
     ("submission_benchmark", "unknown", "resnet152", False),
@@ -220,7 +290,12 @@ for key, name, value, in_tree in (
     ("submission_status", "empty", "", False),
     ("submission_platform", "empty", "", False),
 ):
-    HYPER.put(f"{key}_{name}", valued(key, value, closed=False), "says what was run, by whom", in_tree=in_tree)
+    HYPER.put(
+        f"{key}_{name}",
+        valued(key, value, closed=False),
+        "says what was run, by whom",
+        in_tree=in_tree,
+    )
 
 
 @HYPER.add("the benchmark is the folder's", in_tree=True)
@@ -231,7 +306,9 @@ def submission_benchmark_of_another(log: Log) -> bool:
 
 @HYPER.add("the organisation is the folder's", in_tree=True)
 def submission_org_nvidia(log: Log) -> bool:
-    return str(log.value("submission_org")).casefold() != "nvidia" and log.edit(lambda record: replace(record, value="NVIDIA"), *log.of_key("submission_org"))
+    return str(log.value("submission_org")).casefold() != "nvidia" and log.edit(
+        lambda record: replace(record, value="NVIDIA"), *log.of_key("submission_org")
+    )
 
 
 @HYPER.add("the division is the system description's", in_tree=True)

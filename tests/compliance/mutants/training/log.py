@@ -1,4 +1,6 @@
-"""A training log that can be changed record by record, in either dialect; what is not touched keeps its bytes."""
+"""A training log that can be changed record by record, in either dialect; what is not touched keeps
+its bytes.
+"""
 
 import json
 import re
@@ -6,7 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, Self
 
-OLD: Final = re.compile(r"^(?P<lead>.*?):::MLL (?P<time>\S+) (?P<key>[\w.]+): (?P<body>\{.*\})\s*$", re.DOTALL)
+OLD: Final = re.compile(
+    r"^(?P<lead>.*?):::MLL (?P<time>\S+) (?P<key>[\w.]+): (?P<body>\{.*\})\s*$", re.DOTALL
+)
 NEW: Final = re.compile(r"^(?P<lead>.*?):::MLLOG (?P<body>\{.*\})\s*$", re.DOTALL)
 SAME: Final = {"mask": "maskrcnn", "resnet50": "resnet"}
 
@@ -45,7 +49,14 @@ class Record:
 
     def where(self, **metadata: Any) -> Self:
         """Change metadata; None takes a field out."""
-        return replace(self, metadata={name: value for name, value in (self.metadata | metadata).items() if value is not None})
+        return replace(
+            self,
+            metadata={
+                name: value
+                for name, value in (self.metadata | metadata).items()
+                if value is not None
+            },
+        )
 
     @property
     def number(self) -> Any:
@@ -70,12 +81,30 @@ def read(line: str) -> Record | None:
     """Read a line; None where it is no record."""
     if match := OLD.match(line):
         body = json.loads(match["body"])
-        return Record(lead=match["lead"], key=match["key"], time=match["time"], value=body.get("value"), metadata=body.get("metadata") or {}, rest=None)
+        return Record(
+            lead=match["lead"],
+            key=match["key"],
+            time=match["time"],
+            value=body.get("value"),
+            metadata=body.get("metadata") or {},
+            rest=None,
+        )
     if not (match := NEW.match(line)):
         return None
     body = json.loads(match["body"])
-    rest = {name: value for name, value in body.items() if name not in ("time_ms", "key", "value", "metadata")}
-    return Record(lead=match["lead"], key=body["key"], time=body["time_ms"], value=body["value"], metadata=body["metadata"] or {}, rest=rest)
+    rest = {
+        name: value
+        for name, value in body.items()
+        if name not in ("time_ms", "key", "value", "metadata")
+    }
+    return Record(
+        lead=match["lead"],
+        key=body["key"],
+        time=body["time_ms"],
+        value=body["value"],
+        metadata=body["metadata"] or {},
+        rest=rest,
+    )
 
 
 Edit = Callable[[Record], Record]
@@ -89,7 +118,9 @@ class Log:
     records: dict[int, Record] = field(default_factory=dict)
     """Line -> its record, as it was read."""
     place: ClassVar[float] = 0.5
-    """Which record is taken where one of several is broken: 0 is the first that may be, 1 the last."""
+    """Which record is taken where one of several is broken: 0 is the first that may be, 1 the
+    last.
+    """
     encoded: bytes | None = None
     """What is written instead of the lines, where those do not say it."""
 
@@ -102,7 +133,11 @@ class Log:
 
     def read(self) -> None:
         """Read the records again, after lines were put in or taken out."""
-        self.records = {index: record for index, line in enumerate(self.lines) if ":::MLL" in line and (record := read(line))}
+        self.records = {
+            index: record
+            for index, line in enumerate(self.lines)
+            if ":::MLL" in line and (record := read(line))
+        }
 
     def content(self) -> bytes:
         """Give the bytes to write."""
@@ -160,20 +195,36 @@ class Log:
         moved = [change(self.records[index]) for index in indices]
         anchor = self.lines[before] if before < len(self.lines) else None
         kept = [(index, line) for index, line in enumerate(self.lines) if index not in set(indices)]
-        place = next((at for at, (index, _) in enumerate(kept) if index >= before), len(kept)) if anchor is not None else len(kept)
+        place = (
+            next((at for at, (index, _) in enumerate(kept) if index >= before), len(kept))
+            if anchor is not None
+            else len(kept)
+        )
         self.lines = [line for _, line in kept]
         if self.lines and not self.lines[-1].endswith("\n"):
             self.lines[-1] += "\n"
         return self.insert(place, *moved) and bool(indices)
 
     def middle(self, *keys: str) -> int | None:
-        """Find a record that no tolerance for the end of a log reaches: the last epoch or block, three evaluations; None where there is none."""
+        """Find a record that no tolerance for the end of a log reaches: the last epoch or block,
+        three evaluations; None where there is none.
+        """
         found, spared = self.of_key(*keys), 3 if keys[0].startswith("eval") else 1
-        return found[round((len(found) - spared - 1) * self.place)] if len(found) > max(spared, 2) else None
+        return (
+            found[round((len(found) - spared - 1) * self.place)]
+            if len(found) > max(spared, 2)
+            else None
+        )
 
     def evaluations(self) -> Iterator[list[int]]:
-        """Yield the lines of each evaluation, grouped by accuracy records in the order of the file."""
+        """Yield the lines of each evaluation, grouped by accuracy records in the order of the
+        file.
+        """
         accuracies = self.of_key("eval_accuracy")
         for accuracy in accuracies:
             number = self.records[accuracy].number
-            yield [index for index in self.of_key("eval_start", "eval_accuracy", "eval_stop") if self.records[index].number == number]
+            yield [
+                index
+                for index in self.of_key("eval_start", "eval_accuracy", "eval_stop")
+                if self.records[index].number == number
+            ]

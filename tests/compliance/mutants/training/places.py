@@ -28,12 +28,18 @@ def with_field(name: str, value: Any) -> Callable[[str], str]:
             whole = json.loads(text)
         except ValueError:
             return text
-        return json.dumps({**whole, name: value}) if name in whole and whole[name] != value else text
+        return (
+            json.dumps({**whole, name: value}) if name in whole and whole[name] != value else text
+        )
 
     return change
 
 
-FOLDERS.put("system_of_another_submitter", of_system(with_field("submitter", "Contoso")), "the system is the submitter's")
+FOLDERS.put(
+    "system_of_another_submitter",
+    of_system(with_field("submitter", "Contoso")),
+    "the system is the submitter's",
+)
 
 
 @FOLDERS.add("the system's division is the logs'")
@@ -43,14 +49,24 @@ def system_of_another_division(a_set: TrainingSet) -> bool:
 
 
 FOLDERS.put("system_without_a_division", of_system(with_field("division", "")), "a division")
-FOLDERS.put("system_of_an_unknown_division", of_system(with_field("division", "ajar")), "closed or open")
+FOLDERS.put(
+    "system_of_an_unknown_division", of_system(with_field("division", "ajar")), "closed or open"
+)
 FOLDERS.put("system_without_a_submitter", of_system(with_field("submitter", "")), "a submitter")
-FOLDERS.put("system_of_fewer_than_no_nodes", of_system(with_field("number_of_nodes", "-1")), "numbers above 0")
+FOLDERS.put(
+    "system_of_fewer_than_no_nodes",
+    of_system(with_field("number_of_nodes", "-1")),
+    "numbers above 0",
+)
 FOLDERS.put("system_of_no_nodes", of_system(with_field("number_of_nodes", "0")), "numbers above 0")
 FOLDERS.put("system_of_a_blank_submitter", of_system(with_field("submitter", "  ")), "a submitter")
 FOLDERS.put("system_file_empty", of_system(lambda text: ""), "readable")
 FOLDERS.put("system_file_of_garbage", of_system(lambda text: "\x00\x01\x02" * 100), "readable")
-FOLDERS.put("system_file_cut", of_system(lambda text: text[: len(text) // 2] if text.lstrip().startswith("{") else text), "readable")
+FOLDERS.put(
+    "system_file_cut",
+    of_system(lambda text: text[: len(text) // 2] if text.lstrip().startswith("{") else text),
+    "readable",
+)
 FOLDERS.put("system_file_is_a_list", of_system(lambda text: "[]"), "an object")
 
 

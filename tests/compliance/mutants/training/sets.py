@@ -29,7 +29,9 @@ class TrainingSet:
     @property
     def runs(self) -> list[Path]:
         """Its logs by number."""
-        return sorted((path for path in self.folder.iterdir() if NAME.fullmatch(path.name)), key=number)
+        return sorted(
+            (path for path in self.folder.iterdir() if NAME.fullmatch(path.name)), key=number
+        )
 
     @property
     def system_file(self) -> Path:
@@ -65,7 +67,9 @@ SETS: Kinds[TrainingSet] = Kinds()
 
 def shifted(log: Log, seconds: float) -> bool:
     """Shift all times but those of headers without one."""
-    return log.edit(lambda record: record.later(seconds) if record.seconds > 0 else record, *log.records)
+    return log.edit(
+        lambda record: record.later(seconds) if record.seconds > 0 else record, *log.records
+    )
 
 
 @SETS.add("as many runs as the benchmark has")
@@ -101,7 +105,11 @@ def one_run_too_many(a_set: TrainingSet) -> bool:
 def fresh(log: Log) -> None:
     """Make a copied run look like one of its own: another seed, other accuracies, other lengths."""
     log.edit(lambda record: replace(record, value=record.value + 17), *log.of_key("seed"))
-    run = [index for index, record in log.records.items() if record.key.startswith(("epoch", "block", "eval", "run_stop"))]
+    run = [
+        index
+        for index, record in log.records.items()
+        if record.key.startswith(("epoch", "block", "eval", "run_stop"))
+    ]
     begin = log.records[log.of_key("run_start")[0]].seconds
     log.edit(lambda record: record.at(begin + (record.seconds - begin) * 1.0103 + 0.007), *run)
 
@@ -113,7 +121,9 @@ def a_run_of_another_name(a_set: TrainingSet) -> bool:
 
 @SETS.add("runs are numbered without a gap")
 def a_gap_in_the_numbers(a_set: TrainingSet) -> bool:
-    return a_set.undo.rename(a_set.runs[-1], a_set.folder / f"result_{number(a_set.runs[-1]) + 3}.txt")
+    return a_set.undo.rename(
+        a_set.runs[-1], a_set.folder / f"result_{number(a_set.runs[-1]) + 3}.txt"
+    )
 
 
 @SETS.add("each run is a run of its own")
@@ -129,36 +139,53 @@ def copied_run_with_shifted_times(a_set: TrainingSet) -> bool:
 
 @SETS.add("each run is a run of its own")
 def copied_run_with_other_line_ends(a_set: TrainingSet) -> bool:
-    return a_set.undo.write(a_set.runs[2], a_set.runs[0].read_bytes().replace(b"\r\n", b"\n").replace(b"\n", b" \r\n"))
+    return a_set.undo.write(
+        a_set.runs[2], a_set.runs[0].read_bytes().replace(b"\r\n", b"\n").replace(b"\n", b" \r\n")
+    )
 
 
 @SETS.add("each run is a run of its own")
 def copied_records_in_other_noise(a_set: TrainingSet) -> bool:
-    return a_set.undo.write(a_set.runs[2], b"another host starts\n" + a_set.runs[0].read_bytes() + b"\nanother host ends\n")
+    return a_set.undo.write(
+        a_set.runs[2],
+        b"another host starts\n" + a_set.runs[0].read_bytes() + b"\nanother host ends\n",
+    )
 
 
 @SETS.add("each run is a run of its own")
 def copied_run_with_another_seed(a_set: TrainingSet) -> bool:
     log = a_set.log(0)
-    return log.edit(lambda record: replace(record, value=record.value + 1), *log.of_key("seed")) and a_set.put(2, log)
+    return log.edit(
+        lambda record: replace(record, value=record.value + 1), *log.of_key("seed")
+    ) and a_set.put(2, log)
 
 
 @SETS.add("each run has a seed of its own")
 def same_seed_twice(a_set: TrainingSet) -> bool:
     seed = a_set.log(0).value("seed")
-    return seed is not None and a_set.change(1, lambda log: log.edit(lambda record: replace(record, value=seed), *log.of_key("seed")))
+    return seed is not None and a_set.change(
+        1, lambda log: log.edit(lambda record: replace(record, value=seed), *log.of_key("seed"))
+    )
 
 
 def in_one_run(key: str) -> Callable[[TrainingSet], bool]:
     """Give a hyper-parameter another legal value in one run."""
 
     def edit(log: Log) -> bool:
-        return log.edit(lambda record: replace(record, value=legal(key, record.value)), *log.of_key(key))
+        return log.edit(
+            lambda record: replace(record, value=legal(key, record.value)), *log.of_key(key)
+        )
 
     return lambda a_set: key not in FIXED and a_set.change(1, edit)
 
 
-FIXED: Final = ("opt_name", "lars_epsilon", "lars_opt_end_learning_rate", "lars_opt_learning_rate_decay_poly_power", "opt_learning_rate_decay_boundary_epochs")
+FIXED: Final = (
+    "opt_name",
+    "lars_epsilon",
+    "lars_opt_end_learning_rate",
+    "lars_opt_learning_rate_decay_poly_power",
+    "opt_learning_rate_decay_boundary_epochs",
+)
 """Changed, they break a rule about one log."""
 
 
@@ -171,20 +198,34 @@ def legal(key: str, value: Any) -> Any:
     return [part * 2 for part in value] if isinstance(value, list) else different(value)
 
 
-SETS.made(("global_batch_size", *(key for key in ALL if key not in FIXED)), in_one_run, "one_run_with_another", "equal in all runs")
+SETS.made(
+    ("global_batch_size", *(key for key in ALL if key not in FIXED)),
+    in_one_run,
+    "one_run_with_another",
+    "equal in all runs",
+)
 
 
 def not_converged(log: Log) -> bool:
     """Let a run miss its target, and say so."""
-    return log.edit(capped(log, 0.02), *last(log)) and log.edit(lambda record: record.where(status="aborted"), *log.of_key("run_stop"))
+    return log.edit(capped(log, 0.02), *last(log)) and log.edit(
+        lambda record: record.where(status="aborted"), *log.of_key("run_stop")
+    )
 
 
 def runs_not_converged(count: int) -> Callable[[TrainingSet], bool]:
     """Let runs miss their target."""
 
     def change(a_set: TrainingSet) -> bool:
-        good = [index for index in range(len(a_set.runs)) if (stop := a_set.log(index).one("run_stop")) and stop.metadata.get("status") == "success"]
-        return len(good) >= count and all(a_set.change(index, not_converged) for index in good[:count])
+        good = [
+            index
+            for index in range(len(a_set.runs))
+            if (stop := a_set.log(index).one("run_stop"))
+            and stop.metadata.get("status") == "success"
+        ]
+        return len(good) >= count and all(
+            a_set.change(index, not_converged) for index in good[:count]
+        )
 
     return change
 
@@ -195,19 +236,35 @@ SETS.put("three_runs_not_converged", runs_not_converged(3), "at most one run mis
 
 @SETS.add("at most one run misses the target")
 def two_runs_aborted(a_set: TrainingSet) -> bool:
-    return all(a_set.change(index, lambda log: log.edit(lambda record: record.where(status="aborted"), *log.of_key("run_stop"))) for index in (0, 1))
+    return all(
+        a_set.change(
+            index,
+            lambda log: log.edit(
+                lambda record: record.where(status="aborted"), *log.of_key("run_stop")
+            ),
+        )
+        for index in (0, 1)
+    )
 
 
 def identity(key: str, value: str) -> Callable[[TrainingSet], bool]:
     """Let one run say something else about itself."""
-    return lambda a_set: a_set.change(1, lambda log: log.value(key) != value and log.edit(lambda record: replace(record, value=value), *log.of_key(key)))
+    return lambda a_set: a_set.change(
+        1,
+        lambda log: (
+            log.value(key) != value
+            and log.edit(lambda record: replace(record, value=value), *log.of_key(key))
+        ),
+    )
 
 
 SETS.put("one_run_of_another_org", identity("submission_org", "Contoso"), "one organisation")
 SETS.put("one_run_of_nvidia", identity("submission_org", "NVIDIA"), "one organisation")
 SETS.put("one_run_of_open", identity("submission_division", "open"), "one division")
 SETS.put("one_run_of_closed", identity("submission_division", "closed"), "one division")
-SETS.put("one_run_of_another_benchmark", identity("submission_benchmark", "minigo"), "one benchmark")
+SETS.put(
+    "one_run_of_another_benchmark", identity("submission_benchmark", "minigo"), "one benchmark"
+)
 
 
 def borrowed(a_set: TrainingSet, same_round: bool, same_benchmark: bool) -> Iterator[Path]:
@@ -215,16 +272,30 @@ def borrowed(a_set: TrainingSet, same_round: bool, same_benchmark: bool) -> Iter
     corpus, mine = a_set.origin.parents[4], a_set.log(0)
     for path in sorted(corpus.glob("training_v0.[67]/*/results/*/*/result_1.txt")):
         near = path.parents[4] == a_set.origin.parents[3]
-        alike = path.parent.name.replace("maskrcnn", "mask") == a_set.folder.name.replace("maskrcnn", "mask")
-        if mine.records and path.parent != a_set.origin and near == same_round and alike == same_benchmark and path.parents[3].name != "Alibaba":
+        alike = path.parent.name.replace("maskrcnn", "mask") == a_set.folder.name.replace(
+            "maskrcnn", "mask"
+        )
+        if (
+            mine.records
+            and path.parent != a_set.origin
+            and near == same_round
+            and alike == same_benchmark
+            and path.parents[3].name != "Alibaba"
+        ):
             yield path
 
 
-def with_a_run_of(same_round: bool, same_benchmark: bool, same_org: bool) -> Callable[[TrainingSet], bool]:
+def with_a_run_of(
+    same_round: bool, same_benchmark: bool, same_org: bool
+) -> Callable[[TrainingSet], bool]:
     """Put another set's run in."""
 
     def change(a_set: TrainingSet) -> bool:
-        found = (path for path in borrowed(a_set, same_round, same_benchmark) if (path.parents[3].name == a_set.home.name) == same_org)
+        found = (
+            path
+            for path in borrowed(a_set, same_round, same_benchmark)
+            if (path.parents[3].name == a_set.home.name) == same_org
+        )
         return (path := next(found, None)) is not None and a_set.undo.copy(path, a_set.runs[1])
 
     return change

@@ -1,4 +1,6 @@
-"""Mutants of one training log in the older text form: `MLPerf: resnet [06/13/19 00:30:57], key: value`."""
+"""Mutants of one training log in the older text form: `MLPerf: resnet [06/13/19 00:30:57], key:
+value`.
+"""
 
 import re
 from collections.abc import Callable

@@ -12,7 +12,10 @@ TIMES: Kinds[Log] = Kinds()
 
 def span(log: Log) -> tuple[float, float]:
     """Give the start and the stop of the run, in seconds."""
-    return log.records[log.of_key("run_start")[0]].seconds, log.records[log.of_key("run_stop")[0]].seconds
+    return (
+        log.records[log.of_key("run_start")[0]].seconds,
+        log.records[log.of_key("run_stop")[0]].seconds,
+    )
 
 
 def raw_time(key: str, time: Any) -> Callable[[Log], bool]:
@@ -39,7 +42,9 @@ def stop_after_half_the_time(log: Log) -> bool:
 @TIMES.add("the run ends after its last evaluation")
 def stop_before_last_accuracy(log: Log) -> bool:
     last = log.records[log.of_key("eval_accuracy")[-1]].seconds
-    return last < span(log)[1] + 1 and log.edit(lambda record: record.at(last - 5), *log.of_key("run_stop"))
+    return last < span(log)[1] + 1 and log.edit(
+        lambda record: record.at(last - 5), *log.of_key("run_stop")
+    )
 
 
 @TIMES.add("the run starts before its first epoch")
@@ -63,12 +68,18 @@ def start_before_init_stop(log: Log) -> bool:
 @TIMES.add("initialisation takes at most 20 minutes")
 def init_of_21_minutes(log: Log) -> bool:
     end = log.records[log.of_key("init_stop")[0]].seconds
-    return log.edit(lambda record: record.at(end - 1260), *log.of_key("init_start"), *log.of_key("cache_clear"))
+    return log.edit(
+        lambda record: record.at(end - 1260), *log.of_key("init_start"), *log.of_key("cache_clear")
+    )
 
 
 @TIMES.add("initialisation takes at most 20 minutes")
 def init_of_two_hours_by_its_end(log: Log) -> bool:
-    later = [index for index, record in log.records.items() if record.seconds >= log.records[log.of_key("init_stop")[0]].seconds]
+    later = [
+        index
+        for index, record in log.records.items()
+        if record.seconds >= log.records[log.of_key("init_stop")[0]].seconds
+    ]
     return log.edit(lambda record: record.later(7200), *later)
 
 
@@ -80,17 +91,36 @@ def init_ends_before_it_starts(log: Log) -> bool:
 
 def backwards(key: str) -> Callable[[Log], bool]:
     """Set a record of the middle back by an hour."""
-    return lambda log: (index := log.middle(key)) is not None and log.edit(lambda record: record.at(span(log)[0] - 3600), index)
+    return lambda log: (
+        (index := log.middle(key)) is not None
+        and log.edit(lambda record: record.at(span(log)[0] - 3600), index)
+    )
 
 
 def forwards(key: str) -> Callable[[Log], bool]:
     """Set a record of the middle on by a day."""
-    return lambda log: (index := log.middle(key)) is not None and log.edit(lambda record: record.at(span(log)[1] + 86400), index)
+    return lambda log: (
+        (index := log.middle(key)) is not None
+        and log.edit(lambda record: record.at(span(log)[1] + 86400), index)
+    )
 
 
-CLOCKED = ("epoch_start", "epoch_stop", "block_start", "block_stop", "eval_start", "eval_stop", "eval_accuracy")
+CLOCKED = (
+    "epoch_start",
+    "epoch_stop",
+    "block_start",
+    "block_stop",
+    "eval_start",
+    "eval_stop",
+    "eval_accuracy",
+)
 TIMES.made(CLOCKED, backwards, "backwards", "run events never run backwards")
-TIMES.made(("epoch_stop", "block_stop", "eval_accuracy"), forwards, "forwards", "run events never run backwards")
+TIMES.made(
+    ("epoch_stop", "block_stop", "eval_accuracy"),
+    forwards,
+    "forwards",
+    "run events never run backwards",
+)
 for key in ("run_start", "run_stop"):
     TIMES.put(f"{key}_at_zero", raw_time(key, 0), "a time that can be counted from")
     TIMES.put(f"{key}_without_a_time", raw_time(key, None), "a time that can be counted from")
@@ -109,15 +139,24 @@ def two_evaluations_swapped_in_time(log: Log) -> bool:
     if len(found) < 5:
         return False
     first, second = (log.records[index].seconds for index in found[1:3])
-    return second - first > 1 and log.edit(lambda record: record.at(second), found[1]) and log.edit(lambda record: record.at(first), found[2])
+    return (
+        second - first > 1
+        and log.edit(lambda record: record.at(second), found[1])
+        and log.edit(lambda record: record.at(first), found[2])
+    )
 
 
 @TIMES.add("the last evaluation ends before the stop")
 def accuracy_a_day_after_stop(log: Log) -> bool:
     last = log.records[log.of_key("eval_accuracy")[-1]].number
-    return log.edit(lambda record: record.at(span(log)[1] + 86400), *(index for index in log.of_key("eval_accuracy") if log.records[index].number == last))
+    return log.edit(
+        lambda record: record.at(span(log)[1] + 86400),
+        *(index for index in log.of_key("eval_accuracy") if log.records[index].number == last),
+    )
 
 
 @TIMES.add("times in milliseconds")
 def stop_in_seconds(log: Log) -> bool:
-    return not log.old and log.edit(lambda record: replace(record, time=round(record.seconds)), *log.of_key("run_stop"))
+    return not log.old and log.edit(
+        lambda record: replace(record, time=round(record.seconds)), *log.of_key("run_stop")
+    )

@@ -1,4 +1,5 @@
-"""Good LoadGen runs with one line of their detail log or summary touched: each key deleted, doubled, nulled, changed.
+"""Good LoadGen runs with one line of their detail log or summary touched: each key deleted,
+doubled, nulled, changed.
 
 What is let through is named here with the reason; anything else that passes is a hole in the rules.
 """
@@ -19,7 +20,12 @@ from compliance.verdict import Severity
 from suite.files.layout import DETAIL, SUMMARY
 from suite.loadgen.scenario import Scenario
 
-SINGLE, MULTI, SERVER, OFFLINE = Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, Scenario.SERVER, Scenario.OFFLINE
+SINGLE, MULTI, SERVER, OFFLINE = (
+    Scenario.SINGLE_STREAM,
+    Scenario.MULTI_STREAM,
+    Scenario.SERVER,
+    Scenario.OFFLINE,
+)
 TOKEN = ":::MLLOG "
 BOTH = pytest.mark.parametrize("mode", ["performance", "accuracy"])
 EACH = pytest.mark.parametrize("scenario", list(Scenario))
@@ -27,11 +33,17 @@ pytestmark = pytest.mark.usefixtures("counted_once")
 
 
 def made(folder: Path, scenario: Scenario, mode: str) -> Path:
-    return write_run(folder / scenario.folder / ("accuracy" if mode == "accuracy" else "performance/run_1"), LOADS[scenario], mode)
+    return write_run(
+        folder / scenario.folder / ("accuracy" if mode == "accuracy" else "performance/run_1"),
+        LOADS[scenario],
+        mode,
+    )
 
 
 def broken(folder: Path) -> bool:
-    return any(finding.severity is Severity.ERROR for finding in Judge().result(str(folder)).findings)
+    return any(
+        finding.severity is Severity.ERROR for finding in Judge().result(str(folder)).findings
+    )
 
 
 class Log:
@@ -54,7 +66,9 @@ class Log:
         """Name the keys whose value may become another unnoticed; `...` takes the line out."""
         for place, document in enumerate(self.documents):
             for value in values:
-                changed = "" if value is ... else TOKEN + json.dumps({**document, "value": value}) + "\n"
+                changed = (
+                    "" if value is ... else TOKEN + json.dumps({**document, "value": value}) + "\n"
+                )
                 if value != document["value"] and self.passes(place, changed):
                     yield document["key"]
 
@@ -78,7 +92,9 @@ def test_no_line_can_be_taken_out(tmp_path: Path, scenario: Scenario, mode: str)
 @EACH
 @BOTH
 @pytest.mark.parametrize("value", [None, []], ids=["null", "list"])
-def test_no_value_can_be_emptied(tmp_path: Path, scenario: Scenario, mode: str, value: object) -> None:
+def test_no_value_can_be_emptied(
+    tmp_path: Path, scenario: Scenario, mode: str, value: object
+) -> None:
     """A null in a bound's place would switch off every rule about it."""
     assert set(Log(made(tmp_path, scenario, mode)).holes([value])) == set()
 
@@ -87,26 +103,45 @@ def test_no_value_can_be_emptied(tmp_path: Path, scenario: Scenario, mode: str, 
 @EACH
 @BOTH
 def test_no_line_can_be_doubled(tmp_path: Path, scenario: Scenario, mode: str) -> None:
-    """Which of the two would count? What an accuracy run has per set of samples, it has once for each."""
+    """Which of the two would count? What an accuracy run has per set of samples, it has once for
+    each.
+    """
     log = Log(made(tmp_path, scenario, mode))
-    assert [document["key"] for place, document in enumerate(log.documents) if log.passes(place, log.lines[place], log.lines[place])] == []
+    assert [
+        document["key"]
+        for place, document in enumerate(log.documents)
+        if log.passes(place, log.lines[place], log.lines[place])
+    ] == []
 
 
 ALONE = {"generated_query_duration"}
-"""How long the planned queries take, to the six digits in which the rate is logged; of an accuracy run nothing hangs on it."""
-SAMPLES = {f"result_{name}_latency_ns" for name in ("min", "mean", *(f"{share}_percentile" for share in PERCENTILES))}
-"""What MultiStream's samples took, as far as their queries took no less: results are of queries, and nothing is read from these."""
+"""How long the planned queries take, to the six digits in which the rate is logged; of an accuracy
+run nothing hangs on it.
+"""
+SAMPLES = {
+    f"result_{name}_latency_ns"
+    for name in ("min", "mean", *(f"{share}_percentile" for share in PERCENTILES))
+}
+"""What MultiStream's samples took, as far as their queries took no less: results are of queries,
+and nothing is read from these.
+"""
 CHANGED = {
-    (SINGLE, "performance"): {"requested_single_stream_expected_latency_ns", "generated_query_count"},
+    (SINGLE, "performance"): {
+        "requested_single_stream_expected_latency_ns",
+        "generated_query_count",
+    },
     (SINGLE, "accuracy"): {"requested_single_stream_expected_latency_ns"},
-    (MULTI, "performance"): {"requested_multi_stream_expected_latency_ns", "generated_query_count"} | SAMPLES,
+    (MULTI, "performance"): (
+        {"requested_multi_stream_expected_latency_ns", "generated_query_count"} | SAMPLES
+    ),
     (MULTI, "accuracy"): {"requested_multi_stream_expected_latency_ns"},
     (SERVER, "performance"): set(),
     (SERVER, "accuracy"): set(),
     (OFFLINE, "performance"): {"requested_min_query_count"},
     (OFFLINE, "accuracy"): {"requested_min_query_count"},
 }
-"""What a run alone lets pass: a nanosecond in a million; one query of thousands that were planned and not needed; Offline's minimum below
+"""What a run alone lets pass: a nanosecond in a million; one query of thousands that were planned
+and not needed; Offline's minimum below
 what it issued, which the record's settings tell."""
 
 
@@ -114,7 +149,9 @@ what it issued, which the record's settings tell."""
 @EACH
 @BOTH
 def test_no_number_can_be_changed(tmp_path: Path, scenario: Scenario, mode: str) -> None:
-    """By one, by a hundredth, to twice: counts, seeds, bounds, percentiles and latencies prove one another."""
+    """By one, by a hundredth, to twice: counts, seeds, bounds, percentiles and latencies prove one
+    another.
+    """
     log = Log(made(tmp_path, scenario, mode))
     found: set[str] = set()
     for place, document in enumerate(log.documents):
@@ -130,7 +167,9 @@ def test_no_number_can_be_changed(tmp_path: Path, scenario: Scenario, mode: str)
 @EACH
 @BOTH
 def test_no_flag_or_text_can_be_changed(tmp_path: Path, scenario: Scenario, mode: str) -> None:
-    """A run that was another scenario's, or coalesced its queries; an accuracy run's system is compared with the others' in its entry."""
+    """A run that was another scenario's, or coalesced its queries; an accuracy run's system is
+    compared with the others' in its entry.
+    """
     log = Log(made(tmp_path, scenario, mode))
     found: set[str] = set()
     for place, document in enumerate(log.documents):
@@ -144,13 +183,23 @@ def test_no_flag_or_text_can_be_changed(tmp_path: Path, scenario: Scenario, mode
 @EACH
 @BOTH
 @pytest.mark.parametrize("change", ["fewer", "strange", "repeated"])
-def test_the_list_of_loaded_samples_cannot_be_changed(tmp_path: Path, scenario: Scenario, mode: str, change: str) -> None:
+def test_the_list_of_loaded_samples_cannot_be_changed(
+    tmp_path: Path, scenario: Scenario, mode: str, change: str
+) -> None:
     """A benchmark of fewer pictures is a faster one."""
     log = Log(made(tmp_path, scenario, mode))
-    place = next(place for place, document in enumerate(log.documents) if document["key"] == "loaded_qsl_set")
+    place = next(
+        place for place, document in enumerate(log.documents) if document["key"] == "loaded_qsl_set"
+    )
     samples = log.documents[place]["value"]
-    other = {"fewer": samples[1:], "strange": [*samples[:-1], 999_999], "repeated": [*samples[:-1], samples[0]]}[change]
-    assert not log.passes(place, TOKEN + json.dumps({**log.documents[place], "value": other}) + "\n")
+    other = {
+        "fewer": samples[1:],
+        "strange": [*samples[:-1], 999_999],
+        "repeated": [*samples[:-1], samples[0]],
+    }[change]
+    assert not log.passes(
+        place, TOKEN + json.dumps({**log.documents[place], "value": other}) + "\n"
+    )
 
 
 # ---- summaries ----
@@ -166,27 +215,45 @@ def test_no_line_of_a_summary_can_be_taken_out(tmp_path: Path, scenario: Scenari
         rewrite(folder / SUMMARY, "".join([*lines[:place], *lines[place + 1 :]]))
         if line.strip() and "=" not in line and not broken(folder):
             passed.append(line.strip())
-    quiet = {"MLPerf Results Summary", "Additional Stats", "Early Stopping Result:", "Per-query latency:"}
+    quiet = {
+        "MLPerf Results Summary",
+        "Additional Stats",
+        "Early Stopping Result:",
+        "Per-query latency:",
+    }
     assert set(passed) <= quiet
 
 
 @EACH
 def test_no_number_of_a_summary_can_be_changed(tmp_path: Path, scenario: Scenario) -> None:
-    """By one in its last digit, wherever it stands behind a colon; of rates, the hundredths are rounded."""
+    """By one in its last digit, wherever it stands behind a colon; of rates, the hundredths are
+    rounded.
+    """
     folder = made(tmp_path, scenario, "performance")
     lines = (folder / SUMMARY).read_text().splitlines(keepends=True)
     for place, line in enumerate(lines):
         name, colon, text = line.rstrip("\n").partition(":")
         if not (colon and text.strip().isdigit()):
             continue
-        rewrite(folder / SUMMARY, "".join([*lines[:place], f"{name}: {int(text) + 1}\n", *lines[place + 1 :]]))
+        rewrite(
+            folder / SUMMARY,
+            "".join([*lines[:place], f"{name}: {int(text) + 1}\n", *lines[place + 1 :]]),
+        )
         assert broken(folder), line
 
 
 @pytest.mark.parametrize(("scenario", "percentile"), [(SINGLE, "90.0"), (MULTI, "99.0")])
-def test_the_estimate_of_a_stream_is_its_result(tmp_path: Path, scenario: Scenario, percentile: str) -> None:
-    """Without it, or with that of another percentile, a score would be read from the percentile itself, which is lower."""
-    for change in (swap(r" \* Early stopping [^\n]*\n", ""), swap(rf"stopping {percentile}th", "stopping 50.0th"), swap(r"(estimate: \d+)\d", r"\g<1>")):
+def test_the_estimate_of_a_stream_is_its_result(
+    tmp_path: Path, scenario: Scenario, percentile: str
+) -> None:
+    """Without it, or with that of another percentile, a score would be read from the percentile
+    itself, which is lower.
+    """
+    for change in (
+        swap(r" \* Early stopping [^\n]*\n", ""),
+        swap(rf"stopping {percentile}th", "stopping 50.0th"),
+        swap(r"(estimate: \d+)\d", r"\g<1>"),
+    ):
         folder = made(tmp_path / str(id(change)), scenario, "performance")
         change(folder / SUMMARY)
         assert broken(folder)

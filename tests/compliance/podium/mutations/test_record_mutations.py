@@ -1,4 +1,5 @@
-"""A good run's records with one row, line or field touched: each change is told, and none voids the run.
+"""A good run's records with one row, line or field touched: each change is told, and none voids the
+run.
 
 What is let through is named here with the reason; anything else that passes is a hole in the rules.
 """
@@ -50,15 +51,32 @@ def edited(rows: Any, place: int, field: str, by: int) -> Any:
         lambda rows, place: edited(rows, place, "batch", 1000),
         lambda rows, place: edited(rows, place, "done_ns", -20_000_000),
         lambda rows, place: edited(rows, place, "issued_ns", 20_000_000_000),
-        lambda rows, place: numpy.concatenate([rows[: place + 1], rows[place + 1 :][::-1]]) if place < 457 else rows[::-1],
+        lambda rows, place: (
+            numpy.concatenate([rows[: place + 1], rows[place + 1 :][::-1]])
+            if place < 457
+            else rows[::-1]
+        ),
         lambda rows, place: rows.astype(rows.dtype.newbyteorder(">")),
         lambda rows, place: rows["done_ns"].copy(),
         lambda rows, place: rows.reshape(-1, 1),
     ],
-    ids=["deleted", "doubled", "samples", "batch", "early", "late", "turned", "big-endian", "one-field", "two-dimensions"],
+    ids=[
+        "deleted",
+        "doubled",
+        "samples",
+        "batch",
+        "early",
+        "late",
+        "turned",
+        "big-endian",
+        "one-field",
+        "two-dimensions",
+    ],
 )
 def test_a_touched_row_is_told(good: Path, change: Callable[[Any, int], Any], place: int):
-    """A completion that is a little later or earlier than it was is let through: LoadGen's percentiles do not hang on one query."""
+    """A completion that is a little later or earlier than it was is let through: LoadGen's
+    percentiles do not hang on one query.
+    """
     numpy.save(good / QUERIES, change(numpy.load(good / QUERIES), place))
     assert told(good)
 
@@ -92,19 +110,33 @@ def test_no_line_of_telemetry_can_be_taken_out_doubled_or_exchanged(good: Path):
             rewrite(good / TELEMETRY, with_line(text, place, *changed))
             assert told(good), (place, changed)
     for place in range(1, len(lines) - 3):  # two lines on: the same channel's next reading
-        rewrite(good / TELEMETRY, with_line(with_line(text, place, lines[place + 2]), place + 2, lines[place]))
+        rewrite(
+            good / TELEMETRY,
+            with_line(with_line(text, place, lines[place + 2]), place + 2, lines[place]),
+        )
         assert told(good), place
 
 
-FREE = {"governor": "null: a machine may not tell", "cores": "a fact for those who read it", "model": "likewise", "uuid": "likewise"}
+FREE = {
+    "governor": "null: a machine may not tell",
+    "cores": "a fact for those who read it",
+    "model": "likewise",
+    "uuid": "likewise",
+}
 
 
 @pytest.mark.slow
 def test_no_field_of_telemetry_can_be_emptied_or_renamed(good: Path):
-    """A field of another name or type would switch off every rule about it; null is what a machine does not tell."""
+    """A field of another name or type would switch off every rule about it; null is what a machine
+    does not tell.
+    """
     text = (good / TELEMETRY).read_text()
     for place, document in documents(text):
-        tables = [document, *(value for value in document.values() if isinstance(value, dict)), *document.get("channels", [])]
+        tables = [
+            document,
+            *(value for value in document.values() if isinstance(value, dict)),
+            *document.get("channels", []),
+        ]
         for table in tables:
             for field in [field for field in table if field not in FREE]:
                 for value in (..., "text", [[]]):

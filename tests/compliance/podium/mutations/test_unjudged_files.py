@@ -28,7 +28,11 @@ def tree(tmp_path: Path) -> Path:
 
 def named(path: Path) -> dict[str, Finding]:
     """What the judge finds to be a stray: rule -> finding."""
-    return {finding.rule: finding for finding in Judge().result(str(path)).findings if finding.rule in RULES}
+    return {
+        finding.rule: finding
+        for finding in Judge().result(str(path)).findings
+        if finding.rule in RULES
+    }
 
 
 @pytest.mark.parametrize(
@@ -62,11 +66,17 @@ def test_a_file_that_belongs_to_nothing_is_named(tree: Path, place: str, rule: s
     else:
         path.write_text("x\n")
     found = named(tree)
-    assert set(found) == {rule} and found[rule].severity is Severity.WARNING and Path(found[rule].file).name == path.name
+    assert (
+        set(found) == {rule}
+        and found[rule].severity is Severity.WARNING
+        and Path(found[rule].file).name == path.name
+    )
     assert Judge().result(str(tree)).verdict is Verdict.VALID
 
 
-@pytest.mark.parametrize("place", [f"{ENTRY}/accuracy2", f"{ENTRY}/performance/run_one", f"{ENTRY}/results"])
+@pytest.mark.parametrize(
+    "place", [f"{ENTRY}/accuracy2", f"{ENTRY}/performance/run_one", f"{ENTRY}/results"]
+)
 def test_a_folder_of_runs_under_another_name_is_named(tree: Path, place: str) -> None:
     """Where results may be hidden: tried often, the best one filed."""
     shutil.copytree(tree / ENTRY / "performance" / "run_1", tree / place)
@@ -83,7 +93,11 @@ def test_what_is_unfinished_is_no_stray(tree: Path, place: str) -> None:
 def test_a_run_an_entry_and_a_set_tell_of_strays_on_their_own(tree: Path) -> None:
     """Whatever PATH is judged."""
     training = tree / "open/acme/results/box-torch-bf16/resnet"
-    for folder, rule in ((tree / ENTRY / "accuracy", "loadgen.strays"), (tree / ENTRY, "entry.strays"), (training, "set.strays")):
+    for folder, rule in (
+        (tree / ENTRY / "accuracy", "loadgen.strays"),
+        (tree / ENTRY, "entry.strays"),
+        (training, "set.strays"),
+    ):
         (folder / "x").write_text("x\n")
         assert rule in named(folder)
 
@@ -98,7 +112,12 @@ def test_a_part_of_a_tree_does_not_tell_of_the_rest(tree: Path) -> None:
 def test_a_folder_that_cannot_be_read_has_no_strays(tmp_path: Path) -> None:
     """Other rules say that it is not there."""
     nowhere = tmp_path / "no"
-    assert list(unjudged_files.in_run(nowhere, Mode.ACCURACY)) == list(unjudged_files.in_entry(nowhere)) == list(unjudged_files.in_set(nowhere)) == []
+    assert (
+        list(unjudged_files.in_run(nowhere, Mode.ACCURACY))
+        == list(unjudged_files.in_entry(nowhere))
+        == list(unjudged_files.in_set(nowhere))
+        == []
+    )
     assert list(unjudged_files.in_home(tmp_path / "no")) == []
 
 
@@ -106,7 +125,11 @@ def test_a_file_that_a_manifest_names_is_still_part_of_no_result(tmp_path: Path)
     """Sealed or not: nobody has judged it."""
     bundle(sealed_note)(tmp_path)
     result = Judge().result(str(tmp_path / "acme.tar.zst"))
-    errors = {finding.rule: finding.file for finding in result.findings if finding.severity is Severity.ERROR}
+    errors = {
+        finding.rule: finding.file
+        for finding in result.findings
+        if finding.severity is Severity.ERROR
+    }
     assert set(errors) == {"bundle.strays"} and errors["bundle.strays"].endswith("notes.txt")
 
 
@@ -124,13 +147,17 @@ def test_a_file_that_a_manifest_names_is_still_part_of_no_result(tmp_path: Path)
     ],
 )
 def test_what_a_bundle_may_hold(tmp_path: Path, name: str, accepted: bool) -> None:
-    """What was read to judge it, and its truth; weights, too, stay outside, and clocks that no schema describes."""
+    """What was read to judge it, and its truth; weights, too, stay outside, and clocks that no
+    schema describes.
+    """
 
     def spoil(files: dict[str, bytes]) -> None:
         files["notes.txt"] = b""
         sealed_note(files)
         files[name] = files.pop("notes.txt")
-        files["manifest.json"] = files["manifest.json"].replace(b'"notes.txt"', f'"{name}"'.encode())
+        files["manifest.json"] = files["manifest.json"].replace(
+            b'"notes.txt"', f'"{name}"'.encode()
+        )
 
     bundle(spoil)(tmp_path)
     found = {finding.rule for finding in Judge().result(str(tmp_path / "acme.tar.zst")).findings}

@@ -1,4 +1,6 @@
-"""`podium power import`: a session of MLPerf Power comes to lie beside the run that it measured, whole or not at all."""
+"""`podium power import`: a session of MLPerf Power comes to lie beside the run that it measured,
+whole or not at all.
+"""
 
 import shutil
 from pathlib import Path
@@ -31,10 +33,16 @@ def imported(session: Path, run: Path) -> int:
 
 def left(run: Path) -> list[str]:
     """What of a session lies beside a run, finished or not."""
-    return sorted(path.name for path in [*run.parent.iterdir(), *run.iterdir()] if path.name.startswith((POWER, RANGING, SPL)))
+    return sorted(
+        path.name
+        for path in [*run.parent.iterdir(), *run.iterdir()]
+        if path.name.startswith((POWER, RANGING, SPL))
+    )
 
 
-def test_a_session_is_copied_in_the_workflows_layout(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_session_is_copied_in_the_workflows_layout(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert imported(tmp_path / "session", run) == 0
     for name in FILES:
         assert (run.parent / name).read_bytes() == (tmp_path / "session" / name).read_bytes()
@@ -43,11 +51,17 @@ def test_a_session_is_copied_in_the_workflows_layout(run: Path, tmp_path: Path, 
 
 
 @pytest.mark.parametrize("change", [halved, cut, "another run"])
-def test_a_session_that_does_not_hold_leaves_nothing(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], change: object) -> None:
-    """A changed file, a cut tail that was hashed again, and the logs of another run: one sentence, exit code 1."""
+def test_a_session_that_does_not_hold_leaves_nothing(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], change: object
+) -> None:
+    """A changed file, a cut tail that was hashed again, and the logs of another run: one sentence,
+    exit code 1.
+    """
     session = tmp_path / "session"
     if change == "another run":
-        (run / "mlperf_log_detail.txt").write_text((run / "mlperf_log_detail.txt").read_text() + "\n")
+        (run / "mlperf_log_detail.txt").write_text(
+            (run / "mlperf_log_detail.txt").read_text() + "\n"
+        )
     elif change is cut:
         cut(session)
         rehash(session)
@@ -57,14 +71,18 @@ def test_a_session_that_does_not_hold_leaves_nothing(run: Path, tmp_path: Path, 
     assert left(run) == [] and "nothing was copied" in capsys.readouterr().err
 
 
-def test_what_is_no_session_or_no_run_is_refused(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_session_or_no_run_is_refused(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Exit code 2, and nothing is left."""
     assert imported(tmp_path, run) == 2
     assert imported(tmp_path / "session", tmp_path) == 2
     assert left(run) == [] and capsys.readouterr().err.count("\n") == 2
 
 
-def test_a_second_session_is_refused(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_second_session_is_refused(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The first one stays whole."""
     shutil.copytree(tmp_path / "session", tmp_path / "again")
     assert imported(tmp_path / "session", run) == 0

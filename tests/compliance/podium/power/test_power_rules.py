@@ -1,4 +1,6 @@
-"""Each kind of violation of power and energy is found by a rule about power, and a good run raises no alarm."""
+"""Each kind of violation of power and energy is found by a rule about power, and a good run raises
+no alarm.
+"""
 
 import json
 from collections.abc import Callable
@@ -7,7 +9,18 @@ from typing import Any
 
 import pytest
 from examples import path_of
-from kinds.power import MUTANTS, RANGE_UJ, edit, fallen, late, of, powered, relabelled, rooted, swinging
+from kinds.power import (
+    MUTANTS,
+    RANGE_UJ,
+    edit,
+    fallen,
+    late,
+    of,
+    powered,
+    relabelled,
+    rooted,
+    swinging,
+)
 from kinds.powered_training import TRAINED_MUTANTS, trained
 
 from compliance.judge import Judge
@@ -19,63 +32,104 @@ from suite.files.layout import RUN_RECORD
 def test_a_violation_is_found(tmp_path: Path, kind: str) -> None:
     (MUTANTS | TRAINED_MUTANTS)[kind](tmp_path)
     path = tmp_path if kind in TRAINED_MUTANTS else path_of(tmp_path)
-    found = {finding.rule for finding in Judge().result(str(path)).findings if finding.severity is Severity.ERROR}
+    found = {
+        finding.rule
+        for finding in Judge().result(str(path)).findings
+        if finding.severity is Severity.ERROR
+    }
     assert any(rule.startswith("power.") for rule in found), found
 
 
 def test_a_good_run_raises_no_alarm(tmp_path: Path) -> None:
     """A meter and two counters, one of which begins anew during the run."""
     powered()(tmp_path)
-    assert [finding for finding in Judge().result(str(path_of(tmp_path))).findings if finding.rule.startswith(("power.", "telemetry.", "file."))] == []
+    assert [
+        finding
+        for finding in Judge().result(str(path_of(tmp_path))).findings
+        if finding.rule.startswith(("power.", "telemetry.", "file."))
+    ] == []
 
 
 def test_an_idle_machine_before_the_run_raises_no_alarm(tmp_path: Path) -> None:
-    """Its watts are what the readings of the first five seconds give, and a slow meter's edges are no matter."""
+    """Its watts are what the readings of the first five seconds give, and a slow meter's edges are
+    no matter.
+    """
     powered(idle=True)(tmp_path)
     (record,) = [json.loads(path.read_text()) for path in tmp_path.glob(f"**/{RUN_RECORD}")]
     assert [each["name"] for each in record["idle"]] == [each["name"] for each in record["energy"]]
     assert power_findings(tmp_path) == []
 
 
-def test_a_fault_of_the_readings_is_told_once_where_the_idle_machine_was_read_too(tmp_path: Path) -> None:
+def test_a_fault_of_the_readings_is_told_once_where_the_idle_machine_was_read_too(
+    tmp_path: Path,
+) -> None:
     """The run and the idle machine before it share their readings."""
     powered(rooted, idle=True)(tmp_path)
     assert [rule for rule, *_ in power_findings(tmp_path)].count("power.rehearsal") == 1
 
 
-def test_a_counter_that_falls_is_told_once_where_the_idle_machine_was_read_too(tmp_path: Path) -> None:
+def test_a_counter_that_falls_is_told_once_where_the_idle_machine_was_read_too(
+    tmp_path: Path,
+) -> None:
     powered(fallen, idle=True)(tmp_path)
     assert [rule for rule, *_ in power_findings(tmp_path)].count("power.counter") == 1
 
 
 def test_a_call_that_the_readings_tell_is_told(tmp_path: Path) -> None:
-    """A GPU's sensor says which of the library's functions it was read by; the record repeats it."""
+    """A GPU's sensor says which of the library's functions it was read by; the record repeats
+    it.
+    """
     call = "nvmlDeviceGetPowerUsage"
     powered(lambda lines: lines[0]["channels"][1].update(call=call))(tmp_path)
     (record,) = [json.loads(path.read_text()) for path in tmp_path.glob(f"**/{RUN_RECORD}")]
-    assert [each.get("call") for each in record["energy"]] == [call, *[None] * (len(record["energy"]) - 1)]
+    assert [each.get("call") for each in record["energy"]] == [
+        call,
+        *[None] * (len(record["energy"]) - 1),
+    ]
     assert power_findings(tmp_path) == []
 
 
 def test_a_counter_that_was_reset_costs_its_energy_and_not_the_run(tmp_path: Path) -> None:
     """The record tells no energy of it, and says why: that is how a run is kept."""
     powered(fallen)(tmp_path)
-    found = [finding for finding in Judge().result(str(path_of(tmp_path))).findings if finding.rule.startswith("power.")]
-    assert {(finding.rule, finding.severity) for finding in found} == {("power.counter", Severity.WARNING)}
+    found = [
+        finding
+        for finding in Judge().result(str(path_of(tmp_path))).findings
+        if finding.rule.startswith("power.")
+    ]
+    assert {(finding.rule, finding.severity) for finding in found} == {
+        ("power.counter", Severity.WARNING)
+    }
 
 
 def test_a_good_training_run_raises_no_alarm(tmp_path: Path) -> None:
     """Its energy is what its readings give from run_start to run_stop, as the judge computes it."""
     trained()(tmp_path)
-    assert [finding for finding in Judge().result(str(tmp_path)).findings if finding.rule.startswith(("power.", "telemetry.", "file.", "training."))] == []
+    assert [
+        finding
+        for finding in Judge().result(str(tmp_path)).findings
+        if finding.rule.startswith(("power.", "telemetry.", "file.", "training."))
+    ] == []
 
 
 def test_a_log_without_a_word_of_energy_is_odd_and_valid(tmp_path: Path) -> None:
-    """Older logs have readings beside them and no event of energy; a log from which it was removed looks the same."""
+    """Older logs have readings beside them and no event of energy; a log from which it was removed
+    looks the same.
+    """
     trained()(tmp_path)
     log = tmp_path / "result_0.txt"
-    log.write_text("".join(line for line in log.read_text().splitlines(keepends=True) if '"key": "energy"' not in line))
-    found = [(each.rule, each.severity) for each in Judge().result(str(tmp_path)).findings if each.rule.startswith("power.")]
+    log.write_text(
+        "".join(
+            line
+            for line in log.read_text().splitlines(keepends=True)
+            if '"key": "energy"' not in line
+        )
+    )
+    found = [
+        (each.rule, each.severity)
+        for each in Judge().result(str(tmp_path)).findings
+        if each.rule.startswith("power.")
+    ]
     assert found == [("power.energy", Severity.WARNING)]
 
 
@@ -86,11 +140,17 @@ def test_a_bad_example_breaks_twenty_things_in_all() -> None:
 
 def power_findings(folder: Path) -> list[tuple[str, Severity, str]]:
     """What the rules about power find in a serving run."""
-    return [(each.rule, each.severity, each.found) for each in Judge().result(str(path_of(folder))).findings if each.rule.startswith("power.")]
+    return [
+        (each.rule, each.severity, each.found)
+        for each in Judge().result(str(path_of(folder))).findings
+        if each.rule.startswith("power.")
+    ]
 
 
 def read_twice_at_the_end(lines: list[dict[str, Any]]) -> None:
-    """The sampler's last two readings lie 0.3 ms apart, and the counter was refreshed in between."""
+    """The sampler's last two readings lie 0.3 ms apart, and the counter was refreshed in
+    between.
+    """
     last = of(lines, 2)[-1]
     lines.insert(-1, {**last, "t": last["t"] + 300_000, "e": (last["e"] + 11_800_000) % RANGE_UJ})
     lines[-1]["end"]["readings"][2] += 1
@@ -114,19 +174,33 @@ def read_again(joules: float) -> Callable[[list[dict[str, Any]]], None]:
 
     def change(lines: list[dict[str, Any]]) -> None:
         last = of(lines, 2)[50]
-        lines.insert(lines.index(last) + 1, {**last, "t": last["t"] + 300_000, "e": round(last["e"] + joules * 1e6)})
+        lines.insert(
+            lines.index(last) + 1,
+            {**last, "t": last["t"] + 300_000, "e": round(last["e"] + joules * 1e6)},
+        )
         lines[-1]["end"]["readings"][2] += 1
 
     return change
 
 
-@pytest.mark.parametrize(("edges", "good"), [((1 / 3, 1 / 3), True), ((0.3, 0.3), False), ((1 / 3, 0.3), False)], ids=["its own", "another", "sum"])
-def test_an_edge_error_of_an_earlier_version_is_judged_by_its_own_arithmetic(tmp_path: Path, edges: tuple[float, float], good: bool) -> None:
-    """It took 2 x the largest power between any two readings x the period: here 0.05 J in 0.3 ms, and 9.5 W of the memory in the sum."""
+@pytest.mark.parametrize(
+    ("edges", "good"),
+    [((1 / 3, 1 / 3), True), ((0.3, 0.3), False), ((1 / 3, 0.3), False)],
+    ids=["its own", "another", "sum"],
+)
+def test_an_edge_error_of_an_earlier_version_is_judged_by_its_own_arithmetic(
+    tmp_path: Path, edges: tuple[float, float], good: bool
+) -> None:
+    """It took 2 x the largest power between any two readings x the period: here 0.05 J in 0.3 ms,
+    and 9.5 W of the memory in the sum.
+    """
     powered(read_again(0.05))(tmp_path)
 
     def earlier(record: dict[str, Any]) -> None:
-        package, total = (next(each for each in record["energy"] if each["name"] == name) for name in ("rapl:package0", "components"))
+        package, total = (
+            next(each for each in record["energy"] if each["name"] == name)
+            for name in ("rapl:package0", "components")
+        )
         assert package["edge_j"] == pytest.approx(2 * 118 * 0.1, rel=0.01)
         package["edge_j"], total["edge_j"] = edges[0] * 100, edges[1] * 100 + 2 * 9.5 * 0.1
 
@@ -136,25 +210,45 @@ def test_an_edge_error_of_an_earlier_version_is_judged_by_its_own_arithmetic(tmp
 
 
 @pytest.mark.parametrize("told", [True, False])
-def test_a_counter_that_an_earlier_version_refused_stays_refused(tmp_path: Path, told: bool) -> None:
-    """It held 3 J in 0.3 ms against 165 W, told no energy and said so; a record without such a sentence leaves the energy out."""
+def test_a_counter_that_an_earlier_version_refused_stays_refused(
+    tmp_path: Path, told: bool
+) -> None:
+    """It held 3 J in 0.3 ms against 165 W, told no energy and said so; a record without such a
+    sentence leaves the energy out.
+    """
     powered(read_again(3))(tmp_path)
-    reasons = ["rapl:package0: the counter jumped by 3000000 uJ, 10,000 W; its part draws at most 198 W"] if told else []
+    reasons = (
+        ["rapl:package0: the counter jumped by 3000000 uJ, 10,000 W; its part draws at most 198 W"]
+        if told
+        else []
+    )
     (path,) = tmp_path.glob(f"**/performance/run_1/{RUN_RECORD}")
-    edit(path, lambda record: record.update(energy=[record["energy"][place] for place in (0, 2)], no_energy=reasons))
+    edit(
+        path,
+        lambda record: record.update(
+            energy=[record["energy"][place] for place in (0, 2)], no_energy=reasons
+        ),
+    )
     assert (power_findings(tmp_path) == []) is told
 
 
 @pytest.mark.parametrize("fact", ["clock_offset_ns", "clock_doubt_ns", "limit_w", "range_uj"])
 def test_a_number_of_400_digits_is_a_finding_and_no_crash(tmp_path: Path, fact: str) -> None:
     """What was read beside it is no readings any more, and the record's energy rests on nothing."""
-    powered(lambda lines: lines[0]["channels"][2].update({fact: 10**400}), refigured=False)(tmp_path)
-    assert power_findings(tmp_path) == [("power.same_run", Severity.ERROR, "energy without readings")]
+    powered(lambda lines: lines[0]["channels"][2].update({fact: 10**400}), refigured=False)(
+        tmp_path
+    )
+    assert power_findings(tmp_path) == [
+        ("power.same_run", Severity.ERROR, "energy without readings")
+    ]
 
 
 @pytest.mark.parametrize("end", [False, True])
 def test_a_clock_of_400_digits_is_a_finding_and_no_crash(tmp_path: Path, end: bool) -> None:
-    powered(lambda lines: (lines[-1]["end"] if end else lines[0])["clocks_ns"].__setitem__(1, 10**400), refigured=False)(tmp_path)
+    powered(
+        lambda lines: (lines[-1]["end"] if end else lines[0])["clocks_ns"].__setitem__(1, 10**400),
+        refigured=False,
+    )(tmp_path)
     assert ("power.same_run", Severity.ERROR, "energy without readings") in power_findings(tmp_path)
 
 
@@ -167,7 +261,12 @@ def test_a_sensor_that_moves_by_its_last_digit_alone_is_stuck(tmp_path: Path) ->
 
 def test_a_sensor_that_reads_the_same_before_and_after_the_run_is_stuck(tmp_path: Path) -> None:
     """As high idle as busy: a sensor with noise of a percent that does not know of the run."""
-    powered(lambda lines: [line.update(p=33_000_000 + 300_000 * (place % 2)) for place, line in enumerate(of(lines, 1))])(tmp_path)
+    powered(
+        lambda lines: [
+            line.update(p=33_000_000 + 300_000 * (place % 2))
+            for place, line in enumerate(of(lines, 1))
+        ]
+    )(tmp_path)
     ((name, severity, found),) = power_findings(tmp_path)
     assert (name, severity) == ("power.stuck", Severity.WARNING) and "before and after it" in found
 

@@ -1,4 +1,6 @@
-"""The energy of a training set: the mean of its runs in every figure, and only of channels that are of the same parts in all."""
+"""The energy of a training set: the mean of its runs in every figure, and only of channels that are
+of the same parts in all.
+"""
 
 import json
 import shutil
@@ -12,7 +14,9 @@ from kinds.powered_training import trained
 from submissions.score import energy
 
 
-def two_runs(folder: Path, change: Callable[[dict[str, Any]], object]) -> tuple[list[Path], list[Path]]:
+def two_runs(
+    folder: Path, change: Callable[[dict[str, Any]], object]
+) -> tuple[list[Path], list[Path]]:
     """A run beside a meter, and the same run again whose telemetry differs."""
     trained()(folder)
     for name in ("result_{}.txt", "telemetry_{}.jsonl"):
@@ -21,12 +25,16 @@ def two_runs(folder: Path, change: Callable[[dict[str, Any]], object]) -> tuple[
     for line in lines:
         change(line)
     (folder / "telemetry_1.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return [folder / f"result_{n}.txt" for n in (0, 1)], [folder / f"telemetry_{n}.jsonl" for n in (0, 1)]
+    return [folder / f"result_{n}.txt" for n in (0, 1)], [
+        folder / f"telemetry_{n}.jsonl" for n in (0, 1)
+    ]
 
 
 def test_each_figure_is_the_mean_of_the_runs(tmp_path: Path) -> None:
     """MLPerf's mean was that of the first run alone."""
-    logs, telemetry = two_runs(tmp_path, lambda line: line.update(p=line["p"] * 3) if "p" in line else None)
+    logs, telemetry = two_runs(
+        tmp_path, lambda line: line.update(p=line["p"] * 3) if "p" in line else None
+    )
     (first,), (both,) = energy.trained(logs[:1], telemetry[:1]), energy.trained(logs, telemetry)
     assert first.mlperf_mean_w and both.mlperf_mean_w == pytest.approx(2 * first.mlperf_mean_w)
     assert (both.joules, both.average_w) == pytest.approx((2 * first.joules, 2 * first.average_w))

@@ -1,4 +1,6 @@
-"""A source that fails in the middle of a run, read by the sampler's own process: no energy, a reason, and the telemetry is whole."""
+"""A source that fails in the middle of a run, read by the sampler's own process: no energy, a
+reason, and the telemetry is whole.
+"""
 
 import time
 from collections.abc import Callable
@@ -31,7 +33,10 @@ def closed(counter: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("fail", "reason"), [(unlinked, "no reading"), (reset, "the counter fell"), (closed, "no reading")])
+@pytest.mark.parametrize(
+    ("fail", "reason"),
+    [(unlinked, "no reading"), (reset, "the counter fell"), (closed, "no reading")],
+)
 def test_a_counter_that_fails_in_the_middle_gives_no_energy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fail: Callable[[Path], None], reason: str
 ) -> None:
@@ -50,11 +55,15 @@ def test_a_counter_that_fails_in_the_middle_gives_no_energy(
         end = time.time_ns()
         time.sleep(chosen.linger_s)
     assert sampler.lost == ()
-    energy, reasons = power_readings.records(power_readings.read(tmp_path / "telemetry.jsonl"), begin, end, Work(samples=1))
+    energy, reasons = power_readings.records(
+        power_readings.read(tmp_path / "telemetry.jsonl"), begin, end, Work(samples=1)
+    )
     assert energy == () and any(reason in each for each in reasons), reasons
 
 
 def test_a_lost_file_of_readings_is_the_reason_where_watts_were_asked_for(tmp_path: Path) -> None:
     """A killed sampler was told as lost, and the energy was absent without a word."""
-    assert energy_of(tmp_path, Scenario.OFFLINE, Facts(values={}), ("the sampler was killed",)).reasons == ("the sampler was killed",)
+    assert energy_of(
+        tmp_path, Scenario.OFFLINE, Facts(values={}), ("the sampler was killed",)
+    ).reasons == ("the sampler was killed",)
     assert energy_of(tmp_path, Scenario.OFFLINE, Facts(values={})).reasons == ()

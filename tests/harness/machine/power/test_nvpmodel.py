@@ -27,9 +27,15 @@ def program(folder: Path, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("told", "mode"),
-    [("NV Power Mode: MAXN\\n0", "MAXN"), ("NVPM WARN: fan mode is not set!\\nNV Power Mode: MAXQ\\n1", "MAXQ"), ("NV Power Mode: MODE_30W\\n2", "MODE_30W")],
+    [
+        ("NV Power Mode: MAXN\\n0", "MAXN"),
+        ("NVPM WARN: fan mode is not set!\\nNV Power Mode: MAXQ\\n1", "MAXQ"),
+        ("NV Power Mode: MODE_30W\\n2", "MODE_30W"),
+    ],
 )
-def test_the_mode_is_read_and_names_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str, mode: str) -> None:
+def test_the_mode_is_read_and_names_the_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str, mode: str
+) -> None:
     """Forms that boards print."""
     program(tmp_path, f'[ "$1" = -q ] && printf "{told}\\n"', monkeypatch)
     assert nvpmodel.power_mode() == mode
@@ -37,7 +43,9 @@ def test_the_mode_is_read_and_names_the_system(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("body", ["echo no mode", "exit 1", "printf '\\377\\376'"])
-def test_a_program_that_does_not_tell_gives_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
+def test_a_program_that_does_not_tell_gives_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str
+) -> None:
     """Needs root, is broken, or prints something else: nothing is invented."""
     program(tmp_path, body, monkeypatch)
     assert nvpmodel.power_mode() is None

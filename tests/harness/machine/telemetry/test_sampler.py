@@ -1,4 +1,6 @@
-"""The sampler's process: what it writes, and what is left of a run's telemetry whatever happens to it."""
+"""The sampler's process: what it writes, and what is left of a run's telemetry whatever happens to
+it.
+"""
 
 import json
 import os
@@ -33,35 +35,59 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 def started(path: Path, *functions: str, goes_on: bool = False, **options: Any) -> Sampler:
     """Start a sampler of the fakes' sources alone."""
-    return Sampler(Plan(path=str(path), sources=tuple(Opening(function=f"{METER}:{name}", options=options) for name in functions), goes_on=goes_on))
+    return Sampler(
+        Plan(
+            path=str(path),
+            sources=tuple(
+                Opening(function=f"{METER}:{name}", options=options) for name in functions
+            ),
+            goes_on=goes_on,
+        )
+    )
 
 
 @pytest.mark.slow
 def test_the_host_is_sampled_from_channels_to_end(tmp_path: Path):
-    """First line channels and clocks, then a state a second, last line counts and clocks; shares are 0-1."""
+    """First line channels and clocks, then a state a second, last line counts and clocks; shares
+    are 0-1.
+    """
     path = tmp_path / "telemetry.jsonl"
     with sampling(path, "cpu") as sampler:
         until(lambda: partial(path).exists() and b'"host":{' in partial(path).read_bytes())
     head, *states, foot = lines(path)
     assert sampler.lost == () and list(tmp_path.iterdir()) == [path]
-    assert head["telemetry"] == 1 and [(each["id"], each["name"], each["kind"]) for each in head["channels"]] == [(0, "host", "state")]
+    assert head["telemetry"] == 1 and [
+        (each["id"], each["name"], each["kind"]) for each in head["channels"]
+    ] == [(0, "host", "state")]
     assert foot["end"]["readings"] == [len(states)] and len(states) >= 2
     times = [head["clocks_ns"][0], *(state["t"] for state in states), foot["end"]["clocks_ns"][0]]
     assert times == sorted(times)
     told = [state["host"] for state in states]
-    assert all(0 <= host["cpu_own"] + host["cpu_others"] + host["steal"] <= 1.001 for host in told if host["cpu_own"] is not None)
+    assert all(
+        0 <= host["cpu_own"] + host["cpu_others"] + host["steal"] <= 1.001
+        for host in told
+        if host["cpu_own"] is not None
+    )
     assert all(host["rss_mib"] > 1 and host["free_mib"] > 1 for host in told)
 
 
 @pytest.mark.slow
 def test_own_work_is_told_from_others(tmp_path: Path):
-    """A child's work is this run's own: noise would be found in every run otherwise. Its sibling's, not below the root, is others'."""
+    """A child's work is this run's own: noise would be found in every run otherwise. Its sibling's,
+    not below the root, is others'.
+    """
     path = tmp_path / "telemetry.jsonl"
-    spin = [sys.executable, "-c", "import time\nend = time.monotonic() + 60\nwhile time.monotonic() < end: pass"]
+    spin = [
+        sys.executable,
+        "-c",
+        "import time\nend = time.monotonic() + 60\nwhile time.monotonic() < end: pass",
+    ]
     worker = subprocess.Popen(spin)
     try:
         own = Sampler(plan_for(path, "cpu"))
-        seen = Opening(function="harness.machine.telemetry.host:open_host", options={"root_pid": worker.pid})
+        seen = Opening(
+            function="harness.machine.telemetry.host:open_host", options={"root_pid": worker.pid}
+        )
         other = Sampler(Plan(path=str(tmp_path / "other.jsonl"), sources=(seen,)))
         time.sleep(3.2)
         used_s = sum(psutil.Process(worker.pid).cpu_times()[:2])
@@ -71,20 +97,33 @@ def test_own_work_is_told_from_others(tmp_path: Path):
     own.finish()
     other.finish()
     assert used_s > 0.05
-    mine, its = (sum(line["host"]["cpu_own"] or 0 for line in lines(file)[1:-2]) for file in (path, tmp_path / "other.jsonl"))
+    mine, its = (
+        sum(line["host"]["cpu_own"] or 0 for line in lines(file)[1:-2])
+        for file in (path, tmp_path / "other.jsonl")
+    )
     assert mine > 0.02 and its > 0.02 and abs(mine - its) < 0.6 * max(mine, its) + 0.1
 
 
 @pytest.mark.parametrize("listed", [True, False])
-def test_own_processes_are_found_without_a_look_at_all_others(monkeypatch: pytest.MonkeyPatch, listed: bool):
-    """Among thousands of processes that look is so dear that it came once in half a minute, and until then a run's new processes were others'."""
+def test_own_processes_are_found_without_a_look_at_all_others(
+    monkeypatch: pytest.MonkeyPatch, listed: bool
+):
+    """Among thousands of processes that look is so dear that it came once in half a minute, and
+    until then a run's new processes were others'.
+    """
     if listed and not host.LISTED.exists():
         pytest.skip("this kernel lists no children (CONFIG_PROC_CHILDREN)")
     looked: list[int] = []
     whole = psutil.Process.children
-    monkeypatch.setattr(psutil.Process, "children", lambda self, recursive=False: looked.append(self.pid) or whole(self, recursive))
+    monkeypatch.setattr(
+        psutil.Process,
+        "children",
+        lambda self, recursive=False: looked.append(self.pid) or whole(self, recursive),
+    )
     monkeypatch.setattr(host, "LISTED", host.LISTED if listed else Path("/nowhere"))
-    with subprocess.Popen(["sh", "-c", "sleep 60 & echo $!; wait"], stdout=subprocess.PIPE, text=True) as shell:
+    with subprocess.Popen(
+        ["sh", "-c", "sleep 60 & echo $!; wait"], stdout=subprocess.PIPE, text=True
+    ) as shell:
         assert shell.stdout is not None
         grandchild = int(shell.stdout.readline())
         try:
@@ -97,8 +136,13 @@ def test_own_processes_are_found_without_a_look_at_all_others(monkeypatch: pytes
 @pytest.mark.parametrize("name", ["other", TEMPLATE])
 def test_memory_that_a_template_shares_is_counted_once(name: str):
     """Its child has the same pages; its processor time is its own."""
-    program = f"open('/proc/self/comm', 'w').write({name!r}); held = bytearray(64 << 20); print(flush=True); input()"
-    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+    program = (
+        f"open('/proc/self/comm', 'w').write({name!r}); held = bytearray(64 << 20);"
+        " print(flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
         assert child.stdout is not None
         child.stdout.readline()
         family = host.Family(os.getpid())
@@ -111,12 +155,17 @@ def test_memory_that_a_template_shares_is_counted_once(name: str):
 
 @pytest.mark.slow
 def test_power_channels_are_read_at_their_own_period(tmp_path: Path):
-    """Energy and power sources come to the same process: their lines carry the channel's number and microjoules or microwatts."""
+    """Energy and power sources come to the same process: their lines carry the channel's number and
+    microjoules or microwatts.
+    """
     sampler = started(tmp_path / "t.jsonl", "open_meter", period_ms=50)
     time.sleep(1.0)
     sampler.finish()
     head, *readings, foot = lines(tmp_path / "t.jsonl")
-    assert [(each["name"], each["kind"]) for each in head["channels"]] == [("fake:energy", "energy"), ("fake:power", "power")]
+    assert [(each["name"], each["kind"]) for each in head["channels"]] == [
+        ("fake:energy", "energy"),
+        ("fake:power", "power"),
+    ]
     assert head["channels"][0]["grade"] == "counter" and head["channels"][0]["range_uj"] == 10**9
     energy = [line["e"] for line in readings if line["i"] == 0]
     assert energy == [10_000_000 * n for n in range(1, len(energy) + 1)] and len(energy) >= 5
@@ -131,7 +180,9 @@ def test_a_source_that_falls_silent_costs_its_readings_alone(tmp_path: Path):
         Plan(
             path=str(tmp_path / "t.jsonl"),
             sources=(
-                Opening(function=f"{METER}:open_meter", options={"period_ms": 50, "fails_every": 2}),
+                Opening(
+                    function=f"{METER}:open_meter", options={"period_ms": 50, "fails_every": 2}
+                ),
                 Opening(function=f"{METER}:open_odd"),
                 Opening(function=f"{METER}:open_nothing"),
             ),
@@ -141,7 +192,9 @@ def test_a_source_that_falls_silent_costs_its_readings_alone(tmp_path: Path):
     sampler.finish()
     _, *readings, foot = lines(tmp_path / "t.jsonl")
     assert foot["end"]["missed"][0] == foot["end"]["missed"][1] > 0 == foot["end"]["missed"][2]
-    assert {json.dumps(line["odd"]) for line in readings if "odd" in line} == {'{"temp_c": null, "mhz": [null, 1.0]}'}
+    assert {json.dumps(line["odd"]) for line in readings if "odd" in line} == {
+        '{"temp_c": null, "mhz": [null, 1.0]}'
+    }
 
 
 def test_a_killed_sampler_costs_the_telemetry_and_says_so(tmp_path: Path):
@@ -150,7 +203,9 @@ def test_a_killed_sampler_costs_the_telemetry_and_says_so(tmp_path: Path):
     assert sampler.process is not None
     os.kill(sampler.process.popen.pid, signal.SIGKILL)
     sampler.finish()
-    assert sampler.lost == ("telemetry.jsonl is lost: the sampler was ended by signal 9",) and not list(tmp_path.iterdir())
+    assert sampler.lost == (
+        "telemetry.jsonl is lost: the sampler was ended by signal 9",
+    ) and not list(tmp_path.iterdir())
 
 
 def test_one_process_samples_one_run_after_another(tmp_path: Path):
@@ -161,28 +216,45 @@ def test_one_process_samples_one_run_after_another(tmp_path: Path):
         assert sampler.process is not None
         pids.append(sampler.process.popen.pid)
         sampler.pause() if name == "a" else sampler.finish()
-    assert len(set(pids)) == 1 and sorted(path.name for path in tmp_path.iterdir()) == ["a.partial", "b", "c"]
+    assert len(set(pids)) == 1 and sorted(path.name for path in tmp_path.iterdir()) == [
+        "a.partial",
+        "b",
+        "c",
+    ]
     assert all([*lines(path)[-1]] == ["end"] for path in tmp_path.iterdir())
 
 
 def test_what_a_source_prints_costs_nothing(tmp_path: Path):
-    """It was taken for the sampler's answer, and filled the pipe that nobody reads until the end."""
+    """It was taken for the sampler's answer, and filled the pipe that nobody reads until the
+    end.
+    """
     for run in range(4):
         sampler = started(tmp_path / str(run), "open_loud", characters=60_000)
         sampler.finish()
         assert sampler.lost == () and (tmp_path / str(run)).exists()
 
 
-def test_a_process_that_closes_its_answers_and_stays_costs_the_telemetry_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_process_that_closes_its_answers_and_stays_costs_the_telemetry_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """Waiting for its end failed the run."""
     monkeypatch.setattr(telemetry, "STOP_S", 0.2)
-    monkeypatch.setattr(telemetry, "surroundings", lambda: surroundings()._replace(command=(sys.executable, "-c", CLOSES)))
+    monkeypatch.setattr(
+        telemetry,
+        "surroundings",
+        lambda: surroundings()._replace(command=(sys.executable, "-c", CLOSES)),
+    )
     sampler = started(tmp_path / "t.jsonl", "open_meter")
-    assert sampler.lost == ("t.jsonl is lost: the sampler does not answer",) and sampler.process is None
+    assert (
+        sampler.lost == ("t.jsonl is lost: the sampler does not answer",)
+        and sampler.process is None
+    )
 
 
 @pytest.mark.slow
-def test_an_idle_process_that_does_not_answer_costs_time_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_an_idle_process_that_does_not_answer_costs_time_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """The next run goes on with a new one."""
     first = started(tmp_path / "first", "open_meter")
     assert first.process is not None
@@ -192,11 +264,15 @@ def test_an_idle_process_that_does_not_answer_costs_time_alone(tmp_path: Path, m
     monkeypatch.setattr(telemetry, "START_S", 5.0)
     second = started(tmp_path / "second", "open_meter")
     second.finish()
-    assert second.lost == () and (tmp_path / "second").exists() and stopped.poll() == -signal.SIGKILL
+    assert (
+        second.lost == () and (tmp_path / "second").exists() and stopped.poll() == -signal.SIGKILL
+    )
 
 
 @pytest.mark.parametrize("how", ["killed", "changed"])
-def test_an_idle_process_that_is_dead_or_would_be_started_otherwise_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str):
+def test_an_idle_process_that_is_dead_or_would_be_started_otherwise_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+):
     """The next run would have no telemetry, or that of another meter."""
     first = started(tmp_path / "first", "open_meter")
     assert first.process is not None
@@ -209,7 +285,11 @@ def test_an_idle_process_that_is_dead_or_would_be_started_otherwise_is_not_used(
     else:
         monkeypatch.setenv("METER", "another")
     second = started(tmp_path / "second", "open_meter")
-    assert second.process is not None and second.process.popen.pid != process.pid and process.poll() is not None
+    assert (
+        second.process is not None
+        and second.process.popen.pid != process.pid
+        and process.poll() is not None
+    )
     second.finish()
     assert second.lost == () and (tmp_path / "second").exists()
 
@@ -219,7 +299,9 @@ def test_a_full_disk_costs_the_telemetry_and_says_so(tmp_path: Path):
     (tmp_path / f"telemetry.jsonl{PARTIAL}").symlink_to("/dev/full")
     sampler = started(tmp_path / "telemetry.jsonl", "open_meter")
     sampler.finish()
-    assert sampler.lost == ("telemetry.jsonl is lost: No space left on device",) and not list(tmp_path.iterdir())
+    assert sampler.lost == ("telemetry.jsonl is lost: No space left on device",) and not list(
+        tmp_path.iterdir()
+    )
 
 
 def test_a_folder_that_is_gone_costs_the_telemetry_alone(tmp_path: Path):
@@ -248,7 +330,12 @@ def test_an_interrupted_run_goes_on_in_the_same_file(tmp_path: Path):
     second = started(path, "open_meter", goes_on=True)
     second.finish()
     keys = [next(iter(line)) for line in lines(path)]
-    assert keys.count("telemetry") == keys.count("end") == 2 and keys[0] == "telemetry" and keys[-1] == "end" and not partial.exists()
+    assert (
+        keys.count("telemetry") == keys.count("end") == 2
+        and keys[0] == "telemetry"
+        and keys[-1] == "end"
+        and not partial.exists()
+    )
 
 
 def until_gone(pid: int) -> None:
@@ -261,7 +348,9 @@ def until_gone(pid: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("idle", [False, True])
 def test_the_sampler_ends_with_its_parent(tmp_path: Path, idle: bool):
-    """A parent that is killed cannot say stop, and a forked worker of its may hold the pipe open: a sampler left behind would run for ever."""
+    """A parent that is killed cannot say stop, and a forked worker of its may hold the pipe open: a
+    sampler left behind would run for ever.
+    """
     program = f"""
         import os, time
         from harness.machine.telemetry.process import Sampler, plan_for
@@ -276,7 +365,9 @@ def test_the_sampler_ends_with_its_parent(tmp_path: Path, idle: bool):
             sampler.finish()
         time.sleep(60)
     """
-    parent = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True
+    )
     assert parent.stdout is not None
     sampler, worker = map(int, parent.stdout.readline().split())
     while idle and not (tmp_path / "t.jsonl").exists():

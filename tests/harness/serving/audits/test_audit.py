@@ -1,4 +1,6 @@
-"""`podium audit` from request to files, with real LoadGen runs over fake devices: honest ones pass, each cheat fails."""
+"""`podium audit` from request to files, with real LoadGen runs over fake devices: honest ones pass,
+each cheat fails.
+"""
 
 import json
 import shutil
@@ -30,8 +32,17 @@ from suite.files.layout import ledger_file
 from suite.ledger.steps import parse_all
 from suite.loadgen.scenario import Scenario
 
-SHOWN_IN = (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, Scenario.SERVER, Scenario.SERVER, Scenario.OFFLINE, Scenario.SINGLE_STREAM)
-"""The scenario in which each of the cheats is audited: of all four, those where a test of it takes few seconds."""
+SHOWN_IN = (
+    Scenario.SINGLE_STREAM,
+    Scenario.MULTI_STREAM,
+    Scenario.SERVER,
+    Scenario.SERVER,
+    Scenario.OFFLINE,
+    Scenario.SINGLE_STREAM,
+)
+"""The scenario in which each of the cheats is audited: of all four, those where a test of it takes
+few seconds.
+"""
 RATE = "server.target_qps=400"
 NETWORKED = Path(__file__).parents[3] / "examples/base/networked"
 
@@ -46,7 +57,11 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 def served(results: Path, cheat: str, *scenarios: Scenario) -> Path:
     keep_checkpoint(results, 1.0, workload="audited")
-    until_valid(lambda: infer.serve("audited", asked(results, cheat), scenarios=scenarios, mode="all", checkpoint=None))
+    until_valid(
+        lambda: infer.serve(
+            "audited", asked(results, cheat), scenarios=scenarios, mode="all", checkpoint=None
+        )
+    )
     return results
 
 
@@ -54,8 +69,21 @@ def asked(results: Path, cheat: str = "none", *more: str) -> Any:
     return options(results, f"audited.cheat={cheat}", RATE, *more)
 
 
-def run(results: Path, scenario: Scenario, test: str = "all", cheat: str = "none", rules: str = "podium-v1") -> None:
-    audit("audited", asked(results, cheat), scenarios=(scenario,), test=test, rules=rules, checkpoint=None)
+def run(
+    results: Path,
+    scenario: Scenario,
+    test: str = "all",
+    cheat: str = "none",
+    rules: str = "podium-v1",
+) -> None:
+    audit(
+        "audited",
+        asked(results, cheat),
+        scenarios=(scenario,),
+        test=test,
+        rules=rules,
+        checkpoint=None,
+    )
 
 
 def place(results: Path, scenario: Scenario) -> Path:
@@ -76,32 +104,53 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.mark.slow
 def test_an_honest_system_passes_and_the_judge_agrees(honest: Path) -> None:
-    """All three tests lie in MLCommons' folders, with podium's record and words that a submission checker finds."""
+    """All three tests lie in MLCommons' folders, with podium's record and words that a submission
+    checker finds.
+    """
     for test in AuditTest:
         folder = place(honest, Scenario.OFFLINE) / test
         record = json.loads((folder / "audit.json").read_text())
-        assert record["passed"] and len(record["found"]) == len(record["reference"]) >= (1 if test is AuditTest.TEST01 else 2)
+        assert record["passed"] and len(record["found"]) == len(record["reference"]) >= (
+            1 if test is AuditTest.TEST01 else 2
+        )
         assert "TEST PASS" in (folder / "verify_performance.txt").read_text()
-        assert {path.name for path in (folder / "performance" / "run_1").iterdir()} >= {"mlperf_log_summary.txt", "mlperf_log_detail.txt"}
-    assert "TEST PASS" in (place(honest, Scenario.OFFLINE) / "TEST01" / "verify_accuracy.txt").read_text()
+        assert {path.name for path in (folder / "performance" / "run_1").iterdir()} >= {
+            "mlperf_log_summary.txt",
+            "mlperf_log_detail.txt",
+        }
+    assert (
+        "TEST PASS"
+        in (place(honest, Scenario.OFFLINE) / "TEST01" / "verify_accuracy.txt").read_text()
+    )
     found = Judge().result(str(honest / "open" / "tests" / "results" / "testbed" / "audited"))
     assert [finding for finding in found.findings if finding.rule.startswith("audit")] == []
 
 
 @pytest.mark.slow
 def test_neighbouring_tests_share_the_reference_run_between_them(honest: Path) -> None:
-    """The same run is filed with both: it lies between the last run of one and the first of the other."""
+    """The same run is filed with both: it lies between the last run of one and the first of the
+    other.
+    """
     detail = "mlperf_log_detail.txt"
-    runs = {test: sorted((place(honest, Scenario.OFFLINE) / test / "reference").glob("run_*")) for test in AuditTest}
+    runs = {
+        test: sorted((place(honest, Scenario.OFFLINE) / test / "reference").glob("run_*"))
+        for test in AuditTest
+    }
     for earlier, later in pairwise(AuditTest):
         assert (runs[earlier][-1] / detail).read_bytes() == (runs[later][0] / detail).read_bytes()
-    assert len({(path / detail).read_bytes() for each in runs.values() for path in each}) == sum(map(len, runs.values())) - 2
+    assert (
+        len({(path / detail).read_bytes() for each in runs.values() for path in each})
+        == sum(map(len, runs.values())) - 2
+    )
 
 
 @pytest.mark.slow
 def test_effective_settings_are_those_of_the_rules(honest: Path) -> None:
     """A test whose settings LoadGen did not take tests nothing."""
-    facts = {test: read_facts(place(honest, Scenario.OFFLINE) / test / "performance" / "run_1").values for test in AuditTest}
+    facts = {
+        test: read_facts(place(honest, Scenario.OFFLINE) / test / "performance" / "run_1").values
+        for test in AuditTest
+    }
     assert facts[AuditTest.TEST04]["effective_performance_issue_same"] is True
     assert facts[AuditTest.TEST01]["effective_accuracy_log_sampling_target"] == 256
     seeds = {test: each["effective_qsl_rng_seed"] for test, each in facts.items()}
@@ -119,23 +168,38 @@ def test_every_audit_stands_in_the_ledger(honest: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("cheat", "scenario"), list(zip(CHEATS, SHOWN_IN, strict=True)))
-def test_each_cheat_fails_the_test_that_is_about_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cheat: str, scenario: Scenario) -> None:
-    """All pairs of cheat and scenario: benchmarks/audits.py. No cheat is given the further turns that noise would need."""
+def test_each_cheat_fails_the_test_that_is_about_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cheat: str, scenario: Scenario
+) -> None:
+    """All pairs of cheat and scenario: benchmarks/audits.py. No cheat is given the further turns
+    that noise would need.
+    """
     monkeypatch.setattr(turns, "CLEAR", 1.0)
     results = served(tmp_path / "results", cheat, scenario)
     with pytest.raises(JudgedError, match=f"{scenario.label} {CHEATS[cheat]}"):
         run(results, scenario, CHEATS[cheat], cheat)
     judged = Judge().result(str(place(results, scenario) / CHEATS[cheat]))
     assert judged.verdict is Verdict.BROKEN
-    assert {finding.rule for finding in judged.findings} & {"audit.speed", "audit.answers", "loadgen.valid"}
+    assert {finding.rule for finding in judged.findings} & {
+        "audit.speed",
+        "audit.answers",
+        "loadgen.valid",
+    }
 
 
 @pytest.mark.slow
-def test_streams_of_several_samples_are_audited_with_as_many_queries_as_a_median_needs(tmp_path: Path) -> None:
-    """The judge takes these runs, and longer ones, which earlier versions made; it takes no result of so few queries."""
+def test_streams_of_several_samples_are_audited_with_as_many_queries_as_a_median_needs(
+    tmp_path: Path,
+) -> None:
+    """The judge takes these runs, and longer ones, which earlier versions made; it takes no result
+    of so few queries.
+    """
     results = served(tmp_path / "results", "none", Scenario.MULTI_STREAM)
     run(results, Scenario.MULTI_STREAM, "TEST04")
-    folder, result = place(results, Scenario.MULTI_STREAM) / "TEST04", entry(results).performance("audited", Scenario.MULTI_STREAM)
+    folder, result = (
+        place(results, Scenario.MULTI_STREAM) / "TEST04",
+        entry(results).performance("audited", Scenario.MULTI_STREAM),
+    )
     short, conditions = folder / "reference" / "run_1", {"loadgen.minimums", "loadgen.target"}
     facts = [read_facts(path).values for path in (short, folder / "performance" / "run_1", result)]
     assert [each["requested_min_query_count"] for each in facts] == [64, 64, 662]
@@ -150,7 +214,11 @@ def test_streams_of_several_samples_are_audited_with_as_many_queries_as_a_median
 
 def findings(folder: Path) -> set[str]:
     """Name the rules about LoadGen's runs and audits that a folder breaks."""
-    return {each.rule for each in Judge().result(str(folder)).findings if each.rule.startswith(("audit.", "loadgen."))}
+    return {
+        each.rule
+        for each in Judge().result(str(folder)).findings
+        if each.rule.startswith(("audit.", "loadgen."))
+    }
 
 
 @pytest.mark.slow
@@ -159,13 +227,21 @@ def test_new_runs_supersede_the_audits_of_the_old_ones(honest: Path, tmp_path: P
     results = tmp_path / "results"
     shutil.copytree(honest, results)
     assert (place(results, Scenario.OFFLINE) / "TEST01" / "audit.json").is_file()
-    infer.serve("audited", asked(results), scenarios=(Scenario.OFFLINE,), mode="performance", checkpoint=None)
+    infer.serve(
+        "audited",
+        asked(results),
+        scenarios=(Scenario.OFFLINE,),
+        mode="performance",
+        checkpoint=None,
+    )
     assert not list(place(results, Scenario.OFFLINE).glob("*"))
     assert list((results / ".podium" / "superseded").rglob("TEST01/audit.json"))
 
 
 @pytest.mark.slow
-def test_an_audit_with_a_run_that_stays_invalid_ends_and_says_so(honest: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_audit_with_a_run_that_stays_invalid_ends_and_says_so(
+    honest: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Speed does not speak against the system: further turns, up to five, would change nothing."""
     monkeypatch.setattr("harness.serving.audits.turns.is_invalid", lambda folder: True)
     results = honest.parent / "copy"
@@ -173,7 +249,14 @@ def test_an_audit_with_a_run_that_stays_invalid_ends_and_says_so(honest: Path, m
     with pytest.raises(JudgedError, match="Offline TEST05"):
         run(results, Scenario.OFFLINE, "TEST05")
     assert "2 turns, LoadGen calls a run INVALID" in capsys.readouterr().out
-    assert len(json.loads((place(results, Scenario.OFFLINE) / "TEST05" / "audit.json").read_text())["found"]) == 2
+    assert (
+        len(
+            json.loads((place(results, Scenario.OFFLINE) / "TEST05" / "audit.json").read_text())[
+                "found"
+            ]
+        )
+        == 2
+    )
 
 
 @pytest.mark.slow
@@ -187,10 +270,14 @@ def test_a_campaign_is_audited_by_podiums_own_rules(honest: Path, tmp_path: Path
 
 @pytest.mark.slow
 def test_a_campaign_runs_the_tests_that_are_lacking_alone(honest: Path, tmp_path: Path) -> None:
-    """An interrupted one goes on behind the last finished test, and does not begin a scenario anew."""
+    """An interrupted one goes on behind the last finished test, and does not begin a scenario
+    anew.
+    """
     results = tmp_path / "results"
     shutil.copytree(honest, results)
-    nonce = json.loads((place(results, Scenario.OFFLINE) / "TEST04" / "audit.json").read_text())["nonce"]
+    nonce = json.loads((place(results, Scenario.OFFLINE) / "TEST04" / "audit.json").read_text())[
+        "nonce"
+    ]
     assert lacking(find(results), nonce) == {}
     shutil.rmtree(place(results, Scenario.OFFLINE) / "TEST04")
     assert lacking(find(results), nonce) == {Scenario.OFFLINE: ["TEST04"]}
@@ -200,11 +287,26 @@ def test_a_campaign_runs_the_tests_that_are_lacking_alone(honest: Path, tmp_path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("asked_for", "said"), [({"meter": "cat"}, "--meter cat: the runs of compliance"), ({"power": "rapl"}, "--power rapl: the runs")])
-def test_an_audit_reads_no_watts_and_says_so(honest: Path, asked_for: Mapping[str, str], said: str) -> None:
+@pytest.mark.parametrize(
+    ("asked_for", "said"),
+    [
+        ({"meter": "cat"}, "--meter cat: the runs of compliance"),
+        ({"power": "rapl"}, "--power rapl: the runs"),
+    ],
+)
+def test_an_audit_reads_no_watts_and_says_so(
+    honest: Path, asked_for: Mapping[str, str], said: str
+) -> None:
     """An option that is taken and does nothing misleads."""
     with pytest.raises(RequestError, match=said):
-        audit("audited", replace(asked(honest), **asked_for), scenarios=(Scenario.OFFLINE,), test="all", rules="podium-v1", checkpoint=None)
+        audit(
+            "audited",
+            replace(asked(honest), **asked_for),
+            scenarios=(Scenario.OFFLINE,),
+            test="all",
+            rules="podium-v1",
+            checkpoint=None,
+        )
 
 
 @pytest.mark.slow
@@ -214,10 +316,22 @@ def test_a_result_of_a_remote_system_is_not_called_missing(honest: Path, tmp_pat
     shutil.copytree(honest, results)
     between = json.loads(next(NETWORKED.rglob("run.json")).read_text())["network"]
     for path in results.rglob("run.json"):
-        path.write_text(json.dumps({**json.loads(path.read_text()), "network": {**between, "endpoints": ["grpc://h1:8001"]}}))
+        path.write_text(
+            json.dumps(
+                {
+                    **json.loads(path.read_text()),
+                    "network": {**between, "endpoints": ["grpc://h1:8001"]},
+                }
+            )
+        )
     for system in sorted(results.glob("open/*/results/*")):
         system.rename(system.with_name("elsewhere"))
-    with pytest.raises(RequestError, match="Offline was served by grpc://h1:8001: podium audit runs systems of this machine alone"):
+    with pytest.raises(
+        RequestError,
+        match=(
+            "Offline was served by grpc://h1:8001: podium audit runs systems of this machine alone"
+        ),
+    ):
         run(results, Scenario.OFFLINE)
 
 
@@ -229,25 +343,40 @@ def test_a_result_that_is_not_there_names_the_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_result_of_another_checkpoint_other_settings_or_that_is_invalid_is_refused(honest: Path, tmp_path: Path) -> None:
+def test_a_result_of_another_checkpoint_other_settings_or_that_is_invalid_is_refused(
+    honest: Path, tmp_path: Path
+) -> None:
     """The audit would be one of another system."""
     record = next(honest.glob("**/results/**/performance/run_1/run.json"))
     kept = record.read_text()
     try:
-        other = (("VALID", "INVALID"), "INVALID"), (('"nonce": "01', '"nonce": "ff'), "of checkpoint"), (('"cpu"', '"cuda:0-7"'), "on cuda:0-7")
+        other = (
+            (("VALID", "INVALID"), "INVALID"),
+            (('"nonce": "01', '"nonce": "ff'), "of checkpoint"),
+            (('"cpu"', '"cuda:0-7"'), "on cuda:0-7"),
+        )
         for change, reason in other:
             record.write_text(kept.replace(*change))
             with pytest.raises(RequestError, match=reason):
                 run(honest, Scenario.OFFLINE)
         record.write_text(kept)
         with pytest.raises(RequestError, match="batching.max_batch=32, not 8"):
-            audit("audited", asked(honest, "none", "batching.max_batch=8"), scenarios=(Scenario.OFFLINE,), test="all", rules="podium-v1", checkpoint=None)
+            audit(
+                "audited",
+                asked(honest, "none", "batching.max_batch=8"),
+                scenarios=(Scenario.OFFLINE,),
+                test="all",
+                rules="podium-v1",
+                checkpoint=None,
+            )
     finally:
         record.write_text(kept)
 
 
 @pytest.mark.slow
-def test_an_interrupted_audit_leaves_finished_tests_and_nothing_half_written(honest: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_audit_leaves_finished_tests_and_nothing_half_written(
+    honest: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A folder with half of its runs could be taken for a test."""
     before = sorted(path for path in place(honest, Scenario.OFFLINE).rglob("*"))
 
@@ -260,7 +389,11 @@ def test_an_interrupted_audit_leaves_finished_tests_and_nothing_half_written(hon
     assert sorted(path for path in place(honest, Scenario.OFFLINE).rglob("*")) == before
 
 
-CASES = [(test, rules) for test in (AuditTest.TEST01, AuditTest.TEST04) for rules in ("podium-v1", "v0.5", "v0.7", "v4.1")]
+CASES = [
+    (test, rules)
+    for test in (AuditTest.TEST01, AuditTest.TEST04)
+    for rules in ("podium-v1", "v0.5", "v0.7", "v4.1")
+]
 FIELDS_AND_CONFIGS = """
 import dataclasses, json, sys
 from harness.serving.loadgen.test_settings import loadgen_settings
@@ -278,8 +411,12 @@ print(json.dumps([differing(path, knobs) for path, knobs in json.loads(sys.argv[
 
 
 @pytest.fixture(scope="module")
-def differing(tmp_path_factory: pytest.TempPathFactory) -> Mapping[tuple[AuditTest, str], list[str]]:
-    """The fields of each case of which LoadGen makes something else than of its audit.config, from one process for all."""
+def differing(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Mapping[tuple[AuditTest, str], list[str]]:
+    """The fields of each case of which LoadGen makes something else than of its audit.config, from
+    one process for all.
+    """
     asked_for = []
     for test, rules in CASES:
         knobs = rules_of(rules).tests[test].knobs(test, Scenario.OFFLINE, "resnet50", "ab", "cd")
@@ -287,15 +424,22 @@ def differing(tmp_path_factory: pytest.TempPathFactory) -> Mapping[tuple[AuditTe
         path = tmp_path_factory.mktemp("config") / "audit.config"
         path.write_text(audit_config(knobs))
         asked_for.append((str(path), knobs))
-    done = subprocess.run([sys.executable, "-c", FIELDS_AND_CONFIGS, json.dumps(asked_for)], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", FIELDS_AND_CONFIGS, json.dumps(asked_for)],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     return dict(zip(CASES, json.loads(done.stdout), strict=True))
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_loadgen_makes_the_same_of_the_fields_as_of_an_audit_config(differing: Mapping[tuple[AuditTest, str], list[str]], case: tuple[AuditTest, str]) -> None:
+def test_loadgen_makes_the_same_of_the_fields_as_of_an_audit_config(
+    differing: Mapping[tuple[AuditTest, str], list[str]], case: tuple[AuditTest, str]
+) -> None:
     """podium sets LoadGen's fields one by one; who runs the test elsewhere has its audit.config.
 
-    LoadGen 6 no longer reads v0.5's probability there, and takes no seeds from files of users, so that TEST05 has none to compare.
+    LoadGen 6 no longer reads v0.5's probability there, and takes no seeds from files of users, so
+    that TEST05 has none to compare.
     """
     assert differing[case] == []

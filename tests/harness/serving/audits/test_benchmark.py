@@ -17,10 +17,29 @@ from suite.errors import JudgedError
 from suite.loadgen.scenario import Scenario
 
 RECORD: dict[str, Any] = {
-    "workload": "audited", "round": "podium-v1", "profile": "smoke", "system": "testbed", "scenario": "Offline", "nonce": "ab", "checkpoint_sha256": "cd",
-    "rules": "podium-v1", "settings": {}, "beside": {}, "metric": "samples_per_second", "reference": [1000.0], "found": [1000.0], "ratio": 1.0,
-    "lowest": None, "highest": 1.1, "answers": 0, "differing": 0, "repeated": 2, "passed": False, "command": [], "version": "0",
-}  # fmt: skip
+    "workload": "audited",
+    "round": "podium-v1",
+    "profile": "smoke",
+    "system": "testbed",
+    "scenario": "Offline",
+    "nonce": "ab",
+    "checkpoint_sha256": "cd",
+    "rules": "podium-v1",
+    "settings": {},
+    "beside": {},
+    "metric": "samples_per_second",
+    "reference": [1000.0],
+    "found": [1000.0],
+    "ratio": 1.0,
+    "lowest": None,
+    "highest": 1.1,
+    "answers": 0,
+    "differing": 0,
+    "repeated": 2,
+    "passed": False,
+    "command": [],
+    "version": "0",
+}
 """Of a test that failed since LoadGen called a run INVALID."""
 
 
@@ -28,7 +47,9 @@ RECORD: dict[str, Any] = {
 def benchmark(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
-    spec = importlib.util.spec_from_file_location("audits_benchmark", Path(__file__).parents[4] / "benchmarks" / "audits.py")
+    spec = importlib.util.spec_from_file_location(
+        "audits_benchmark", Path(__file__).parents[4] / "benchmarks" / "audits.py"
+    )
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -58,9 +79,16 @@ def refuse(*_: Any, **__: Any) -> None:
     ],
 )
 def test_a_cheat_is_caught_by_its_speed_or_its_answers_alone(
-    benchmark: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, test: str, change: dict[str, Any] | None, caught: bool
+    benchmark: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    test: str,
+    change: dict[str, Any] | None,
+    caught: bool,
 ) -> None:
-    """A machine so busy that LoadGen calls runs INVALID, or a disk that is full, would seem to find every cheat."""
+    """A machine so busy that LoadGen calls runs INVALID, or a disk that is full, would seem to find
+    every cheat.
+    """
     monkeypatch.setattr(benchmark, "audit", refuse)
     folder = entry(tmp_path).audits("audited", Scenario.OFFLINE) / test
     folder.mkdir(parents=True)
@@ -69,8 +97,12 @@ def test_a_cheat_is_caught_by_its_speed_or_its_answers_alone(
     assert benchmark.caught(tmp_path, "index", Scenario.OFFLINE, test) is caught
 
 
-def test_serving_that_stays_invalid_is_repeated_and_then_told(benchmark: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """One INVALID run of hundreds must not end the benchmark; several say that this machine cannot run it."""
+def test_serving_that_stays_invalid_is_repeated_and_then_told(
+    benchmark: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """One INVALID run of hundreds must not end the benchmark; several say that this machine cannot
+    run it.
+    """
     tried: list[Path] = []
 
     def serve(_: str, options: Any, **__: Any) -> None:

@@ -15,7 +15,10 @@ from suite.audits.rules import rules_of
 from suite.loadgen.scenario import Scenario
 from suite.rounds import ScenarioRow
 
-EXAMPLE = Path(__file__).parents[3] / "examples/base/audited/open/acme/compliance/box-torch-fp32/resnet50/Offline/TEST04"
+EXAMPLE = (
+    Path(__file__).parents[3]
+    / "examples/base/audited/open/acme/compliance/box-torch-fp32/resnet50/Offline/TEST04"
+)
 
 
 def test_a_reference_run_that_stayed_invalid_is_not_handed_on(tmp_path: Path) -> None:
@@ -32,36 +35,76 @@ def test_a_reference_run_that_stayed_invalid_is_not_handed_on(tmp_path: Path) ->
 
 
 ROW = ScenarioRow(percentile=99.0, min_duration_ms=5000, min_queries=662, samples_per_query=8)
-ASKED = replace(schedule(Scenario.MULTI_STREAM), percentile=99.0, min_queries=1000, samples_per_query=8, expected_latency_ns=8_000_000)
+ASKED = replace(
+    schedule(Scenario.MULTI_STREAM),
+    percentile=99.0,
+    min_queries=1000,
+    samples_per_query=8,
+    expected_latency_ns=8_000_000,
+)
 
 
 def test_fewer_queries_are_asked_for_where_the_row_needs_more_than_a_median() -> None:
-    """The judge goes by the row too: with a row of as few queries, a result that asked for more is audited with more. Many are prepared."""
+    """The judge goes by the row too: with a row of as few queries, a result that asked for more is
+    audited with more. Many are prepared.
+    """
     found = shortened(ASKED, ROW, rules_of("podium-v1"))
-    assert (found.percentile, found.min_queries, found.expected_latency_ns) == (90.0, 64, 8_000_000 // SPARE)
-    assert shortened(ASKED, replace(ROW, percentile=90.0, min_queries=64), rules_of("podium-v1")) == ASKED
+    assert (found.percentile, found.min_queries, found.expected_latency_ns) == (
+        90.0,
+        64,
+        8_000_000 // SPARE,
+    )
+    assert (
+        shortened(ASKED, replace(ROW, percentile=90.0, min_queries=64), rules_of("podium-v1"))
+        == ASKED
+    )
     assert shortened(ASKED, ROW, rules_of("v4.1")) == ASKED
 
 
 def test_a_test_of_answers_has_queries_for_all_that_are_to_be_logged() -> None:
-    """ResNet-50's TEST01 logs up to 4,096 answers, of 8 a query; more than one for each sample say the same again. Never more than a result had."""
-    for target, samples, queries in ((0, 1024, 64), (256, 1024, 64), (4096, 1024, 128), (4096, 5000, 512), (9999, 9999, 662)):
+    """ResNet-50's TEST01 logs up to 4,096 answers, of 8 a query; more than one for each sample say
+    the same again. Never more than a result had.
+    """
+    for target, samples, queries in (
+        (0, 1024, 64),
+        (256, 1024, 64),
+        (4096, 1024, 128),
+        (4096, 5000, 512),
+        (9999, 9999, 662),
+    ):
         wanted = replace(ASKED, min_queries=64, special={"accuracy_log_sampling_target": target})
         assert logged(wanted, ROW, samples).min_queries == queries
 
 
 @pytest.mark.parametrize(
     ("change", "taken"),
-    [({"passed": True}, 2), ({}, 5), ({"differing": 1}, 2), ({"ratio": 1.1 * CLEAR}, 5), ({"ratio": 1.2 * CLEAR}, 2), ({"ratio": 0.01, "lowest": 0.2}, 2)],
+    [
+        ({"passed": True}, 2),
+        ({}, 5),
+        ({"differing": 1}, 2),
+        ({"ratio": 1.1 * CLEAR}, 5),
+        ({"ratio": 1.2 * CLEAR}, 2),
+        ({"ratio": 0.01, "lowest": 0.2}, 2),
+    ],
 )
-def test_speed_alone_fails_a_system_after_five_turns(monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], taken: int) -> None:
-    """What noise does not explain needs no more than the least of them: other answers, and a speed that is ten times beyond its limit."""
-    record = SimpleNamespace(**{"passed": False, "differing": 0, "ratio": 1.5, "lowest": None, "highest": 1.15, **change})
+def test_speed_alone_fails_a_system_after_five_turns(
+    monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], taken: int
+) -> None:
+    """What noise does not explain needs no more than the least of them: other answers, and a speed
+    that is ten times beyond its limit.
+    """
+    record = SimpleNamespace(
+        **{"passed": False, "differing": 0, "ratio": 1.5, "lowest": None, "highest": 1.15, **change}
+    )
     kinds: list[str] = []
     monkeypatch.setattr(turns, "once", lambda ran, kind, turn: kinds.append(f"{kind} {turn}"))
     monkeypatch.setattr(turns, "tally", lambda ran: record)
     monkeypatch.setattr(turns, "invalid", lambda ran: False)
     rules = rules_of("podium-v1")
-    ran: Any = SimpleNamespace(rules=rules, row=rules.tests[turns.AuditTest.TEST05], knobs={}, before=None)
+    ran: Any = SimpleNamespace(
+        rules=rules, row=rules.tests[turns.AuditTest.TEST05], knobs={}, before=None
+    )
     assert turns.run(ran) is record
-    assert kinds == [f"{kind} {turn}" for turn in range(1, taken + 1) for kind in ("reference", "performance")]
+    assert kinds == [
+        f"{kind} {turn}" for turn in range(1, taken + 1) for kind in ("reference", "performance")
+    ]

@@ -1,4 +1,6 @@
-"""Real LoadGen runs over instances: answers are those of one process, and an instance that ends takes the run with it."""
+"""Real LoadGen runs over instances: answers are those of one process, and an instance that ends
+takes the run with it.
+"""
 
 import gc
 import os
@@ -28,7 +30,9 @@ from suite.workload import Mode
 FREE = (Place(device="cpu"), Place(device="cpu"))
 UNEVEN = Served(samples=50, held=20, lengths=3)
 BOUND_S = 20.0
-"""The longest time that a run of half a minute may go on after an instance has ended; it takes a tenth of a second where nothing is held up."""
+"""The longest time that a run of half a minute may go on after an instance has ended; it takes a
+tenth of a second where nothing is held up.
+"""
 
 
 def on_instances(run: Job) -> Job:
@@ -46,19 +50,37 @@ def do(run: Job) -> Outcome:
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", Scenario)
 def test_two_instances_answer_as_one_process_does(tmp_path: Path, scenario: Scenario):
-    """Each loads its own samples, in parts; an answer of the wrong instance or sample would be another one's bytes."""
+    """Each loads its own samples, in parts; an answer of the wrong instance or sample would be
+    another one's bytes.
+    """
     outcome = do(on_instances(job(tmp_path, scenario, Mode.ACCURACY, UNEVEN, workers=2)))
     assert dict(read_answers(tmp_path / "run")) == {sample: content(sample) for sample in range(50)}
     assert outcome.sample_count == 50 and outcome.samples >= 50
-    assert [sum(column) for column in zip(*outcome.workers, strict=True)] == [outcome.batches, outcome.samples]
-    assert len(outcome.workers) == (4 if scenario is Scenario.OFFLINE else 2), "Offline has a batch ahead for each instance"
+    assert [sum(column) for column in zip(*outcome.workers, strict=True)] == [
+        outcome.batches,
+        outcome.samples,
+    ]
+    assert len(outcome.workers) == (4 if scenario is Scenario.OFFLINE else 2), (
+        "Offline has a batch ahead for each instance"
+    )
 
 
 def instances() -> list[psutil.Process]:
-    """List the processes of instances, children of LoadGen's, which may be a child of the template."""
+    """List the processes of instances, children of LoadGen's, which may be a child of the
+    template.
+    """
     children = psutil.Process().children()
-    served = [one for child in children for one in (child.children() if child.name() == TEMPLATE else [child])]
-    return [one for child in served for one in child.children() if "spawn_main" in " ".join(one.cmdline())]
+    served = [
+        one
+        for child in children
+        for one in (child.children() if child.name() == TEMPLATE else [child])
+    ]
+    return [
+        one
+        for child in served
+        for one in child.children()
+        if "spawn_main" in " ".join(one.cmdline())
+    ]
 
 
 def killed(after: list[float]) -> None:
@@ -80,13 +102,24 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", Scenario)
 def test_an_instance_that_is_killed_ends_the_run_with_its_cause(folder: Path, scenario: Scenario):
-    """LoadGen would wait for its answers for ever; an idle instance counts too, since it would serve the next batch."""
-    long = on_instances(job(folder, scenario, Mode.PERFORMANCE, replace(UNEVEN, pause_s=0.05), workers=2))
+    """LoadGen would wait for its answers for ever; an idle instance counts too, since it would
+    serve the next batch.
+    """
+    long = on_instances(
+        job(folder, scenario, Mode.PERFORMANCE, replace(UNEVEN, pause_s=0.05), workers=2)
+    )
     after: list[float] = []
     killer = threading.Thread(target=killed, args=(after,), daemon=True)
     killer.start()
-    with pytest.raises(JudgedError, match=r"instance \d \(cores not pinned\) was ended by SIGKILL; nothing of that run counts"):
-        do(replace(long, schedule=replace(long.schedule, min_duration_ms=30_000, min_queries=5_000)))
+    with pytest.raises(
+        JudgedError,
+        match=r"instance \d \(cores not pinned\) was ended by SIGKILL; nothing of that run counts",
+    ):
+        do(
+            replace(
+                long, schedule=replace(long.schedule, min_duration_ms=30_000, min_queries=5_000)
+            )
+        )
     killer.join()
     assert time.monotonic() - after[0] < BOUND_S
     assert not list(folder.glob("run*")) and not instances()
@@ -96,7 +129,13 @@ def test_an_instance_that_is_killed_ends_the_run_with_its_cause(folder: Path, sc
 def test_an_instance_that_fails_tells_its_own_error(tmp_path: Path):
     """And not only that a process has ended."""
     with pytest.raises(JudgedError, match="on purpose"):
-        do(on_instances(job(tmp_path, Scenario.OFFLINE, Mode.PERFORMANCE, Served(fault="predict"), workers=2)))
+        do(
+            on_instances(
+                job(
+                    tmp_path, Scenario.OFFLINE, Mode.PERFORMANCE, Served(fault="predict"), workers=2
+                )
+            )
+        )
 
 
 def seen(cores: list[set[int]]) -> None:
@@ -114,11 +153,22 @@ def test_loadgen_has_the_cores_that_are_kept_for_it(folder: Path):
     if not others:
         pytest.skip("one core cannot be divided")
     run = job(folder, Scenario.SINGLE_STREAM, Mode.PERFORMANCE, replace(UNEVEN, pause_s=0.1))
-    run = replace(run, schedule=replace(run.schedule, min_duration_ms=3_000, min_queries=1))  # long enough to be looked at
+    run = replace(
+        run, schedule=replace(run.schedule, min_duration_ms=3_000, min_queries=1)
+    )  # long enough to be looked at
     cores: list[set[int]] = []
     looker = threading.Thread(target=seen, args=(cores,), daemon=True)
     looker.start()
-    do(replace(run, system=replace(run.system, placement=(Place(device="cpu", cores=(others[0],)),), loadgen_cores=(first,))))
+    do(
+        replace(
+            run,
+            system=replace(
+                run.system,
+                placement=(Place(device="cpu", cores=(others[0],)),),
+                loadgen_cores=(first,),
+            ),
+        )
+    )
     looker.join(BOUND_S)
     assert cores == [{first}, {others[0]}]
 

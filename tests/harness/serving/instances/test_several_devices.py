@@ -1,4 +1,6 @@
-"""`podium infer --device cuda:0-1` with real LoadGen and real processes; only the GPUs are missing, which the fake network does not need."""
+"""`podium infer --device cuda:0-1` with real LoadGen and real processes; only the GPUs are missing,
+which the fake network does not need.
+"""
 
 import json
 from dataclasses import replace
@@ -32,7 +34,9 @@ EXPECTED = {"loadgen.minimums", "loadgen.duration", "entry.checkpoint"}
 
 @pytest.fixture(autouse=True)
 def two_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine with two GPUs, of which nobody tells the cores; its processors are busy, so that no instance is pinned to cores that are not here."""
+    """A machine with two GPUs, of which nobody tells the cores; its processors are busy, so that no
+    instance is pinned to cores that are not here.
+    """
     monkeypatch.setenv("PODIUM_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(device, "usable_gpus", lambda: 2)
     monkeypatch.setattr(system_description, "gpus", lambda: (GPU, GPU))
@@ -53,23 +57,39 @@ def serve(folder: Path, *assignments: str, scenario: Scenario, instances: int = 
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", [Scenario.OFFLINE, Scenario.SERVER])
 def test_each_device_answers_and_the_judge_agrees(tmp_path: Path, scenario: Scenario):
-    """From the option to the verdict: one process for each device, records that name it, nothing that a rule objects to."""
+    """From the option to the verdict: one process for each device, records that name it, nothing
+    that a rule objects to.
+    """
     for folder in serve(tmp_path, scenario=scenario):
         record = run_record(folder)
-        assert record.device == "cuda:0-1" and [each.device for each in record.instances] == ["cuda:0", "cuda:1"]
+        assert record.device == "cuda:0-1" and [each.device for each in record.instances] == [
+            "cuda:0",
+            "cuda:1",
+        ]
         assert sum(each.batches for each in record.instances) == record.batches["count"]
     (measurements,) = (tmp_path / "results").rglob("*_podium_*.json")
     assert json.loads(measurements.read_text())["device"] == "cuda:0-1"
     found = Judge().result(str(tmp_path / "results")).findings
-    assert [each for each in found if each.rule not in EXPECTED and each.severity is Severity.ERROR or "device" in each.found] == []
+    assert [
+        each
+        for each in found
+        if each.rule not in EXPECTED and each.severity is Severity.ERROR or "device" in each.found
+    ] == []
 
 
 @pytest.mark.slow
 def test_the_setting_multiplies(tmp_path: Path):
     """Two processes on each of two GPUs."""
     _, performance = serve(tmp_path, "sut.instances=2", scenario=Scenario.OFFLINE, instances=4)
-    assert [each.device for each in run_record(performance).instances] == ["cuda:0", "cuda:0", "cuda:1", "cuda:1"]
-    assert [f for f in Judge().result(str(performance)).findings if f.rule == "loadgen.instances"] == []
+    assert [each.device for each in run_record(performance).instances] == [
+        "cuda:0",
+        "cuda:0",
+        "cuda:1",
+        "cuda:1",
+    ]
+    assert [
+        f for f in Judge().result(str(performance)).findings if f.rule == "loadgen.instances"
+    ] == []
 
 
 @pytest.mark.slow
@@ -81,7 +101,10 @@ def test_one_device_has_the_records_that_it_had(tmp_path: Path):
     infer.serve("fake", asked, scenarios=(Scenario.OFFLINE,), mode="performance", checkpoint=None)
     (folder,) = run_folders(entry(tmp_path / "results"))
     told = json.loads((folder / RUN_RECORD).read_text())
-    assert told["device"] == "cuda:1" and [set(each) for each in told["instances"]] == [{"cores", "batches", "samples"}] * 2
+    assert (
+        told["device"] == "cuda:1"
+        and [set(each) for each in told["instances"]] == [{"cores", "batches", "samples"}] * 2
+    )
 
 
 def bench(folder: Path, *assignments: str, **changes: Any) -> Bench:
@@ -97,21 +120,36 @@ def run(one: Job) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("variable", "seen"), [(None, ("0", "6")), ("4,5,6,7,3,2,GPU-ab", ("4", "GPU-ab"))])
-def test_each_process_sees_its_own_gpu_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str | None, seen: tuple[str, str]):
-    """TensorFlow would take the memory of all that it sees, and what names no GPU would be on the first; numbers are those of this process."""
+@pytest.mark.parametrize(
+    ("variable", "seen"), [(None, ("0", "6")), ("4,5,6,7,3,2,GPU-ab", ("4", "GPU-ab"))]
+)
+def test_each_process_sees_its_own_gpu_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str | None, seen: tuple[str, str]
+):
+    """TensorFlow would take the memory of all that it sees, and what names no GPU would be on the
+    first; numbers are those of this process.
+    """
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if variable:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", variable)
     one = job(tmp_path, Scenario.OFFLINE)
-    run(replace(one, system=replace(one.system, placement=(Place(device="cuda:0"), Place(device="cuda:6")))))
-    assert set((tmp_path / "sut" / "processes").read_text().splitlines()) == {f"cuda:0 of {word}" for word in seen}
+    run(
+        replace(
+            one,
+            system=replace(one.system, placement=(Place(device="cuda:0"), Place(device="cuda:6"))),
+        )
+    )
+    assert set((tmp_path / "sut" / "processes").read_text().splitlines()) == {
+        f"cuda:0 of {word}" for word in seen
+    }
 
 
 def test_a_process_that_fails_is_told_with_its_gpu(tmp_path: Path):
     """One GPU of eight may be out of memory."""
     one = job(tmp_path, Scenario.OFFLINE, facts=Served(fault="open"))
-    with pytest.raises(JudgedError, match=r"instance 0 \(cuda:6, cores not pinned\): .*full on purpose"):
+    with pytest.raises(
+        JudgedError, match=r"instance 0 \(cuda:6, cores not pinned\): .*full on purpose"
+    ):
         run(replace(one, system=replace(one.system, placement=(Place(device="cuda:6"),))))
     assert not list(tmp_path.glob("run*"))
 
@@ -122,8 +160,17 @@ def test_a_server_has_one_device(tmp_path: Path):
     from harness.serving.network.command import serve as serve_others
 
     keep_checkpoint(tmp_path)
-    with pytest.raises(RequestError, match="podium serve answers in one process: start one for each device"):
-        serve_others("fake", options(tmp_path, device="cuda:0-1"), checkpoint=None, listen="127.0.0.1:0", server="builtin", files=(None, None, None))
+    with pytest.raises(
+        RequestError, match="podium serve answers in one process: start one for each device"
+    ):
+        serve_others(
+            "fake",
+            options(tmp_path, device="cuda:0-1"),
+            checkpoint=None,
+            listen="127.0.0.1:0",
+            server="builtin",
+            files=(None, None, None),
+        )
 
 
 def test_the_system_is_named_after_its_devices(tmp_path: Path):
@@ -135,5 +182,8 @@ def test_the_system_is_named_after_its_devices(tmp_path: Path):
 
 def test_threads_within_a_process_do_not_go_with_several_devices(tmp_path: Path):
     """As with instances; the sentence names the option that was given."""
-    with pytest.raises(RequestError, match=r"setting batching.workers and --device cuda:0-1: an instance has one worker"):
+    with pytest.raises(
+        RequestError,
+        match=r"setting batching.workers and --device cuda:0-1: an instance has one worker",
+    ):
         bench(tmp_path, "batching.workers=2")

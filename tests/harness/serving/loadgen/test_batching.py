@@ -52,12 +52,17 @@ def test_what_has_come_meanwhile_becomes_one_batch():
 
 @given(st.lists(st.integers(1, 9), max_size=30), st.integers(1, 7))
 def test_every_sample_is_in_one_batch_with_its_own_id(sizes: list[int], max_batch: int):
-    """A sample lost or answered twice ends the run or falsifies it; a batch above the maximum was never warmed up."""
+    """A sample lost or answered twice ends the run or falsifies it; a batch above the maximum was
+    never warmed up.
+    """
     found = gatherer(max_batch=max_batch)
     expected = issue(found, *sizes)
     batches = drain(found)
     assert sorted(index for _, indexes in batches for index in indexes) == expected
-    assert all(0 < len(ids) == len(indexes) <= max_batch and ids == [1000 + index for index in indexes] for ids, indexes in batches)
+    assert all(
+        0 < len(ids) == len(indexes) <= max_batch and ids == [1000 + index for index in indexes]
+        for ids, indexes in batches
+    )
 
 
 def test_a_large_query_is_cut_into_full_batches():
@@ -72,7 +77,11 @@ def test_samples_of_like_length_share_a_batch():
     found = gatherer(max_batch=4, key=lambda index: index % 3)
     issue(found, 12)
     batches = drain(found)
-    assert [[index % 3 for index in indexes] for _, indexes in batches] == [[0] * 4, [1] * 4, [2] * 4]
+    assert [[index % 3 for index in indexes] for _, indexes in batches] == [
+        [0] * 4,
+        [1] * 4,
+        [2] * 4,
+    ]
     assert all(ids == [1000 + index for index in indexes] for ids, indexes in batches)
 
 
@@ -117,11 +126,15 @@ def read(response: Any) -> tuple[int, bytes]:
 
 @given(st.lists(st.lists(st.binary(max_size=5), min_size=1, max_size=6), max_size=8))
 def test_responses_point_at_their_answers(batches: list[list[bytes]]):
-    """Responses are used again: a stale id, address or size would give one sample another's answer."""
+    """Responses are used again: a stale id, address or size would give one sample another's
+    answer.
+    """
     envelope = Envelope(loadgen().QuerySampleResponse)
     for number, answers in enumerate(batches):
         ids = [100 * number + place for place in range(len(answers))]
-        assert [read(response) for response in envelope.fill(ids, answers)] == list(zip(ids, answers, strict=True))
+        assert [read(response) for response in envelope.fill(ids, answers)] == list(
+            zip(ids, answers, strict=True)
+        )
 
 
 def test_answers_of_one_size_use_the_same_responses():
@@ -154,13 +167,21 @@ class Echo:
         return [b"%d" % sample for sample in samples][self.missing :]
 
 
-def crew(missing: int, workers: int = 2) -> tuple[Workers, Gatherer, list[tuple[int, bytes]], Abort]:
+def crew(
+    missing: int, workers: int = 2
+) -> tuple[Workers, Gatherer, list[tuple[int, bytes]], Abort]:
     found, source, abort = [], gatherer(max_batch=3), Abort()
     lg = SimpleNamespace(
-        QuerySamplesComplete=lambda responses: found.extend(map(read, responses)), QuerySampleResponse=loadgen().QuerySampleResponse
+        QuerySamplesComplete=lambda responses: found.extend(map(read, responses)),
+        QuerySampleResponse=loadgen().QuerySampleResponse,
     )
     inference: Any = SimpleNamespace(open=lambda number, max_batch: Echo(missing))
-    return Workers(lg, inference, Batching(workers=workers, max_batch=3, window_us=0), source, abort), source, found, abort
+    return (
+        Workers(lg, inference, Batching(workers=workers, max_batch=3, window_us=0), source, abort),
+        source,
+        found,
+        abort,
+    )
 
 
 def test_workers_answer_everything_and_count_it():
@@ -169,8 +190,14 @@ def test_workers_answer_everything_and_count_it():
     workers.start()
     expected = issue(source, *[1] * 20, 7)
     workers.stop()
-    assert sorted(found) == sorted((1000 + index, b"%d" % index) for index in expected) and not abort.causes
-    assert sum(tally.samples for tally in workers.tallies) == 27 and sum(tally.batches for tally in workers.tallies) >= 9
+    assert (
+        sorted(found) == sorted((1000 + index, b"%d" % index) for index in expected)
+        and not abort.causes
+    )
+    assert (
+        sum(tally.samples for tally in workers.tallies) == 27
+        and sum(tally.batches for tally in workers.tallies) >= 9
+    )
 
 
 def test_a_wrong_number_of_answers_is_a_cause_to_end():
@@ -179,7 +206,9 @@ def test_a_wrong_number_of_answers_is_a_cause_to_end():
     workers.start()
     issue(source, 3)
     workers.threads[0].join(60)
-    assert [str(cause) for cause in abort.causes] == ["the system under test gave 2 answers to 3 samples"] and not found
+    assert [str(cause) for cause in abort.causes] == [
+        "the system under test gave 2 answers to 3 samples"
+    ] and not found
     assert isinstance(abort.causes[0], JudgedError)
 
 
@@ -188,7 +217,9 @@ def test_two_workers_share_a_queue(window_us: int):
     """One gathers at a time; a deadlock here would hang a run at its end."""
     found = Gatherer(Batching(workers=2, max_batch=2, window_us=window_us), lambda: None)
     taken: list[Batch] = []
-    threads = [threading.Thread(target=lambda: taken.extend(iter(found.take, None))) for _ in range(2)]
+    threads = [
+        threading.Thread(target=lambda: taken.extend(iter(found.take, None))) for _ in range(2)
+    ]
     for thread in threads:
         thread.start()
     expected = issue(found, *[1] * 50)
@@ -199,13 +230,17 @@ def test_two_workers_share_a_queue(window_us: int):
 
 
 def test_times_of_issue_are_kept_in_order_and_only_where_they_are_recorded():
-    """`queries.npy` finds a query's time by its number; a server that runs for months kept the times of all its queries."""
+    """`queries.npy` finds a query's time by its number; a server that runs for months kept the
+    times of all its queries.
+    """
     recorded = gatherer(max_batch=2)
     before = time.monotonic_ns()
     issue(recorded, 1, 1, 1, 3)
     drain(recorded)
     times = [before, *recorded.issued, time.monotonic_ns()]
     assert len(recorded.issued) == 4 and times == sorted(times)
-    serving = Gatherer(Batching(workers=1, max_batch=2, window_us=0), lambda: None, keeps_times=False)
+    serving = Gatherer(
+        Batching(workers=1, max_batch=2, window_us=0), lambda: None, keeps_times=False
+    )
     issue(serving, 1, 1, 1)
     assert len(drain(serving)) == 2 and not serving.issued

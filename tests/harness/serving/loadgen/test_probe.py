@@ -1,4 +1,6 @@
-"""The short look at a system under test: what it times, what it leaves, and what it hands to the schedule."""
+"""The short look at a system under test: what it times, what it leaves, and what it hands to the
+schedule.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,7 +30,9 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Clock:
-    """What the look reads the time from: it stands still but for the calls that a test makes, whatever holds the process up."""
+    """What the look reads the time from: it stands still but for the calls that a test makes,
+    whatever holds the process up.
+    """
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -47,7 +51,11 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def job(folder: Path, facts: Served | None = None, query_samples: int = 8, **more: Any) -> LookJob:
     """A look at the served fake; its truth lands in `folder/truth`."""
     (folder / "truth").mkdir(parents=True)
-    return LookJob(system=served.system(folder / "sut", facts, **more), query_samples=query_samples, truth=folder / "truth")
+    return LookJob(
+        system=served.system(folder / "sut", facts, **more),
+        query_samples=query_samples,
+        truth=folder / "truth",
+    )
 
 
 def batches(folder: Path) -> list[list[int]]:
@@ -62,7 +70,9 @@ def test_a_look_leaves_the_truth_and_tells_the_size(tmp_path: Path):
 
 
 def test_full_batches_single_samples_and_whole_queries_are_timed(tmp_path: Path):
-    """What each scenario will send: Offline full batches, SingleStream one sample, MultiStream eight in parts; each once untimed, then in turns."""
+    """What each scenario will send: Offline full batches, SingleStream one sample, MultiStream
+    eight in parts; each once untimed, then in turns.
+    """
     look(job(tmp_path, max_batch=3), abort)
     sizes = [len(batch) for batch in batches(tmp_path)]
     assert sizes == [3, 1, 3, 3, 2] * (1 + TURNS)
@@ -70,17 +80,25 @@ def test_full_batches_single_samples_and_whole_queries_are_timed(tmp_path: Path)
 
 @pytest.mark.parametrize("slow", range(TURNS))
 def test_one_slow_look_is_not_believed(monkeypatch: pytest.MonkeyPatch, slow: int):
-    """Others used the machine for a while: a run planned by that would have a seventeenth of the queries that it needs."""
+    """Others used the machine for a while: a run planned by that would have a seventeenth of the
+    queries that it needs.
+    """
     turns = [0.001] * TURNS
     turns[slow] = 0.53
-    monkeypatch.setattr(looks, "seconds_per_call", lambda predictor, batch, at_least_s: turns.pop(0))
+    monkeypatch.setattr(
+        looks, "seconds_per_call", lambda predictor, batch, at_least_s: turns.pop(0)
+    )
     assert medians(lambda batch: [], [([0], 0.3)]) == [0.001]  # type: ignore[arg-type,list-item]
 
 
 def test_turns_share_the_time_of_one_look(monkeypatch: pytest.MonkeyPatch):
     """Every `podium infer` begins with a look."""
     asked_s: list[float] = []
-    monkeypatch.setattr(looks, "seconds_per_call", lambda predictor, batch, at_least_s: asked_s.append(at_least_s) or 1.0)
+    monkeypatch.setattr(
+        looks,
+        "seconds_per_call",
+        lambda predictor, batch, at_least_s: asked_s.append(at_least_s) or 1.0,
+    )
     medians(lambda batch: [], [([0], 0.3), ([0, 1], 0.6)])  # type: ignore[arg-type,list-item]
     assert len(asked_s) == 2 * TURNS and sum(asked_s) == pytest.approx(0.9)
 
@@ -92,27 +110,38 @@ def test_a_batch_larger_than_what_is_held_repeats_samples(tmp_path: Path):
 
 
 def test_no_more_is_loaded_than_may_be_held(tmp_path: Path):
-    """The fake refuses to load more than its performance sample count, and to answer what is not loaded."""
+    """The fake refuses to load more than its performance sample count, and to answer what is not
+    loaded.
+    """
     look(job(tmp_path, Served(samples=500, held=6), query_samples=16), abort)
     assert {sample for batch in batches(tmp_path) for sample in batch} == set(range(6))
 
 
 def test_the_rate_counts_every_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """They answer at the same time; a query and a sample are one worker's."""
-    monkeypatch.setattr(looks, "seconds_per_call", lambda predictor, batch, at_least_s: 0.5 * len(batch))
+    monkeypatch.setattr(
+        looks, "seconds_per_call", lambda predictor, batch, at_least_s: 0.5 * len(batch)
+    )
     seen = look(job(tmp_path, workers=3, max_batch=4), abort)
     assert seen.probe.samples_per_second == pytest.approx(3 * 4 / 2.0)
     assert (seen.probe.latency_ns, seen.probe.query_latency_ns) == (0.5e9, 4e9)
 
 
-@pytest.mark.parametrize(("samples", "max_batch", "parts"), [(8, 8, [8]), (8, 3, [3, 3, 2]), (8, 100, [8]), (1, 1, [1])])
+@pytest.mark.parametrize(
+    ("samples", "max_batch", "parts"), [(8, 8, [8]), (8, 3, [3, 3, 2]), (8, 100, [8]), (1, 1, [1])]
+)
 def test_a_query_is_answered_in_as_many_batches_as_it_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, samples: int, max_batch: int, parts: list[int]
 ):
     """As LoadGen's samples will be batched; the query lasts as long as its parts together."""
-    monkeypatch.setattr(looks, "seconds_per_call", lambda predictor, batch, at_least_s: 0.5 * len(batch))
+    monkeypatch.setattr(
+        looks, "seconds_per_call", lambda predictor, batch, at_least_s: 0.5 * len(batch)
+    )
     seen = look(job(tmp_path, query_samples=samples, max_batch=max_batch), abort)
-    assert seen.probe.query_latency_ns == 0.5e9 * samples and [len(batch) for batch in batches(tmp_path)][2:] == parts
+    assert (
+        seen.probe.query_latency_ns == 0.5e9 * samples
+        and [len(batch) for batch in batches(tmp_path)][2:] == parts
+    )
 
 
 def test_the_first_call_does_not_count(clock: Clock):
@@ -147,6 +176,10 @@ def test_calls_are_timed_for_as_long_as_asked(clock: Clock):
         (Scenario.MULTI_STREAM, "expected_latency_ns", int(LATENCY_SHARE * PROBE.query_latency_ns)),
     ],
 )
-def test_the_schedule_takes_from_the_look_what_nobody_chose(scenario: Scenario, field: str, wanted: float):
-    """Half the rate for Server, a fifth more for Offline, a quarter of the latency in the streams."""
+def test_the_schedule_takes_from_the_look_what_nobody_chose(
+    scenario: Scenario, field: str, wanted: float
+):
+    """Half the rate for Server, a fifth more for Offline, a quarter of the latency in the
+    streams.
+    """
     assert getattr(served.schedule(scenario), field) == wanted

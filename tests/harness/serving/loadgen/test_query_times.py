@@ -31,18 +31,38 @@ def test_each_query_of_a_batch_has_its_row_in_the_order_of_issue():
     """Workers finish in any order; the judge holds the rows against the schedule one by one."""
     first, second = completions((90, 0, 0, 2, 2), (95, 2, 5, 1, 1)), completions((80, 1, 2, 3, 3))
     found = table(Scenario.SERVER, ISSUED, [first, second])
-    assert found.tolist() == [(10, 90, 0, 1), (20, 90, 0, 1), (30, 80, 1, 1), (40, 80, 1, 1), (50, 80, 1, 1), (60, 95, 2, 1)]
+    assert found.tolist() == [
+        (10, 90, 0, 1),
+        (20, 90, 0, 1),
+        (30, 80, 1, 1),
+        (40, 80, 1, 1),
+        (50, 80, 1, 1),
+        (60, 95, 2, 1),
+    ]
 
 
 def test_the_parts_of_a_query_become_one_row():
     """A MultiStream query that takes three batches is done with the last one."""
-    found = table(Scenario.MULTI_STREAM, ISSUED, [completions((50, 0, 0, 1, 4), (90, 3, 1, 1, 4)), completions((55, 1, 0, 1, 3), (52, 2, 0, 1, 1))])
+    found = table(
+        Scenario.MULTI_STREAM,
+        ISSUED,
+        [
+            completions((50, 0, 0, 1, 4), (90, 3, 1, 1, 4)),
+            completions((55, 1, 0, 1, 3), (52, 2, 0, 1, 1)),
+        ],
+    )
     assert found.tolist() == [(10, 55, 1, 8), (20, 90, 3, 4)]
 
 
 def test_offline_has_one_row_a_chunk():
-    """Offline has one query: its rows are the chunks, so that a trend within the run can be seen."""
-    found = table(Scenario.OFFLINE, ISSUED, [completions((50, 0, 0, 1, 256), (60, 0, 0, 1, 44)), completions((55, 1, 0, 1, 256))])
+    """Offline has one query: its rows are the chunks, so that a trend within the run can be
+    seen.
+    """
+    found = table(
+        Scenario.OFFLINE,
+        ISSUED,
+        [completions((50, 0, 0, 1, 256), (60, 0, 0, 1, 44)), completions((55, 1, 0, 1, 256))],
+    )
     assert found.tolist() == [(10, 50, 0, 256), (10, 55, 1, 256), (10, 60, 0, 44)]
 
 
@@ -55,13 +75,18 @@ def test_a_record_has_at_most_so_many_rows(monkeypatch: pytest.MonkeyPatch):
     """A night's run must not fill memory and disk; its first rows are kept."""
     monkeypatch.setattr(query_times, "MOST_ROWS", 3)
     found = completions(*((20 * n + 25, n, 2 * n, 2, 2) for n in range(4)))
-    assert len(found.numbers) == 3 * NUMBERS and table(Scenario.SERVER, ISSUED, [found]).tolist() == [(10, 25, 0, 1), (20, 25, 0, 1), (30, 45, 1, 1)]
+    assert len(found.numbers) == 3 * NUMBERS and table(
+        Scenario.SERVER, ISSUED, [found]
+    ).tolist() == [(10, 25, 0, 1), (20, 25, 0, 1), (30, 45, 1, 1)]
 
 
 def test_a_full_disk_costs_the_record_and_says_so(tmp_path: Path):
     """The run is kept without what could not be written."""
     (tmp_path / f"{QUERIES}{PARTIAL}").symlink_to("/dev/full")
-    assert write(tmp_path, Scenario.SERVER, ISSUED, [completions((90, 0, 0, 2, 2))]) == "queries.npy is lost: No space left on device"
+    assert (
+        write(tmp_path, Scenario.SERVER, ISSUED, [completions((90, 0, 0, 2, 2))])
+        == "queries.npy is lost: No space left on device"
+    )
     assert not list(tmp_path.iterdir())
 
 
@@ -74,9 +99,14 @@ def test_a_run_leaves_the_times_of_all_its_queries(scenario: Scenario, tmp_path:
     rows = numpy.load(tmp_path / "run" / QUERIES, mmap_mode="r", allow_pickle=False)
     assert outcome.lost == () and (tmp_path / "run" / TELEMETRY).is_file()
     assert rows.dtype.descr == list(FIELDS) and rows["samples"].sum() == outcome.samples
-    assert (rows["done_ns"] > rows["issued_ns"]).all() and rows["batch"].max() == outcome.batches - 1
+    assert (rows["done_ns"] > rows["issued_ns"]).all() and rows[
+        "batch"
+    ].max() == outcome.batches - 1
     if scenario is not Scenario.OFFLINE:
-        assert len(rows) == facts.number("result_query_count") and (numpy.diff(rows["issued_ns"]) > 0).all()
+        assert (
+            len(rows) == facts.number("result_query_count")
+            and (numpy.diff(rows["issued_ns"]) > 0).all()
+        )
 
 
 def test_an_accuracy_run_leaves_no_times(tmp_path: Path):

@@ -1,4 +1,6 @@
-"""The record of a run's queries beside LoadGen's own figures, of real runs over a system that does nothing."""
+"""The record of a run's queries beside LoadGen's own figures, of real runs over a system that does
+nothing.
+"""
 
 from pathlib import Path
 
@@ -35,7 +37,12 @@ def read(folder: Path, scenario: Scenario) -> LoadGenRun:
 
 def flaws(run: LoadGenRun) -> list[str]:
     """Name the flaws of the two files; a run of the fakes has no run.json."""
-    return [flaw.kind.value for source in run.sources if source.path.name in (QUERIES, TELEMETRY) for flaw in source.flaws]
+    return [
+        flaw.kind.value
+        for source in run.sources
+        if source.path.name in (QUERIES, TELEMETRY)
+        for flaw in source.flaws
+    ]
 
 
 def found(run: LoadGenRun) -> list[str]:
@@ -57,7 +64,9 @@ def spoilt(folder: Path, target: Path, **columns: object) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", Scenario)
 def test_what_the_harness_writes_keeps_the_rules(scenario: Scenario, runs: dict[Scenario, Path]):
-    """A warning on every good run would teach nobody anything. On a crowded host LoadGen may be late; then the arrivals are said to be."""
+    """A warning on every good run would teach nobody anything. On a crowded host LoadGen may be
+    late; then the arrivals are said to be.
+    """
     run = read(runs[scenario], scenario)
     assert run.queries is not None and len(run.queries) and not flaws(run)
     assert set(found(run)) <= {"queries.arrivals"}
@@ -67,8 +76,13 @@ def test_what_the_harness_writes_keeps_the_rules(scenario: Scenario, runs: dict[
 def test_completions_before_issues_are_found(runs: dict[Scenario, Path], tmp_path: Path):
     """Edited times show a latency that nobody had."""
     rows = numpy.load(runs[Scenario.SERVER] / QUERIES)
-    run = read(spoilt(runs[Scenario.SERVER], tmp_path / "run", done_ns=rows["issued_ns"] - 5), Scenario.SERVER)
-    assert "queries.times" in found(run) and all(finding.severity is Severity.WARNING for rule in RULES for finding in rule(run))
+    run = read(
+        spoilt(runs[Scenario.SERVER], tmp_path / "run", done_ns=rows["issued_ns"] - 5),
+        Scenario.SERVER,
+    )
+    assert "queries.times" in found(run) and all(
+        finding.severity is Severity.WARNING for rule in RULES for finding in rule(run)
+    )
 
 
 @pytest.mark.slow
@@ -76,25 +90,44 @@ def test_arrivals_of_another_seed_are_found(runs: dict[Scenario, Path], tmp_path
     """A record of a run with other arrivals tells of another load."""
     run = read(runs[Scenario.SERVER], Scenario.SERVER)
     rate, draw = float(run.number("effective_target_qps") or 0), Twister(12345)
-    gaps = numpy.array([-numpy.log(1 - draw.real()) / rate * 1e9 for _ in range(len(run.queries or ()))]).astype("i8")
+    gaps = numpy.array(
+        [-numpy.log(1 - draw.real()) / rate * 1e9 for _ in range(len(run.queries or ()))]
+    ).astype("i8")
     issued = numpy.load(runs[Scenario.SERVER] / QUERIES)["issued_ns"][0] + numpy.cumsum(gaps)
-    other = read(spoilt(runs[Scenario.SERVER], tmp_path / "run", issued_ns=issued, done_ns=issued + 10_000_000), Scenario.SERVER)
+    other = read(
+        spoilt(
+            runs[Scenario.SERVER], tmp_path / "run", issued_ns=issued, done_ns=issued + 10_000_000
+        ),
+        Scenario.SERVER,
+    )
     assert "queries.arrivals" in found(other)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", [Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, Scenario.SERVER])
-def test_other_latencies_than_loadgens_are_found(scenario: Scenario, runs: dict[Scenario, Path], tmp_path: Path):
+@pytest.mark.parametrize(
+    "scenario", [Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, Scenario.SERVER]
+)
+def test_other_latencies_than_loadgens_are_found(
+    scenario: Scenario, runs: dict[Scenario, Path], tmp_path: Path
+):
     """The record must not tell a better run than LoadGen measured."""
     rows = numpy.load(runs[scenario] / QUERIES)
-    assert "queries.latencies" in found(read(spoilt(runs[scenario], tmp_path / "run", done_ns=rows["done_ns"] + 50_000_000), scenario))
+    assert "queries.latencies" in found(
+        read(
+            spoilt(runs[scenario], tmp_path / "run", done_ns=rows["done_ns"] + 50_000_000), scenario
+        )
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", [Scenario.SINGLE_STREAM, Scenario.OFFLINE])
-def test_other_counts_than_loadgens_are_found(scenario: Scenario, runs: dict[Scenario, Path], tmp_path: Path):
+def test_other_counts_than_loadgens_are_found(
+    scenario: Scenario, runs: dict[Scenario, Path], tmp_path: Path
+):
     """Rows of a longer or shorter run."""
-    assert "queries.count" in found(read(spoilt(runs[scenario], tmp_path / "run", samples=3), scenario))
+    assert "queries.count" in found(
+        read(spoilt(runs[scenario], tmp_path / "run", samples=3), scenario)
+    )
 
 
 @pytest.mark.slow
@@ -104,10 +137,18 @@ def test_other_counts_than_loadgens_are_found(scenario: Scenario, runs: dict[Sce
         (b"", "shape"),
         (b"PK\x03\x04", "shape"),
         (b"\x93NUMPY\x02\x00\x10\x00\x00\x00", "shape"),
-        (b"\x93NUMPY\x01\x00\x76\x00{'descr': '|O', 'fortran_order': False, 'shape': (1,), }" + b" " * 61 + b"\n" + b"cos\nsystem\n", "shape"),
+        (
+            b"\x93NUMPY\x01\x00\x76\x00{'descr': '|O', 'fortran_order': False, 'shape': (1,), }"
+            + b" " * 61
+            + b"\n"
+            + b"cos\nsystem\n",
+            "shape",
+        ),
     ],
 )
-def test_a_file_that_is_no_such_table_is_never_unpickled(runs: dict[Scenario, Path], tmp_path: Path, content: bytes, kind: str):
+def test_a_file_that_is_no_such_table_is_never_unpickled(
+    runs: dict[Scenario, Path], tmp_path: Path, content: bytes, kind: str
+):
     """Anybody's bytes: a pickle in it would be a program."""
     folder = spoilt(runs[Scenario.SERVER], tmp_path / "run")
     (folder / QUERIES).write_bytes(content)
@@ -119,9 +160,17 @@ def test_a_file_that_is_no_such_table_is_never_unpickled(runs: dict[Scenario, Pa
 @pytest.mark.parametrize("change", ["float", "renamed", "short", "long"])
 def test_the_fields_are_compared_exactly(runs: dict[Scenario, Path], tmp_path: Path, change: str):
     """Other types would be read as other numbers."""
-    folder, rows = spoilt(runs[Scenario.SERVER], tmp_path / "run"), numpy.load(runs[Scenario.SERVER] / QUERIES)
+    folder, rows = (
+        spoilt(runs[Scenario.SERVER], tmp_path / "run"),
+        numpy.load(runs[Scenario.SERVER] / QUERIES),
+    )
     if change == "float":
-        numpy.save(folder / QUERIES, rows.astype([("issued_ns", "<f8"), ("done_ns", "<i8"), ("batch", "<u4"), ("samples", "<u4")]))
+        numpy.save(
+            folder / QUERIES,
+            rows.astype(
+                [("issued_ns", "<f8"), ("done_ns", "<i8"), ("batch", "<u4"), ("samples", "<u4")]
+            ),
+        )
     elif change == "renamed":
         rows.dtype.names = ("issued_ns", "done_ns", "batch", "queries")
         numpy.save(folder / QUERIES, rows)
@@ -133,7 +182,9 @@ def test_the_fields_are_compared_exactly(runs: dict[Scenario, Path], tmp_path: P
 
 
 def rebuilt(folder: Path) -> list[tuple[float, float]]:
-    """Do a Server run; give LoadGen's p50, p90 and p99 with those made of the seed and the record, in ns."""
+    """Do a Server run; give LoadGen's p50, p90 and p99 with those made of the seed and the record,
+    in ns.
+    """
     with held(job(folder, Scenario.SERVER, facts=Served(pause_s=0.001))):
         pass
     run = read(folder / "run", Scenario.SERVER)
@@ -141,12 +192,17 @@ def rebuilt(folder: Path) -> list[tuple[float, float]]:
     assert run.queries is not None
     percentiles = (50.0, 90.0, 99.0)
     ours = within_run.percentiles_ns(began, run.queries.done_ns, percentiles)
-    return [(run.number(f"result_{each:.2f}_percentile_latency_ns") or 0.0, value) for each, value in zip(percentiles, ours, strict=True)]
+    return [
+        (run.number(f"result_{each:.2f}_percentile_latency_ns") or 0.0, value)
+        for each, value in zip(percentiles, ours, strict=True)
+    ]
 
 
 @pytest.mark.slow
 def test_the_schedule_rebuilt_from_the_seed_gives_loadgens_percentiles(tmp_path: Path):
-    """Issue to completion is not Server's latency: its clock starts when a query is due. Bounds as wide as a crowded host needs."""
+    """Issue to completion is not Server's latency: its clock starts when a query is due. Bounds as
+    wide as a crowded host needs.
+    """
     for told, ours in rebuilt(tmp_path):
         assert abs(ours - told) < max(0.05 * told, 2e6)
 
@@ -155,10 +211,14 @@ def test_the_schedule_rebuilt_from_the_seed_gives_loadgens_percentiles(tmp_path:
 def test_twenty_runs_are_rebuilt(tmp_path: Path):
     """p50, p90 and p99 within 1 % or 0.1 ms of LoadGen's in each of twenty runs.
 
-    One in which LoadGen's thread was never on time is made again, twice at most: a wrong rebuild is wrong in all.
+    One in which LoadGen's thread was never on time is made again, twice at most: a wrong rebuild is
+    wrong in all.
     """
 
     def apart(number: int, turn: int) -> bool:
-        return any(abs(ours - told) > max(0.01 * told, 1e5) for told, ours in rebuilt(tmp_path / f"{number}-{turn}"))
+        return any(
+            abs(ours - told) > max(0.01 * told, 1e5)
+            for told, ours in rebuilt(tmp_path / f"{number}-{turn}")
+        )
 
     assert not [number for number in range(20) if all(apart(number, turn) for turn in range(3))]

@@ -16,7 +16,10 @@ from suite.files.layout import ACCURACY, DETAIL, QUERIES, SUMMARY
 from suite.loadgen.loadgen_errors import RAN_OUT
 from suite.loadgen.scenario import Scenario
 
-LINE = ':::MLLOG {{"key": "{}", "value": {}, "time_ms": 1.5, "metadata": {{"is_error": {}, "pid": 1}}}}\n'
+LINE = (
+    ':::MLLOG {{"key": "{}", "value": {}, "time_ms": 1.5, "metadata": {{"is_error": {}, "pid":'
+    " 1}}}}\n"
+)
 ENDINGS = {
     "quiet": "No errors encountered during test.",
     "ran-out": "1 ERROR encountered. See detailed log.",
@@ -35,7 +38,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     expected = {"single_stream.expected_latency_us": 1_000_000}
     jobs = {
         "quiet": (run_loadgen, job(root, Scenario.OFFLINE).schedule),
-        "ran-out": (run_loadgen, schedule(Scenario.SINGLE_STREAM, row=replace(ROW, min_duration_ms=5_000), **expected)),  # on a busy machine, too
+        "ran-out": (
+            run_loadgen,
+            schedule(Scenario.SINGLE_STREAM, row=replace(ROW, min_duration_ms=5_000), **expected),
+        ),  # on a busy machine, too
         "errors": (run_with_errors, schedule(Scenario.SERVER)),
     }
     for name, (task, asked) in jobs.items():
@@ -52,8 +58,12 @@ def copy(runs: Path, tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "ending"), ENDINGS.items())
-def test_whole_files_pass_whatever_loadgen_says_of_errors(copy: Callable[..., Path], name: str, ending: str):
-    """A summary that ends with errors is whole; MLCommons' layout has three files, beside them is the record of queries, and the empty trace goes."""
+def test_whole_files_pass_whatever_loadgen_says_of_errors(
+    copy: Callable[..., Path], name: str, ending: str
+):
+    """A summary that ends with errors is whole; MLCommons' layout has three files, beside them is
+    the record of queries, and the empty trace goes.
+    """
     folder = copy(name)
     assert (folder / SUMMARY).read_text().endswith(f"\n{ending}\n")
     check_whole(folder)
@@ -76,7 +86,10 @@ def test_errors_are_read_in_loadgens_words(runs: Path):
     (error,) = read_facts(runs / "ran-out").errors
     assert error.startswith("Ending early: ") and RAN_OUT.is_in(error)
     rate, count = read_facts(runs / "errors").errors
-    assert rate.startswith("Invalid value for server_target_qps requested.") and "Max query count reached" in count
+    assert (
+        rate.startswith("Invalid value for server_target_qps requested.")
+        and "Max query count reached" in count
+    )
 
 
 def test_a_rate_over_no_time_is_no_number(runs: Path):
@@ -132,7 +145,10 @@ def test_a_missing_file_is_named(copy: Callable[..., Path], name: str):
 
 def test_answers_are_bytes_by_sample(tmp_path: Path):
     """seq_id is the order of issue; scoring by it would mix up the samples."""
-    (tmp_path / ACCURACY).write_text('[\n{ "seq_id" : 0, "qsl_idx" : 7, "data" : "0AFF" },\n{ "seq_id" : 1, "qsl_idx" : 3, "data" : "" }\n]\n')
+    (tmp_path / ACCURACY).write_text(
+        '[\n{ "seq_id" : 0, "qsl_idx" : 7, "data" : "0AFF" },\n{ "seq_id" : 1, "qsl_idx" : 3,'
+        ' "data" : "" }\n]\n'
+    )
     assert dict(read_answers(tmp_path)) == {7: b"\x0a\xff", 3: b""}
 
 
@@ -151,7 +167,14 @@ def test_a_flag_that_is_not_logged_holds():
     assert facts.flag("result_perf_constraints_met") and not facts.flag("result_min_duration_met")
 
 
-@pytest.mark.parametrize("record", [b'{"qsl_idx": 1, "data": "\xff"}', b'{"data": ' + b"[" * 100_000, b'{"qsl_idx": ' + b"9" * 5000 + b', "data": ""}'])
+@pytest.mark.parametrize(
+    "record",
+    [
+        b'{"qsl_idx": 1, "data": "\xff"}',
+        b'{"data": ' + b"[" * 100_000,
+        b'{"qsl_idx": ' + b"9" * 5000 + b', "data": ""}',
+    ],
+)
 def test_an_answer_of_any_bytes_is_told(copy: Callable[..., Path], record: bytes):
     """An accuracy log that is no UTF-8 was a traceback."""
     folder = copy()

@@ -7,7 +7,17 @@ from typing import Any
 
 import numpy
 import pytest
-from podium_fakes.served import LOG_SEED, ROW, SLOW_S, Served, batches, content, job, schedule, system
+from podium_fakes.served import (
+    LOG_SEED,
+    ROW,
+    SLOW_S,
+    Served,
+    batches,
+    content,
+    job,
+    schedule,
+    system,
+)
 
 from harness.serving.loadgen import session
 from harness.serving.loadgen.probe import LookJob, look
@@ -33,11 +43,15 @@ def do(run: Job) -> Outcome:
 
 @pytest.mark.parametrize("scenario", Scenario)
 def test_an_accuracy_run_answers_every_sample_right(tmp_path: Path, scenario: Scenario):
-    """50 samples in sets of 20: parts are loaded and unloaded, the last query of MultiStream is filled up, no sample is left out."""
+    """50 samples in sets of 20: parts are loaded and unloaded, the last query of MultiStream is
+    filled up, no sample is left out.
+    """
     outcome = do(job(tmp_path, scenario, Mode.ACCURACY, UNEVEN, workers=2))
     assert dict(read_answers(tmp_path / "run")) == {sample: content(sample) for sample in range(50)}
     assert outcome.sample_count == 50 and outcome.samples >= 50 and outcome.batches >= 13
-    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == sorted((SUMMARY, DETAIL, ACCURACY))
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == sorted(
+        (SUMMARY, DETAIL, ACCURACY)
+    )
     assert not (tmp_path / "run.partial").exists()
 
 
@@ -46,15 +60,27 @@ def test_an_accuracy_run_answers_every_sample_right(tmp_path: Path, scenario: Sc
 def test_a_performance_run_is_valid_and_says_what_it_was_told(tmp_path: Path, scenario: Scenario):
     """What LoadGen made of the settings stands in its detail log, which the judge reads.
 
-    Offline is sized for more than any machine does, so that it lasts; Server's bound is one that no stall breaks.
+    Offline is sized for more than any machine does, so that it lasts; Server's bound is one that no
+    stall breaks.
     """
     row = replace(ROW, bound_ns=60_000_000_000)
-    do(replace(job(tmp_path, scenario), schedule=schedule(scenario, row=row, **{"offline.expected_qps": 600_000.0})))
+    do(
+        replace(
+            job(tmp_path, scenario),
+            schedule=schedule(scenario, row=row, **{"offline.expected_qps": 600_000.0}),
+        )
+    )
     facts, rules = read_facts(tmp_path / "run"), registry.round().loadgen
-    assert facts.values["result_validity"] == "VALID" and facts.values["effective_scenario"] == scenario.label
+    assert (
+        facts.values["result_validity"] == "VALID"
+        and facts.values["effective_scenario"] == scenario.label
+    )
     assert facts.values["effective_accuracy_log_rng_seed"] == LOG_SEED
     assert facts.values["effective_accuracy_log_sampling_target"] == rules.sampled_answers
-    assert facts.values["effective_qsl_rng_seed"] == rules.qsl_rng_seed and facts.values["effective_schedule_rng_seed"] == rules.schedule_rng_seed
+    assert (
+        facts.values["effective_qsl_rng_seed"] == rules.qsl_rng_seed
+        and facts.values["effective_schedule_rng_seed"] == rules.schedule_rng_seed
+    )
     assert facts.values["effective_min_duration_ms"] == ROW.min_duration_ms
     sampled = dict(read_answers(tmp_path / "run"))
     assert sampled and all(answer == content(sample) for sample, answer in sampled.items())
@@ -72,13 +98,18 @@ def test_offline_batches_are_full_and_of_like_length(tmp_path: Path):
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", [Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM])
 def test_loadgens_early_stopping_is_ours(tmp_path: Path, scenario: Scenario):
-    """The judge recomputes it from the count alone; a LoadGen that counts otherwise has to show up here."""
+    """The judge recomputes it from the count alone; a LoadGen that counts otherwise has to show up
+    here.
+    """
     do(job(tmp_path, scenario))
     facts = read_facts(tmp_path / "run")
     found = estimate(int(facts.number("result_query_count")), ROW.percentile)
     assert found.place_from_top is not None
     said = str(facts.values["early_stopping_result"])
-    assert f"Would discard {found.place_from_top - 1} highest latency queries" in said and f"at least {found.queries_needed} queries" in said
+    assert (
+        f"Would discard {found.place_from_top - 1} highest latency queries" in said
+        and f"at least {found.queries_needed} queries" in said
+    )
 
 
 @pytest.mark.slow
@@ -87,11 +118,19 @@ def test_the_floor_is_loadgens_too(tmp_path: Path, min_queries: int, met: bool):
     """64 queries at p90: one fewer is INVALID, by LoadGen and by us."""
     row = replace(ROW, min_duration_ms=0, min_queries=min_queries)
     settings = {"single_stream.expected_latency_us": 10_000_000}
-    run = Job(system=system(tmp_path / "sut"), schedule=schedule(Scenario.SINGLE_STREAM, row=row, **settings), folder=tmp_path / "run")
+    run = Job(
+        system=system(tmp_path / "sut"),
+        schedule=schedule(Scenario.SINGLE_STREAM, row=row, **settings),
+        folder=tmp_path / "run",
+    )
     do(run)
     facts = read_facts(tmp_path / "run")
     assert facts.number("result_query_count") == min_queries
-    assert facts.values["early_stopping_met"] is met is (estimate(min_queries, 90.0).place_from_top is not None)
+    assert (
+        facts.values["early_stopping_met"]
+        is met
+        is (estimate(min_queries, 90.0).place_from_top is not None)
+    )
 
 
 @pytest.mark.slow
@@ -99,20 +138,37 @@ def test_a_server_that_is_too_slow_is_invalid_by_both(tmp_path: Path):
     """Late queries are counted alike."""
     row = replace(ROW, bound_ns=3_000_000, percentile=99.0)
     run = schedule(Scenario.SERVER, row=row, **{"server.target_qps": 600.0})
-    do(Job(system=system(tmp_path / "sut", Served(pause_s=0.004)), schedule=run, folder=tmp_path / "run"))
+    do(
+        Job(
+            system=system(tmp_path / "sut", Served(pause_s=0.004)),
+            schedule=run,
+            folder=tmp_path / "run",
+        )
+    )
     facts = read_facts(tmp_path / "run")
-    late, queries = int(facts.number("result_overlatency_query_count")), int(facts.number("result_query_count"))
+    late, queries = (
+        int(facts.number("result_overlatency_query_count")),
+        int(facts.number("result_query_count")),
+    )
     assert facts.values["result_validity"] == "INVALID" and late > queries / 2
     assert facts.values["early_stopping_met"] is False and not server_passes(queries, late, 99.0)
 
 
 @pytest.mark.parametrize("slow", [7, 6])
 def test_loadgens_percentile_is_ours(tmp_path: Path, slow: int):
-    """Of 70 latencies p90 is the one at place 63: slow where seven are slow, fast where six are, unless a stall made others slow."""
+    """Of 70 latencies p90 is the one at place 63: slow where seven are slow, fast where six are,
+    unless a stall made others slow.
+    """
     row = replace(ROW, min_duration_ms=0, min_queries=70)
     settings = {"single_stream.expected_latency_us": 10_000_000}
     facts = Served(slow_calls=slow)
-    do(Job(system=system(tmp_path / "sut", facts), schedule=schedule(Scenario.SINGLE_STREAM, row=row, **settings), folder=tmp_path / "run"))
+    do(
+        Job(
+            system=system(tmp_path / "sut", facts),
+            schedule=schedule(Scenario.SINGLE_STREAM, row=row, **settings),
+            folder=tmp_path / "run",
+        )
+    )
     found = read_facts(tmp_path / "run").number("result_90.00_percentile_latency_ns")
     rows = numpy.load(tmp_path / "run" / QUERIES)
     taken = sorted((rows["done_ns"] - rows["issued_ns"]).tolist())
@@ -165,7 +221,11 @@ def test_a_stale_partial_folder_makes_room(tmp_path: Path):
 @pytest.mark.slow
 def test_the_look_times_batches_single_samples_and_queries(tmp_path: Path):
     """Rates come from it; a look that forgets the pause would ask LoadGen for too much."""
-    facts = LookJob(system=system(tmp_path / "sut", Served(pause_s=0.01), workers=2, max_batch=4), query_samples=8, truth=tmp_path)
+    facts = LookJob(
+        system=system(tmp_path / "sut", Served(pause_s=0.01), workers=2, max_batch=4),
+        query_samples=8,
+        truth=tmp_path,
+    )
     seen = look(facts, abort=unexpected)
     assert seen.sample_count == 50 and (tmp_path / "truth.txt").read_text() == "true"
     assert 300 < seen.probe.samples_per_second < 2 * 4 / 0.01
@@ -177,8 +237,12 @@ def unexpected(error: BaseException) -> Any:
     raise error
 
 
-def test_a_logger_that_never_ends_is_left_and_the_run_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """LoadGen's last flush may wait forever, seen once beside other tests: the campaign would hang with all queries answered."""
+def test_a_logger_that_never_ends_is_left_and_the_run_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LoadGen's last flush may wait forever, seen once beside other tests: the campaign would hang
+    with all queries answered.
+    """
     (tmp_path / DETAIL).write_text(':::MLLOG {"key": "power_begin", "value": "now"}\n')
     watch = session.Watch(tmp_path, None)
     monkeypatch.setattr(session, "STUCK_S", 0.0)
@@ -190,15 +254,21 @@ def test_a_logger_that_never_ends_is_left_and_the_run_done_again(tmp_path: Path,
         watch()
 
 
-def test_a_system_that_is_built_for_long_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An engine may take minutes to build, and LoadGen has no log before: the run would end with "No such file or directory"."""
+def test_a_system_that_is_built_for_long_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An engine may take minutes to build, and LoadGen has no log before: the run would end with
+    "No such file or directory".
+    """
     monkeypatch.setattr(session, "STUCK_S", 0.0)
     watch = session.Watch(tmp_path, None)
     for _ in range(3):
         watch()
 
 
-def test_a_run_is_given_up_after_several_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_given_up_after_several_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """And each of them leaves an empty folder to the next."""
     seen: list[list[Path]] = []
 
@@ -208,8 +278,12 @@ def test_a_run_is_given_up_after_several_hangs(tmp_path: Path, monkeypatch: pyte
         raise session.StuckError
 
     monkeypatch.setattr(session, "observed", hang)
-    job = SimpleNamespace(folder=tmp_path / "run_1", schedule=SimpleNamespace(scenario=Scenario.SERVER))
+    job = SimpleNamespace(
+        folder=tmp_path / "run_1", schedule=SimpleNamespace(scenario=Scenario.SERVER)
+    )
     job.folder.mkdir()
-    with pytest.raises(JudgedError, match=r"LoadGen's logger did not end after the last query, 3 times in a row"):
+    with pytest.raises(
+        JudgedError, match=r"LoadGen's logger did not end after the last query, 3 times in a row"
+    ):
         session.patiently(job, None)  # type: ignore[arg-type]
     assert seen == [[], [], []]

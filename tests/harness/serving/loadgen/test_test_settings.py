@@ -29,29 +29,61 @@ UNTOUCHED = {
 def test_seeds_duration_and_count_are_the_rounds(scenario: Scenario):
     """LoadGen's own defaults are seeds of 0, 100 queries and 10 s."""
     settings, rules = loadgen_settings(schedule(scenario)), registry.round().loadgen
-    assert settings.qsl_rng_seed == rules.qsl_rng_seed and settings.sample_index_rng_seed == rules.sample_index_rng_seed
-    assert settings.schedule_rng_seed == rules.schedule_rng_seed and settings.accuracy_log_rng_seed == LOG_SEED
-    assert (settings.min_duration_ms, settings.min_query_count) == (ROW.min_duration_ms, ROW.min_queries)
+    assert (
+        settings.qsl_rng_seed == rules.qsl_rng_seed
+        and settings.sample_index_rng_seed == rules.sample_index_rng_seed
+    )
+    assert (
+        settings.schedule_rng_seed == rules.schedule_rng_seed
+        and settings.accuracy_log_rng_seed == LOG_SEED
+    )
+    assert (settings.min_duration_ms, settings.min_query_count) == (
+        ROW.min_duration_ms,
+        ROW.min_queries,
+    )
     assert settings.scenario == getattr(loadgen().TestScenario, scenario.label)
     assert {name: getattr(settings, name) for name in UNTOUCHED} == UNTOUCHED
 
 
 def test_performance_runs_log_a_sample_of_answers_and_accuracy_runs_all():
-    """The judge compares the sample with the accuracy run; an accuracy run that samples would lose answers."""
-    for mode, answers in ((Mode.PERFORMANCE, registry.round().loadgen.sampled_answers), (Mode.ACCURACY, 0)):
+    """The judge compares the sample with the accuracy run; an accuracy run that samples would lose
+    answers.
+    """
+    for mode, answers in (
+        (Mode.PERFORMANCE, registry.round().loadgen.sampled_answers),
+        (Mode.ACCURACY, 0),
+    ):
         settings = loadgen_settings(schedule(Scenario.OFFLINE, mode))
         assert settings.accuracy_log_sampling_target == answers
-        assert settings.mode == (loadgen().TestMode.PerformanceOnly if mode is Mode.PERFORMANCE else loadgen().TestMode.AccuracyOnly)
+        assert settings.mode == (
+            loadgen().TestMode.PerformanceOnly
+            if mode is Mode.PERFORMANCE
+            else loadgen().TestMode.AccuracyOnly
+        )
 
 
 def test_fields_of_the_scenarios():
     """Percentiles are 0-1 there and 0-100 here."""
-    single, multi = (loadgen_settings(schedule(scenario)) for scenario in (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM))
-    server, offline = (loadgen_settings(schedule(scenario)) for scenario in (Scenario.SERVER, Scenario.OFFLINE))
-    assert (single.single_stream_target_latency_percentile, single.single_stream_expected_latency_ns) == (0.9, LATENCY_SHARE * PROBE.latency_ns)
-    assert (multi.multi_stream_target_latency_percentile, multi.multi_stream_samples_per_query) == (0.9, 8)
+    single, multi = (
+        loadgen_settings(schedule(scenario))
+        for scenario in (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM)
+    )
+    server, offline = (
+        loadgen_settings(schedule(scenario)) for scenario in (Scenario.SERVER, Scenario.OFFLINE)
+    )
+    assert (
+        single.single_stream_target_latency_percentile,
+        single.single_stream_expected_latency_ns,
+    ) == (0.9, LATENCY_SHARE * PROBE.latency_ns)
+    assert (multi.multi_stream_target_latency_percentile, multi.multi_stream_samples_per_query) == (
+        0.9,
+        8,
+    )
     assert multi.multi_stream_expected_latency_ns == LATENCY_SHARE * PROBE.query_latency_ns
-    assert (server.server_target_latency_percentile, server.server_target_latency_ns) == (0.9, ROW.bound_ns)
+    assert (server.server_target_latency_percentile, server.server_target_latency_ns) == (
+        0.9,
+        ROW.bound_ns,
+    )
     assert server.server_target_qps == 0.5 * PROBE.samples_per_second
     assert offline.offline_expected_qps == OFFLINE_MARGIN * PROBE.samples_per_second
 
@@ -61,27 +93,48 @@ def test_fields_of_the_scenarios():
     [
         (Scenario.SERVER, "server.target_qps", 77.5, "server_target_qps", 77.5),
         (Scenario.OFFLINE, "offline.expected_qps", 99.0, "offline_expected_qps", 99.0),
-        (Scenario.SINGLE_STREAM, "single_stream.expected_latency_us", 7, "single_stream_expected_latency_ns", 7000),
-        (Scenario.MULTI_STREAM, "multi_stream.expected_latency_us", 8, "multi_stream_expected_latency_ns", 8000),
+        (
+            Scenario.SINGLE_STREAM,
+            "single_stream.expected_latency_us",
+            7,
+            "single_stream_expected_latency_ns",
+            7000,
+        ),
+        (
+            Scenario.MULTI_STREAM,
+            "multi_stream.expected_latency_us",
+            8,
+            "multi_stream_expected_latency_ns",
+            8000,
+        ),
         (Scenario.OFFLINE, "loadgen.min_duration_ms", 123, "min_duration_ms", 123),
         (Scenario.SERVER, "loadgen.min_queries", 321, "min_query_count", 321),
     ],
 )
-def test_the_users_settings_win(scenario: Scenario, setting: str, value: float, field: str, told: float):
+def test_the_users_settings_win(
+    scenario: Scenario, setting: str, value: float, field: str, told: float
+):
     """A probe may be wrong about a machine that the user knows."""
     assert getattr(loadgen_settings(schedule(scenario, **{setting: value})), field) == told
 
 
-@pytest.mark.parametrize("knob", ["single_stream.expected_latency_us", "multi_stream.expected_latency_us"])
+@pytest.mark.parametrize(
+    "knob", ["single_stream.expected_latency_us", "multi_stream.expected_latency_us"]
+)
 def test_no_latency_is_expected_below_what_a_record_keeps(knob: str):
-    """Records have whole microseconds: an audit of a device that answers in half of one would plan with 0, and queries without end."""
+    """Records have whole microseconds: an audit of a device that answers in half of one would plan
+    with 0, and queries without end.
+    """
     scenario = Scenario.MULTI_STREAM if knob.startswith("multi") else Scenario.SINGLE_STREAM
     assert schedule(scenario, **{knob: 0}).expected_latency_ns == 1000
 
 
 def test_the_share_of_the_probe_is_a_setting():
     """Half of Offline's rate is a guess for one machine."""
-    assert schedule(Scenario.SERVER, **{"server.qps_share": 0.25}).rate == 0.25 * PROBE.samples_per_second
+    assert (
+        schedule(Scenario.SERVER, **{"server.qps_share": 0.25}).rate
+        == 0.25 * PROBE.samples_per_second
+    )
 
 
 def test_percentiles_reach_loadgen_as_the_double_that_it_would_parse():
@@ -93,4 +146,7 @@ def test_percentiles_reach_loadgen_as_the_double_that_it_would_parse():
 
 def test_a_setting_that_is_no_number_stands_aside():
     """Settings without a default are absent, not 0."""
-    assert number({}, "server.target_qps", 5.0) == 5.0 and number({"server.target_qps": "x"}, "server.target_qps", 5.0) == 5.0
+    assert (
+        number({}, "server.target_qps", 5.0) == 5.0
+        and number({"server.target_qps": "x"}, "server.target_qps", 5.0) == 5.0
+    )

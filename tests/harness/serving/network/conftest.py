@@ -1,4 +1,6 @@
-"""What the tests of networked systems share: a results folder with a checkpoint, certificates, and requests."""
+"""What the tests of networked systems share: a results folder with a checkpoint, certificates, and
+requests.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

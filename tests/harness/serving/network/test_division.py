@@ -18,9 +18,19 @@ from suite.rounds import Division, Profile
 from suite.workload import Mode
 
 APART = NetworkRecord(
-    endpoints=("grpcs://h1:8001",), servers=("builtin",), nodes=("h1",), machines=("a" * 32,), loadgen_machine="b" * 32, loopback=False, form="opaque",
-    model="resnet50", round_trip_p50_ns=(1,), round_trip_p99_ns=(2,), bytes_out=0, bytes_in=0,
-)  # fmt: skip
+    endpoints=("grpcs://h1:8001",),
+    servers=("builtin",),
+    nodes=("h1",),
+    machines=("a" * 32,),
+    loadgen_machine="b" * 32,
+    loopback=False,
+    form="opaque",
+    model="resnet50",
+    round_trip_p50_ns=(1,),
+    round_trip_p99_ns=(2,),
+    bytes_out=0,
+    bytes_in=0,
+)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +45,9 @@ APART = NetworkRecord(
         (Profile.FULL, {"form": "tensors"}, Division.OPEN),
     ],
 )
-def test_network_is_claimed_only_between_machines(profile: Profile, changes: dict[str, object], division: Division) -> None:
+def test_network_is_claimed_only_between_machines(
+    profile: Profile, changes: dict[str, object], division: Division
+) -> None:
     """On one machine no data travel; and who does not say what is served may not claim anything."""
     row = registry.round().benchmark("resnet50").inference[profile]
     assert division_of(row, replace(APART, **changes)) is division  # type: ignore[arg-type]
@@ -46,11 +58,18 @@ def test_this_machine_is_told_from_others_and_keeps_its_name() -> None:
     assert machine() == machine() and len(machine()) == 32
 
 
-@pytest.mark.parametrize(("scenario", "mode", "wanted", "seconds"), [
-    (Scenario.SERVER, Mode.PERFORMANCE, None, 10.0), (Scenario.OFFLINE, Mode.PERFORMANCE, None, 60.0), (Scenario.SERVER, Mode.ACCURACY, None, 60.0),
-    (Scenario.OFFLINE, Mode.PERFORMANCE, 1500, 1.5),
-])  # fmt: skip
-def test_a_silent_server_is_waited_for_as_documented(scenario: Scenario, mode: Mode, wanted: int | None, seconds: float) -> None:
+@pytest.mark.parametrize(
+    ("scenario", "mode", "wanted", "seconds"),
+    [
+        (Scenario.SERVER, Mode.PERFORMANCE, None, 10.0),
+        (Scenario.OFFLINE, Mode.PERFORMANCE, None, 60.0),
+        (Scenario.SERVER, Mode.ACCURACY, None, 60.0),
+        (Scenario.OFFLINE, Mode.PERFORMANCE, 1500, 1.5),
+    ],
+)
+def test_a_silent_server_is_waited_for_as_documented(
+    scenario: Scenario, mode: Mode, wanted: int | None, seconds: float
+) -> None:
     """docs/SCALE.md: ten latency bounds, at least 10 s; 60 s in Offline."""
     assert timeout_s(schedule(scenario, mode), wanted) == seconds
 
@@ -58,7 +77,12 @@ def test_a_silent_server_is_waited_for_as_documented(scenario: Scenario, mode: M
 def test_addresses_of_ipv6_have_brackets() -> None:
     """Without them the port would be a part of the address."""
     endpoint = parse_endpoint("grpcs://[::1]:8001")
-    assert (endpoint.host, endpoint.port, endpoint.target, endpoint.url) == ("::1", 8001, "[::1]:8001", "grpcs://[::1]:8001")
+    assert (endpoint.host, endpoint.port, endpoint.target, endpoint.url) == (
+        "::1",
+        8001,
+        "[::1]:8001",
+        "grpcs://[::1]:8001",
+    )
     with pytest.raises(RequestError):
         parse_endpoint("grpcs://::1:8001")
 
@@ -70,13 +94,21 @@ def test_a_tensor_that_is_cut_is_no_answer(raw: bytes) -> None:
         elements(raw)
 
 
-@pytest.mark.parametrize(("words", "why"), [
-    (("--endpoint", "grpc://h1:1", "--engine", "torch"), "--engine: podium serve has chosen it"),
-    (("--endpoint", "grpc://h1:1", "--peak"), "--peak: it does not go with --endpoint"),
-    (("--endpoint", "grpc://h1:1", "--scenario", "single-stream"), "Server and Offline only"),
-    (("--ca", "ca.pem"), "--ca needs --endpoint"),
-])  # fmt: skip
-def test_options_that_belong_to_the_other_side_are_refused(words: tuple[str, ...], why: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (
+            ("--endpoint", "grpc://h1:1", "--engine", "torch"),
+            "--engine: podium serve has chosen it",
+        ),
+        (("--endpoint", "grpc://h1:1", "--peak"), "--peak: it does not go with --endpoint"),
+        (("--endpoint", "grpc://h1:1", "--scenario", "single-stream"), "Server and Offline only"),
+        (("--ca", "ca.pem"), "--ca needs --endpoint"),
+    ],
+)
+def test_options_that_belong_to_the_other_side_are_refused(
+    words: tuple[str, ...], why: str
+) -> None:
     """A number format that is asked for here would be taken for the server's."""
     ended = CliRunner().invoke(infer, ["resnet50", *words])
     assert isinstance(ended.exception, RequestError) and why in str(ended.exception)

@@ -1,4 +1,6 @@
-"""Servers that are not there, not trusted, die, freeze or answer wrongly: one sentence, the documented exit code, nothing that looks like a result."""
+"""Servers that are not there, not trusted, die, freeze or answer wrongly: one sentence, the
+documented exit code, nothing that looks like a result.
+"""
 
 import os
 import shutil
@@ -46,14 +48,25 @@ def token(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def locked(light: Warm, folder: Path, certificates: Certificates, token: Path) -> Iterator[Served]:
     """One with TLS and a token."""
-    files = ["--tls-cert", str(certificates.certificate), "--tls-key", str(certificates.key), "--token-file", str(token)]
+    files = [
+        "--tls-cert",
+        str(certificates.certificate),
+        "--tls-key",
+        str(certificates.key),
+        "--token-file",
+        str(token),
+    ]
     with forked(light, folder / "results", *files) as ready:
         yield ready
 
 
 def nothing_left(results: Path) -> bool:
     """No run, finished or not."""
-    return not [*results.rglob("run.json"), *results.rglob("*.partial"), *results.rglob("mlperf_log_*")]
+    return not [
+        *results.rglob("run.json"),
+        *results.rglob("*.partial"),
+        *results.rglob("mlperf_log_*"),
+    ]
 
 
 def refused(results: Path, error: type[Exception], why: str, *urls: str, **more: Any) -> None:
@@ -70,11 +83,21 @@ def free_port() -> int:
 
 def test_nobody_there(folder: Path):
     """gRPC alone would wait, and say UNAVAILABLE."""
-    refused(folder / "results", MissingError, "no server there: Connection refused", f"grpc://127.0.0.1:{free_port()}")
+    refused(
+        folder / "results",
+        MissingError,
+        "no server there: Connection refused",
+        f"grpc://127.0.0.1:{free_port()}",
+    )
 
 
 def test_a_name_that_nobody_knows(folder: Path):
-    refused(folder / "results", MissingError, "the name nowhere.invalid is not known", "grpc://nowhere.invalid:8001")
+    refused(
+        folder / "results",
+        MissingError,
+        "the name nowhere.invalid is not known",
+        "grpc://nowhere.invalid:8001",
+    )
 
 
 def test_something_else_listens_there(folder: Path):
@@ -87,10 +110,17 @@ def test_something_else_listens_there(folder: Path):
                     listener.accept()[0].close()
 
         threading.Thread(target=closing, daemon=True).start()
-        refused(folder / "results", MissingError, "UNAVAILABLE|no server there", f"grpc://127.0.0.1:{listener.getsockname()[1]}")
+        refused(
+            folder / "results",
+            MissingError,
+            "UNAVAILABLE|no server there",
+            f"grpc://127.0.0.1:{listener.getsockname()[1]}",
+        )
 
 
-@pytest.mark.parametrize("url", ["h1:8001", "http://h1:8001", "grpc://h1", "grpc://h1:99999", "grpc://:8001"])
+@pytest.mark.parametrize(
+    "url", ["h1:8001", "http://h1:8001", "grpc://h1", "grpc://h1:99999", "grpc://:8001"]
+)
 def test_an_endpoint_that_is_none(folder: Path, url: str):
     refused(folder / "results", RequestError, r"write grpc://HOST:PORT", url)
 
@@ -102,9 +132,18 @@ def test_the_same_server_twice(folder: Path, server: Served):
 
 
 @pytest.mark.slow
-def test_tls_and_token_let_the_right_client_in(folder: Path, locked: Served, certificates: Certificates, token: Path, tmp_path: Path):
+def test_tls_and_token_let_the_right_client_in(
+    folder: Path, locked: Served, certificates: Certificates, token: Path, tmp_path: Path
+):
     """And the token is nowhere in what is left behind."""
-    measure(folder / "results", locked.url, mode="accuracy", ca=certificates.authority, token_file=token, system="locked")
+    measure(
+        folder / "results",
+        locked.url,
+        mode="accuracy",
+        ca=certificates.authority,
+        token_file=token,
+        system="locked",
+    )
     made = folder / "results/open/tests"
     files = [path for path in (folder / "results").rglob("*") if path.is_file()]
     assert files and not any(b"s3cret" in path.read_bytes() for path in [*files, *locked.logs])
@@ -113,40 +152,95 @@ def test_tls_and_token_let_the_right_client_in(folder: Path, locked: Served, cer
 
 
 def test_tls_where_there_is_none(folder: Path, server: Served):
-    refused(folder / "results", MissingError, "no TLS there; write grpc://", server.url.replace("grpc:", "grpcs:"))
+    refused(
+        folder / "results",
+        MissingError,
+        "no TLS there; write grpc://",
+        server.url.replace("grpc:", "grpcs:"),
+    )
 
 
 @pytest.mark.slow
 def test_no_tls_where_it_is_wanted(folder: Path, locked: Served):
-    refused(folder / "results", MissingError, "the server wants TLS; write grpcs://", locked.url.replace("grpcs:", "grpc:"))
+    refused(
+        folder / "results",
+        MissingError,
+        "the server wants TLS; write grpcs://",
+        locked.url.replace("grpcs:", "grpc:"),
+    )
 
 
 @pytest.mark.slow
-def test_a_certificate_that_nobody_vouches_for(folder: Path, locked: Served, certificates: Certificates):
+def test_a_certificate_that_nobody_vouches_for(
+    folder: Path, locked: Served, certificates: Certificates
+):
     """Without --ca the system's authorities count; with a stranger's, nobody does."""
-    refused(folder / "results", MissingError, "not trusted: .*; --ca names the certificates", locked.url)
-    refused(folder / "results", MissingError, "not trusted: .*; --ca does not vouch", locked.url, ca=certificates.stranger)
+    refused(
+        folder / "results", MissingError, "not trusted: .*; --ca names the certificates", locked.url
+    )
+    refused(
+        folder / "results",
+        MissingError,
+        "not trusted: .*; --ca does not vouch",
+        locked.url,
+        ca=certificates.stranger,
+    )
 
 
 @pytest.mark.slow
 def test_a_certificate_of_another_name(light: Warm, folder: Path, certificates: Certificates):
     """Whoever redirects a name would be measured instead."""
-    with forked(light, folder / "results", "--tls-cert", str(certificates.certificate), "--tls-key", str(certificates.key), listen="127.0.0.2:0") as other:
-        refused(folder / "results", MissingError, "not trusted: .*mismatch", other.url, ca=certificates.authority)
+    with forked(
+        light,
+        folder / "results",
+        "--tls-cert",
+        str(certificates.certificate),
+        "--tls-key",
+        str(certificates.key),
+        listen="127.0.0.2:0",
+    ) as other:
+        refused(
+            folder / "results",
+            MissingError,
+            "not trusted: .*mismatch",
+            other.url,
+            ca=certificates.authority,
+        )
 
 
 @pytest.mark.slow
-def test_a_token_that_is_missing_or_wrong(folder: Path, locked: Served, certificates: Certificates, tmp_path: Path):
+def test_a_token_that_is_missing_or_wrong(
+    folder: Path, locked: Served, certificates: Certificates, tmp_path: Path
+):
     """UNAUTHENTICATED alone does not say what to do."""
     (tmp_path / "wrong").write_text("guess\n")
-    refused(folder / "results", MissingError, "wants a token: --token-file", locked.url, ca=certificates.authority)
-    refused(folder / "results", MissingError, "is not the server's", locked.url, ca=certificates.authority, token_file=tmp_path / "wrong")
+    refused(
+        folder / "results",
+        MissingError,
+        "wants a token: --token-file",
+        locked.url,
+        ca=certificates.authority,
+    )
+    refused(
+        folder / "results",
+        MissingError,
+        "is not the server's",
+        locked.url,
+        ca=certificates.authority,
+        token_file=tmp_path / "wrong",
+    )
 
 
 @pytest.mark.slow
 def test_a_token_never_travels_in_the_clear(folder: Path, token: Path):
     """Not even to a server that is not there."""
-    refused(folder / "results", RequestError, "travel in the clear", "grpc://h1.invalid:8001", token_file=token)
+    refused(
+        folder / "results",
+        RequestError,
+        "travel in the clear",
+        "grpc://h1.invalid:8001",
+        token_file=token,
+    )
 
 
 @pytest.mark.parametrize("content", ["", "two words", "caf\u00e9"])
@@ -179,9 +273,19 @@ def once_running(results: Path, act: Callable[[], object]) -> Iterator[list[floa
 def test_a_server_that_dies(light: Warm, folder: Path, tmp_path: Path, scenario: Scenario):
     """LoadGen would wait for its answers for ever."""
     results, slow = folder / "results", ("fake.sleep_ms=20.0", "offline.expected_qps=2000.0")
-    with forked(light, results, "--set", slow[0]) as mortal, once_running(results, lambda: os.killpg(mortal.process.pid, signal.SIGKILL)) as when:
-        refused(results, JudgedError, r"went away after [\d,]+ of [\d,]+ answers; nothing of that run counts", mortal.url, settings=(*LONG, *slow),
-                scenarios=(scenario,), mode="performance")  # fmt: skip
+    with (
+        forked(light, results, "--set", slow[0]) as mortal,
+        once_running(results, lambda: os.killpg(mortal.process.pid, signal.SIGKILL)) as when,
+    ):
+        refused(
+            results,
+            JudgedError,
+            r"went away after [\d,]+ of [\d,]+ answers; nothing of that run counts",
+            mortal.url,
+            settings=(*LONG, *slow),
+            scenarios=(scenario,),
+            mode="performance",
+        )
     assert time.monotonic() - when[0] < SOON_S
 
 
@@ -189,32 +293,68 @@ def test_a_server_that_dies(light: Warm, folder: Path, tmp_path: Path, scenario:
 def test_a_server_that_freezes(light: Warm, folder: Path):
     """It holds its connections and never answers."""
     results = folder / "results"
-    with forked(light, results) as frozen, once_running(results, lambda: os.kill(frozen.process.pid, signal.SIGSTOP)) as when:
-        refused(results, JudgedError, r"gave no answer for 1 s, after [\d,]+ of [\d,]+ answers", frozen.url, settings=(*LONG, "endpoint.timeout_ms=1000"),
-                scenarios=(Scenario.SERVER,), mode="performance")  # fmt: skip
+    with (
+        forked(light, results) as frozen,
+        once_running(results, lambda: os.kill(frozen.process.pid, signal.SIGSTOP)) as when,
+    ):
+        refused(
+            results,
+            JudgedError,
+            r"gave no answer for 1 s, after [\d,]+ of [\d,]+ answers",
+            frozen.url,
+            settings=(*LONG, "endpoint.timeout_ms=1000"),
+            scenarios=(Scenario.SERVER,),
+            mode="performance",
+        )
     assert time.monotonic() - when[0] < SOON_S
 
 
-WRONG = [("empty", "1 answer that is not empty wanted"), ("raise", "refused a query .*broken on purpose"), ("few", "refused a query")]
+WRONG = [
+    ("empty", "1 answer that is not empty wanted"),
+    ("raise", "refused a query .*broken on purpose"),
+    ("few", "refused a query"),
+]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault, why", WRONG)
-def test_a_server_that_answers_wrongly(light: Warm, folder: Path, tmp_path: Path, fault: str, why: str):
+def test_a_server_that_answers_wrongly(
+    light: Warm, folder: Path, tmp_path: Path, fault: str, why: str
+):
     """An empty answer would be taken for one."""
     results, flag = folder / "results", tmp_path / "now"
-    with forked(light, results, fault=f"{fault} {flag}") as wrong, once_running(results, flag.touch):
-        refused(results, JudgedError, why, wrong.url, settings=LONG, scenarios=(Scenario.SERVER,), mode="performance")
+    with (
+        forked(light, results, fault=f"{fault} {flag}") as wrong,
+        once_running(results, flag.touch),
+    ):
+        refused(
+            results,
+            JudgedError,
+            why,
+            wrong.url,
+            settings=LONG,
+            scenarios=(Scenario.SERVER,),
+            mode="performance",
+        )
 
 
 @pytest.mark.slow
 def test_a_server_slower_than_the_rate_is_invalid(light: Warm, folder: Path):
-    """It is slow, not broken: LoadGen says INVALID, the hint names the rate, and nothing is asked twice."""
+    """It is slow, not broken: LoadGen says INVALID, the hint names the rate, and nothing is asked
+    twice.
+    """
     results, slow = folder / "results", "fake.sleep_ms=5.0"
     with forked(light, results, "--set", slow, "--set", "batching.max_batch=1") as late:
         settings = (slow, "server.target_qps=1000", "loadgen.min_duration_ms=400")
         with pytest.raises(JudgedError, match="Server performance run 1 is INVALID"):
-            measure(results, late.url, settings=settings, scenarios=(Scenario.SERVER,), mode="performance", system="late")
+            measure(
+                results,
+                late.url,
+                settings=settings,
+                scenarios=(Scenario.SERVER,),
+                mode="performance",
+                system="late",
+            )
 
 
 @pytest.mark.parametrize("scenario", ["single-stream", "multi-stream"])
@@ -236,7 +376,14 @@ def test_what_triton_cannot_do_is_said_before_the_model_is_built(token: Path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("listen, why", [("8001", "write HOST:PORT"), ("127.0.0.1:99999", "write HOST:PORT"), ("203.0.113.7:0", "--listen 203.0.113.7:0")])
+@pytest.mark.parametrize(
+    "listen, why",
+    [
+        ("8001", "write HOST:PORT"),
+        ("127.0.0.1:99999", "write HOST:PORT"),
+        ("203.0.113.7:0", "--listen 203.0.113.7:0"),
+    ],
+)
 def test_an_address_that_cannot_be_listened_on(light: Warm, folder: Path, listen: str, why: str):
     """One sentence, exit code 2."""
     ended = light.run([*serving(folder / "results"), "--listen", listen])

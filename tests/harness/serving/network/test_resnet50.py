@@ -1,4 +1,6 @@
-"""ResNet-50 over a network: real pictures, a real network, and the answers that it gives in process."""
+"""ResNet-50 over a network: real pictures, a real network, and the answers that it gives in
+process.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -37,18 +39,52 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "data"
 
 
-def test_accuracy_over_the_network_is_that_in_process(tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Byte for byte, for each picture of the accuracy set; weights that nobody trained give answers that differ most."""
+def test_accuracy_over_the_network_is_that_in_process(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Byte for byte, for each picture of the accuracy set; weights that nobody trained give answers
+    that differ most.
+    """
     monkeypatch.setattr(infer, "look", look_briefly)
-    options = replace(reading(Profile.QUICK, data, tmp_path / "results", assignments=(SMALL,)), threads=1)
+    options = replace(
+        reading(Profile.QUICK, data, tmp_path / "results", assignments=(SMALL,)), threads=1
+    )
     checkpoint = random_weights("resnet50", options)
-    near, far = replace(options, system="near", assignments=(SMALL, BATCH)), replace(options, system="far")
-    infer.serve("resnet50", near, scenarios=(Scenario.OFFLINE,), mode="accuracy", checkpoint=checkpoint)
-    words = ("--checkpoint", str(checkpoint), "--profile", "quick", "--data", str(data), "--set", SMALL, "--set", BATCH)
+    near, far = (
+        replace(options, system="near", assignments=(SMALL, BATCH)),
+        replace(options, system="far"),
+    )
+    infer.serve(
+        "resnet50", near, scenarios=(Scenario.OFFLINE,), mode="accuracy", checkpoint=checkpoint
+    )
+    words = (
+        "--checkpoint",
+        str(checkpoint),
+        "--profile",
+        "quick",
+        "--data",
+        str(data),
+        "--set",
+        SMALL,
+        "--set",
+        BATCH,
+    )
     with served(options.results, *words, workload="resnet50", framework="torch") as server:
         asked = Asked(endpoints=(server.url,), ca=None, token_file=None)
-        infer.serve("resnet50", far, scenarios=SCENARIOS, mode="accuracy", checkpoint=checkpoint, asked=asked)
+        infer.serve(
+            "resnet50",
+            far,
+            scenarios=SCENARIOS,
+            mode="accuracy",
+            checkpoint=checkpoint,
+            asked=asked,
+        )
     logs = sorted(options.results.glob(f"open/*/results/*/resnet50/*/accuracy/{ACCURACY}"))
     found = [dict(read_answers(path.parent)) for path in logs]
-    assert [path.parts[-5] for path in logs] == ["far", "far", "near"] and found[0] == found[1] == found[2]
-    assert len(found[0]) == PER_CLASS["val"] * len(embedded.CLASSES) and len(set(found[0].values())) > 1
+    assert [path.parts[-5] for path in logs] == ["far", "far", "near"] and found[0] == found[
+        1
+    ] == found[2]
+    assert (
+        len(found[0]) == PER_CLASS["val"] * len(embedded.CLASSES)
+        and len(set(found[0].values())) > 1
+    )

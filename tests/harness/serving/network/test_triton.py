@@ -17,7 +17,10 @@ from suite.loadgen.scenario import Scenario
 
 PYTHON = os.environ.get("PODIUM_TEST_TRITON", sys.executable)
 """nvidia-pytriton wants NumPy 1: it usually lies in an environment of its own."""
-LACK = "import numpy, pytriton.triton; assert numpy.__version__ < '2', f'numpy {numpy.__version__}, and it needs numpy<2'"
+LACK = (
+    "import numpy, pytriton.triton; assert numpy.__version__ < '2', f'numpy {numpy.__version__},"
+    " and it needs numpy<2'"
+)
 
 
 def lacking() -> str:
@@ -45,31 +48,60 @@ def free_port() -> int:
 def test_triton_gives_the_same_answers(folder: Path):
     """Offline and Server, byte for byte; the record names what answered."""
     results = folder / "results"
-    with served(results, "--server", "triton", listen=f"127.0.0.1:{free_port()}", python=PYTHON) as server:
-        until_valid(lambda: measure(results, server.url, scenarios=(Scenario.OFFLINE, Scenario.SERVER), system="triton"))
-    infer.serve("fake", options(results, *SHORT, system="near"), scenarios=(Scenario.OFFLINE,), mode="accuracy", checkpoint=None)
+    with served(
+        results, "--server", "triton", listen=f"127.0.0.1:{free_port()}", python=PYTHON
+    ) as server:
+        until_valid(
+            lambda: measure(
+                results, server.url, scenarios=(Scenario.OFFLINE, Scenario.SERVER), system="triton"
+            )
+        )
+    infer.serve(
+        "fake",
+        options(results, *SHORT, system="near"),
+        scenarios=(Scenario.OFFLINE,),
+        mode="accuracy",
+        checkpoint=None,
+    )
     systems = entry(results).benchmark("fake").parents[1]
     near = dict(read_answers(systems / "near/fake/Offline/accuracy"))
     for scenario in ("Offline", "Server"):
         assert dict(read_answers(systems / f"triton/fake/{scenario}/accuracy")) == near
         record = run_record(systems / f"triton/fake/{scenario}/performance/run_1")
-        assert record.verdict == "VALID" and record.network and record.network.servers == ("triton",)
+        assert (
+            record.verdict == "VALID" and record.network and record.network.servers == ("triton",)
+        )
 
 
 def test_a_users_own_model_is_asked_by_its_tensors(folder: Path, tmp_path: Path):
-    """Another server's model says nothing of a checkpoint: names and shapes come from the settings, and the answer has to be a finished one."""
+    """Another server's model says nothing of a checkpoint: names and shapes come from the settings,
+    and the answer has to be a finished one.
+    """
     results, port = folder / "results", free_port()
     log = tmp_path / "own.log"
-    with log.open("w") as stream, subprocess.Popen([PYTHON, str(OWN), str(port)], stdout=stream, stderr=stream, start_new_session=True) as server:
+    with (
+        log.open("w") as stream,
+        subprocess.Popen(
+            [PYTHON, str(OWN), str(port)], stdout=stream, stderr=stream, start_new_session=True
+        ) as server,
+    ):
         try:
             wait_for(port)
-            names = ("endpoint.model=own", "endpoint.input=number:INT32:1x1", "endpoint.output=class:INT32:1x1")
+            names = (
+                "endpoint.model=own",
+                "endpoint.input=number:INT32:1x1",
+                "endpoint.output=class:INT32:1x1",
+            )
             measure(results, f"grpc://127.0.0.1:{port}", settings=names, system="own")
         finally:
             os.killpg(server.pid, 9)
     run = entry(results).benchmark("fake").parents[1] / "own/fake/Offline/performance/run_1"
     record = run_record(run)
-    assert record.network and (record.network.form, record.network.model, record.division) == ("tensors", "own", "open")
+    assert record.network and (record.network.form, record.network.model, record.division) == (
+        "tensors",
+        "own",
+        "open",
+    )
 
 
 OWN = Path(__file__).with_name("own_model.py")

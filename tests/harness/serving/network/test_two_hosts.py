@@ -1,4 +1,6 @@
-"""`podium serve` and `podium infer --endpoint` as a user types them, between two hosts: network namespaces with a pair of interfaces between."""
+"""`podium serve` and `podium infer --endpoint` as a user types them, between two hosts: network
+namespaces with a pair of interfaces between.
+"""
 
 import os
 import signal
@@ -38,7 +40,20 @@ def hosts() -> Iterator[Hosts]:
         pytest.skip(f"no network namespaces here: {getattr(error, 'stderr', '') or error}")
     try:
         ip("netns", "add", made.far)
-        ip("link", "add", "v0", "netns", made.near, "type", "veth", "peer", "name", "v1", "netns", made.far)
+        ip(
+            "link",
+            "add",
+            "v0",
+            "netns",
+            made.near,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "v1",
+            "netns",
+            made.far,
+        )
         for name, device, address in ((made.near, "v0", NEAR), (made.far, "v1", FAR)):
             ip("-n", name, "addr", "add", f"{address}/24", "dev", device)
             ip("-n", name, "link", "set", "lo", "up")
@@ -59,15 +74,45 @@ def measured(command: list[str]) -> "subprocess.CompletedProcess[str]":
 
 
 def test_a_run_between_two_hosts(hosts: Hosts, folder: Path):
-    """The server is not on loopback, and is still on the same machine: the result may not claim the Network Division."""
+    """The server is not on loopback, and is still on the same machine: the result may not claim the
+    Network Division.
+    """
     results, log = folder / "results", folder / "far.log"
     common = ["fake", "--results", str(results), "--org", "tests"]
-    serve = ["serve", *common, "--framework", "fake", "--engine", "fake", "--device", "cpu", "--threads", "1", "--listen", f"{FAR}:8001"]
+    serve = [
+        "serve",
+        *common,
+        "--framework",
+        "fake",
+        "--engine",
+        "fake",
+        "--device",
+        "cpu",
+        "--threads",
+        "1",
+        "--listen",
+        f"{FAR}:8001",
+    ]
     with log.open("w") as stream:
-        server = started(["ip", "netns", "exec", hosts.far, sys.executable, "-m", "harness", *serve], stream, dict(os.environ))
+        server = started(
+            ["ip", "netns", "exec", hosts.far, sys.executable, "-m", "harness", *serve],
+            stream,
+            dict(os.environ),
+        )
         try:
             url = ready(server, log).url
-            infer = ["infer", *common, "--endpoint", url, "--system", "hosts", "--set", "server.target_qps=200", "--set", "loadgen.min_duration_ms=20"]
+            infer = [
+                "infer",
+                *common,
+                "--endpoint",
+                url,
+                "--system",
+                "hosts",
+                "--set",
+                "server.target_qps=200",
+                "--set",
+                "loadgen.min_duration_ms=20",
+            ]
             inside = ["ip", "netns", "exec", hosts.near, sys.executable, "-m", "harness", *infer]
             ended = measured(inside)
         finally:
@@ -75,5 +120,10 @@ def test_a_run_between_two_hosts(hosts: Hosts, folder: Path):
             server.wait()
     assert ended.returncode == 0, ended.stderr
     record = run_record(results / "open/tests/results/hosts/fake/Server/performance/run_1")
-    assert record.network and not record.network.loopback and not record.network.apart and record.division == "open"
+    assert (
+        record.network
+        and not record.network.loopback
+        and not record.network.apart
+        and record.division == "open"
+    )
     assert record.network.endpoints == (f"grpc://{FAR}:8001",)

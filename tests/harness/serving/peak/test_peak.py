@@ -1,4 +1,6 @@
-"""`podium peak`: every probe and run kept and judged, an interrupted search goes on, and a request without sense is refused at once."""
+"""`podium peak`: every probe and run kept and judged, an interrupted search goes on, and a request
+without sense is refused at once.
+"""
 
 import json
 from pathlib import Path
@@ -20,7 +22,18 @@ from suite.studies import peak_search
 from suite.studies.documents import STUDIES, STUDY
 from suite.studies.rates import RUN, TRIAL, Sought, Trial
 
-COMMON = ("--threads", "1", "--engine", "fake", "--framework", "fake", "--set", "batching.max_batch=1", "--set", "fake.sleep_ms=2")
+COMMON = (
+    "--threads",
+    "1",
+    "--engine",
+    "fake",
+    "--framework",
+    "fake",
+    "--set",
+    "batching.max_batch=1",
+    "--set",
+    "fake.sleep_ms=2",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +46,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few runs, and probes of a fifth of the time: a queue that is overloaded by a few percent need not show where the search ends at half."""
+    """Few runs, and probes of a fifth of the time: a queue that is overloaded by a few percent need
+    not show where the search ends at half.
+    """
     monkeypatch.setattr(peak_search, "PROBES", 4)
     monkeypatch.setattr(peak_search, "RUNS", 4)
     monkeypatch.setattr(peak_search, "PROBE_BOUNDS", peak_search.PROBE_BOUNDS // 5)
@@ -41,7 +56,9 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def invoked(results: Path, *arguments: str) -> Result:
-    return CliRunner().invoke(peak, ["fake", *COMMON, "--results", str(results / "r"), *arguments], catch_exceptions=False)
+    return CliRunner().invoke(
+        peak, ["fake", *COMMON, "--results", str(results / "r"), *arguments], catch_exceptions=False
+    )
 
 
 def study(results: Path) -> Path:
@@ -50,31 +67,49 @@ def study(results: Path) -> Path:
 
 
 def errors(path: Path) -> list[str]:
-    return [finding.rule for finding in Judge().result(str(path)).findings if finding.severity is Severity.ERROR]
+    return [
+        finding.rule
+        for finding in Judge().result(str(path)).findings
+        if finding.severity is Severity.ERROR
+    ]
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("brief")
-def test_a_search_is_kept_judged_and_not_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_is_kept_judged_and_not_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The same command reads what is there; a changed answer and a changed run are found."""
     told = invoked(tmp_path, "--within-ms", "100", "--tolerance", "0.5").stdout
     folder = study(tmp_path)
     found = json.loads((folder / STUDY).read_text())
-    assert found["answer"]["valid"] and found["sought"]["of_round"] is False and "not the round's bound: no result" in told
+    assert (
+        found["answer"]["valid"]
+        and found["sought"]["of_round"] is False
+        and "not the round's bound: no result" in told
+    )
     assert errors(folder) == [] and errors(tmp_path / "r" / STUDIES) == []
     monkeypatch.setattr(driven, "run_step", lambda *_: pytest.fail("measured again"))
-    again = json.loads(invoked(tmp_path, "--within-ms", "100", "--tolerance", "0.5", "--format", "json").stdout)
+    again = json.loads(
+        invoked(tmp_path, "--within-ms", "100", "--tolerance", "0.5", "--format", "json").stdout
+    )
     assert again["answer"] == found["answer"] and again["trials"] == found["trials"]
     text = (folder / STUDY).read_text()
-    (folder / STUDY).write_text(json.dumps(found | {"answer": found["answer"] | {"valid": 2 * found["answer"]["valid"]}}))
+    (folder / STUDY).write_text(
+        json.dumps(found | {"answer": found["answer"] | {"valid": 2 * found["answer"]["valid"]}})
+    )
     assert errors(folder) == ["peak.answer"]
-    (folder / STUDY).write_text(json.dumps(found | {"trials": [found["trials"][0] | {"over": 7000}, *found["trials"][1:]]}))
+    (folder / STUDY).write_text(
+        json.dumps(found | {"trials": [found["trials"][0] | {"over": 7000}, *found["trials"][1:]]})
+    )
     assert "peak.figures" in errors(folder)
     (folder / STUDY).write_text(text)
 
 
 @pytest.mark.slow
-def test_probes_of_a_real_search_follow_from_one_another_and_pass_as_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_probes_of_a_real_search_follow_from_one_another_and_pass_as_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A probe told as a run in both documents is too short for one."""
     whole, runs = driven.run_step, list[Any]()
 
@@ -90,7 +125,10 @@ def test_probes_of_a_real_search_follow_from_one_another_and_pass_as_no_run(tmp_
     folder = study(tmp_path)
     found = json.loads((folder / STUDY).read_text())
     probe = next(trial for trial in found["trials"] if trial["purpose"] != RUN)
-    assert errors(folder) == [] and not any(finding.found.startswith(f"{probe['folder']} at") for finding in Judge().result(str(folder)).findings)
+    assert errors(folder) == [] and not any(
+        finding.found.startswith(f"{probe['folder']} at")
+        for finding in Judge().result(str(folder)).findings
+    )
     record = folder / probe["folder"] / TRIAL
     probe["purpose"] = RUN
     record.write_text(json.dumps(json.loads(record.read_text()) | {"trial": probe}))
@@ -102,7 +140,11 @@ def test_probes_of_a_real_search_follow_from_one_another_and_pass_as_no_run(tmp_
 def test_nan_is_no_number(option: str, tmp_path: Path) -> None:
     """It compares with nothing, so a range alone lets it pass."""
     found = CliRunner().invoke(peak, ["fake", option, "nan", "--results", str(tmp_path / "n")])
-    assert found.exit_code == 2 and "no finite number" in found.output and not (tmp_path / "n").exists()
+    assert (
+        found.exit_code == 2
+        and "no finite number" in found.output
+        and not (tmp_path / "n").exists()
+    )
 
 
 @pytest.mark.slow
@@ -126,64 +168,121 @@ def test_an_interrupted_search_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
     last.unlink()
     told = invoked(tmp_path, "--within-ms", "100", "--tolerance", "0.5").stdout
     found = json.loads((study(tmp_path) / STUDY).read_text())["trials"]
-    assert "1 probes and runs are there; the search goes on" in told and found[0] == kept[0] and found[1] != kept[1]
+    assert (
+        "1 probes and runs are there; the search goes on" in told
+        and found[0] == kept[0]
+        and found[1] != kept[1]
+    )
     assert errors(study(tmp_path)) == []
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("brief")
-def test_a_search_with_other_settings_starts_from_what_it_sees_and_keeps_the_earlier_runs_aside(tmp_path: Path) -> None:
+def test_a_search_with_other_settings_starts_from_what_it_sees_and_keeps_the_earlier_runs_aside(
+    tmp_path: Path,
+) -> None:
     """The rate of a slower system would bound the search; hours of LoadGen runs are not deleted.
 
-    It is so much slower that what each query costs besides does not hide it, and the bound is longer than a stall. The budget holds two of its runs.
+    It is so much slower that what each query costs besides does not hide it, and the bound is
+    longer than a stall. The budget holds two of its runs.
     """
     asked = ("--within-ms", "2000", "--tolerance", "0.5", "--budget-s", "30")
     invoked(tmp_path, *asked, "--set", "fake.sleep_ms=20")
     before = json.loads((study(tmp_path) / STUDY).read_text())
     invoked(tmp_path, *asked, "--set", "fake.sleep_ms=1")
     found = json.loads((study(tmp_path) / STUDY).read_text())
-    assert found["sought"]["seen"] > 4 * before["sought"]["seen"] and found["answer"]["valid"] > 4 * before["answer"]["valid"]
+    assert (
+        found["sought"]["seen"] > 4 * before["sought"]["seen"]
+        and found["answer"]["valid"] > 4 * before["answer"]["valid"]
+    )
     (aside,) = (tmp_path / "r" / STATE).glob(f"superseded/*/{STUDIES}/*")
     assert json.loads((aside / STUDY).read_text()) == before
-    assert sorted(path.parent.name for path in aside.rglob(TRIAL)) == [f"trial-{number + 1:02}" for number in range(len(before["trials"]))]
+    assert sorted(path.parent.name for path in aside.rglob(TRIAL)) == [
+        f"trial-{number + 1:02}" for number in range(len(before["trials"]))
+    ]
     assert errors(study(tmp_path)) == []
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("brief")
 def test_the_rounds_bound_is_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without --within-ms a run of the search may be a result. It begins near the peak: half a second is long for a queue of 459 queries."""
+    """Without --within-ms a run of the search may be a result. It begins near the peak: half a
+    second is long for a queue of 459 queries.
+    """
     monkeypatch.setattr(peak_search, "START", 1.1)
-    told = invoked(tmp_path, "--tolerance", "0.5", "--budget-s", "30", "--set", "fake.sleep_ms=8").stdout
+    told = invoked(
+        tmp_path, "--tolerance", "0.5", "--budget-s", "30", "--set", "fake.sleep_ms=8"
+    ).stdout
     found = json.loads((study(tmp_path) / STUDY).read_text())
     assert "--peak" not in told, "podium infer --peak would search anew, to its own tolerance"
-    assert found["sought"]["of_round"] and found["sought"]["bound_ns"] == 500_000_000 and errors(study(tmp_path)) == []
+    assert (
+        found["sought"]["of_round"]
+        and found["sought"]["bound_ns"] == 500_000_000
+        and errors(study(tmp_path)) == []
+    )
 
 
 @pytest.mark.slow
-def test_the_next_command_has_the_options_of_this_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_next_command_has_the_options_of_this_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without them it would search another system from the beginning."""
-    kept = Trial(folder="box/trial-01", purpose=RUN, rate=90.0, queries=9, over=0, dispersion=1.0, latency_ns=1.0, verdict="VALID", seconds=1.0)
+    kept = Trial(
+        folder="box/trial-01",
+        purpose=RUN,
+        rate=90.0,
+        queries=9,
+        over=0,
+        dispersion=1.0,
+        latency_ns=1.0,
+        verdict="VALID",
+        seconds=1.0,
+    )
     monkeypatch.setattr(driven, "search", lambda session, _: driven.save(session, [kept]))
     (line,) = [line for line in invoked(tmp_path).stdout.splitlines() if line.startswith("next: ")]
-    words = f"--framework fake --engine fake --results {tmp_path / 'r'} --threads 1 --set batching.max_batch=1 --set fake.sleep_ms=2"
+    words = (
+        f"--framework fake --engine fake --results {tmp_path / 'r'} --threads 1 --set"
+        " batching.max_batch=1 --set fake.sleep_ms=2"
+    )
     assert line == f"next: podium infer fake --scenario server --peak {words}"
     assert "--peak" not in invoked(tmp_path, "--within-ms", "500").stdout, "a study of its own"
 
 
 @pytest.mark.slow
 def test_multi_stream_searches_samples_per_query(tmp_path: Path) -> None:
-    """One batch of eight takes what one of one does: with batches of one sample, 4 ms hold about nine."""
-    asked = ("--scenario", "multi-stream", "--within-ms", "4", "--percentile", "50", "--tolerance", "0.2", "--budget-s", "60")
-    told = until_valid(lambda: invoked(tmp_path, *asked, "--set", "fake.sleep_ms=0.4").stdout, stalled="one sample alone takes")
+    """One batch of eight takes what one of one does: with batches of one sample, 4 ms hold about
+    nine.
+    """
+    asked = (
+        "--scenario",
+        "multi-stream",
+        "--within-ms",
+        "4",
+        "--percentile",
+        "50",
+        "--tolerance",
+        "0.2",
+        "--budget-s",
+        "60",
+    )
+    told = until_valid(
+        lambda: invoked(tmp_path, *asked, "--set", "fake.sleep_ms=0.4").stdout,
+        stalled="one sample alone takes",
+    )
     found = json.loads((study(tmp_path) / STUDY).read_text())
-    assert "samples per query (house rule: no MLPerf metric)" in told and 1 <= found["answer"]["valid"] <= 10 and errors(study(tmp_path)) == []
+    assert (
+        "samples per query (house rule: no MLPerf metric)" in told
+        and 1 <= found["answer"]["valid"] <= 10
+        and errors(study(tmp_path)) == []
+    )
 
 
 @pytest.mark.slow
 def test_a_bound_below_one_sample_is_said_at_once(tmp_path: Path) -> None:
     """No run can keep it."""
-    with pytest.raises(JudgedError, match=r"one sample alone takes \d+\.\d\d ms; no rate keeps 0.5 ms"):
+    with pytest.raises(
+        JudgedError, match=r"one sample alone takes \d+\.\d\d ms; no rate keeps 0.5 ms"
+    ):
         invoked(tmp_path, "--within-ms", "0.5")
     assert not list((tmp_path / "r").glob(f"{STUDIES}/*/*"))
 
@@ -198,16 +297,41 @@ def test_a_budget_below_one_full_run_is_refused_with_the_seconds_needed(tmp_path
 @pytest.mark.slow
 def test_multi_stream_needs_a_bound(tmp_path: Path) -> None:
     """The round has none."""
-    with pytest.raises(RequestError, match="MultiStream of fake has no bound in the round: name one with --within-ms"):
+    with pytest.raises(
+        RequestError,
+        match="MultiStream of fake has no bound in the round: name one with --within-ms",
+    ):
         invoked(tmp_path, "--scenario", "multi-stream")
 
 
 def test_integers_are_doubled_then_bisected() -> None:
     """Until the neighbour of the best is INVALID, or within the tolerance."""
-    sought = Sought(scenario="MultiStream", percentile=99.0, bound_ns=1, of_round=False, min_queries=662, min_duration_ms=1, tolerance=0.02, seen=3.0)
+    sought = Sought(
+        scenario="MultiStream",
+        percentile=99.0,
+        bound_ns=1,
+        of_round=False,
+        min_queries=662,
+        min_duration_ms=1,
+        tolerance=0.02,
+        seen=3.0,
+    )
     trials: list[Trial] = []
     while (step := next_step(sought, trials)) is not None:
         verdict = "VALID" if step.rate <= 37 else "INVALID"
-        trials.append(Trial(folder=str(len(trials)), purpose=RUN, rate=step.rate, queries=662, over=0, dispersion=1.0, latency_ns=1.0, verdict=verdict,
-                            seconds=1.0))  # fmt: skip
-    assert max(trial.rate for trial in trials if trial.verdict == "VALID") == 37 and len(trials) < 14
+        trials.append(
+            Trial(
+                folder=str(len(trials)),
+                purpose=RUN,
+                rate=step.rate,
+                queries=662,
+                over=0,
+                dispersion=1.0,
+                latency_ns=1.0,
+                verdict=verdict,
+                seconds=1.0,
+            )
+        )
+    assert (
+        max(trial.rate for trial in trials if trial.verdict == "VALID") == 37 and len(trials) < 14
+    )

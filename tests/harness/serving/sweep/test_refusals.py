@@ -33,7 +33,9 @@ def invoked(*arguments: object) -> None:
         (("fake", "--seconds", "inf"), "no finite number"),
     ],
 )
-def test_a_request_without_sense_is_a_usage_error(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
+def test_a_request_without_sense_is_a_usage_error(
+    arguments: tuple[str, ...], words: str, tmp_path: Path
+) -> None:
     """Exit code 2, before anything is measured."""
     found = CliRunner().invoke(sweep, [*arguments, "--results", str(tmp_path / "r")])
     assert found.exit_code == 2 and words in found.output and not (tmp_path / "r").exists()
@@ -42,7 +44,16 @@ def test_a_request_without_sense_is_a_usage_error(arguments: tuple[str, ...], wo
 def test_options_of_one_subject_want_one(tmp_path: Path) -> None:
     """Weights for two networks are weights of another network for one of them."""
     with pytest.raises(RequestError, match="--weights belongs to one --network: alexnet, vgg19"):
-        invoked("--network", "alexnet", "--network", "vgg19", "--weights", tmp_path / "w", "--results", tmp_path)
+        invoked(
+            "--network",
+            "alexnet",
+            "--network",
+            "vgg19",
+            "--weights",
+            tmp_path / "w",
+            "--results",
+            tmp_path,
+        )
     with pytest.raises(RequestError, match="unknown network 'alexnett'"):
         invoked("--network", "alexnett", "--results", tmp_path)
     with pytest.raises(RequestError, match="a bare network has none; sweep the workload"):
@@ -53,7 +64,10 @@ def test_weights_that_do_not_fit_are_refused_before_anything_is_measured(tmp_pat
     """A process for each batch would fail in turn, and leave a table without a figure."""
     strange = tmp_path / "other.safetensors"
     save_file({"conv.weight": torch.zeros(2, 2)}, strange)
-    for path, words in ((strange, "weights of another network than alexnet"), (tmp_path / "missing.safetensors", "no such file")):
+    for path, words in (
+        (strange, "weights of another network than alexnet"),
+        (tmp_path / "missing.safetensors", "no such file"),
+    ):
         with pytest.raises(RequestError, match=words):
             invoked("--network", "alexnet", "--weights", path, "--results", tmp_path / "r")
     with pytest.raises(RequestError, match="share a folder"):

@@ -1,4 +1,6 @@
-"""`podium sweep --network X --weights FILE --data DIR`: top-1 and top-5, kept so that the judge scores again."""
+"""`podium sweep --network X --weights FILE --data DIR`: top-1 and top-5, kept so that the judge
+scores again.
+"""
 
 import json
 from pathlib import Path
@@ -61,19 +63,39 @@ def data(tmp_path: Path) -> Path:
 
 def invoked(results: Path, *arguments: object) -> dict[str, Any]:
     """Sweep one batch for a moment; return the table."""
-    command = ["--network", NETWORK, "--batches", "1", "--seconds", "0.2", "--threads", "1", "--results", str(results), *map(str, arguments)]
+    command = [
+        "--network",
+        NETWORK,
+        "--batches",
+        "1",
+        "--seconds",
+        "0.2",
+        "--threads",
+        "1",
+        "--results",
+        str(results),
+        *map(str, arguments),
+    ]
     CliRunner().invoke(sweep, command, catch_exceptions=False)
     table: dict[str, Any] = json.loads((results / STUDIES / NETWORK / STUDY).read_text())
     return table
 
 
 def errors(path: Path) -> set[str]:
-    return {finding.rule for finding in Judge().result(str(path)).findings if finding.severity is Severity.ERROR}
+    return {
+        finding.rule
+        for finding in Judge().result(str(path)).findings
+        if finding.severity is Severity.ERROR
+    }
 
 
 @pytest.mark.slow
-def test_a_network_is_scored_once_and_the_judge_scores_again(weights: Path, data: Path, tmp_path: Path) -> None:
-    """One picture in a thousand is of the class that the network always says, five are of those that it names."""
+def test_a_network_is_scored_once_and_the_judge_scores_again(
+    weights: Path, data: Path, tmp_path: Path
+) -> None:
+    """One picture in a thousand is of the class that the network always says, five are of those
+    that it names.
+    """
     results = tmp_path / "results"
     wanted = {"top1": 1 / CLASSES, "top5": 5 / CLASSES}
     (row,) = invoked(results, "--weights", weights, "--data", data, "--precision", "fp32")["rows"]
@@ -83,7 +105,9 @@ def test_a_network_is_scored_once_and_the_judge_scores_again(weights: Path, data
     log = next(study.glob("*/accuracy/mlperf_log_accuracy.json"))
     made = log.stat().st_mtime_ns
     (again,) = invoked(results, "--weights", weights)["rows"]
-    assert again["scores"] == wanted and log.stat().st_mtime_ns == made  # of the same weights: nothing is answered twice
+    assert (
+        again["scores"] == wanted and log.stat().st_mtime_ns == made
+    )  # of the same weights: nothing is answered twice
     (data / "val" / "n00000003" / "b.JPEG").hardlink_to(tmp_path / "a.jpg")
     with pytest.raises(RequestError, match="was scored on other samples; give another --results"):
         invoked(results, "--weights", weights, "--data", data)
@@ -99,7 +123,9 @@ def test_podiums_own_networks_are_scored_alike() -> None:
     assert len(own) >= 5 and {registry.scorer(name) for name in own} == {registry.scorer(NETWORK)}
 
 
-def test_data_for_two_kinds_of_subjects_is_refused(weights: Path, data: Path, tmp_path: Path) -> None:
+def test_data_for_two_kinds_of_subjects_is_refused(
+    weights: Path, data: Path, tmp_path: Path
+) -> None:
     """It went to the workload alone without a word."""
     words = [
         "fake",
@@ -117,14 +143,23 @@ def test_data_for_two_kinds_of_subjects_is_refused(weights: Path, data: Path, tm
         str(tmp_path / "r"),
     ]
     result = CliRunner().invoke(sweep, words)
-    assert isinstance(result.exception, RequestError) and "sweep them by commands of their own" in str(result.exception)
+    assert isinstance(
+        result.exception, RequestError
+    ) and "sweep them by commands of their own" in str(result.exception)
 
 
-def test_a_score_that_would_say_nothing_is_refused(weights: Path, data: Path, tmp_path: Path) -> None:
-    """Exit code 2 before anything is measured: random weights, two networks, a folder of other classes."""
+def test_a_score_that_would_say_nothing_is_refused(
+    weights: Path, data: Path, tmp_path: Path
+) -> None:
+    """Exit code 2 before anything is measured: random weights, two networks, a folder of other
+    classes.
+    """
     for arguments, words in (
         (("--data", data), f"a score of {NETWORK} needs --weights; random ones know nothing"),
-        (("--network", "vgg19", "--data", data), f"--data belongs to one --network: {NETWORK}, vgg19"),
+        (
+            ("--network", "vgg19", "--data", data),
+            f"--data belongs to one --network: {NETWORK}, vgg19",
+        ),
         (("--weights", weights, "--data", tmp_path), r"expected val/<class>/<name>\.JPEG"),
     ):
         with pytest.raises(RequestError, match=words) as caught:
@@ -132,9 +167,13 @@ def test_a_score_that_would_say_nothing_is_refused(weights: Path, data: Path, tm
         assert caught.value.exit_code == 2 and not (tmp_path / "results").exists()
 
 
-def test_what_a_network_runs_in_is_loaded_once(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_network_runs_in_is_loaded_once(
+    weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each of LoadGen's processes would import PyTorch again."""
     named: list[str] = []
     monkeypatch.setattr(subjects, "load_ahead", named.extend)
-    subjects.of_network(NETWORK, reading(Profile.SMOKE, None, weights.parent, None, ()), weights, 1.0)
+    subjects.of_network(
+        NETWORK, reading(Profile.SMOKE, None, weights.parent, None, ()), weights, 1.0
+    )
     assert named == [classifiers.__name__]

@@ -1,4 +1,6 @@
-"""`podium sweep`: each point a LoadGen run, nothing measured twice, and a table that the judge recomputes."""
+"""`podium sweep`: each point a LoadGen run, nothing measured twice, and a table that the judge
+recomputes.
+"""
 
 import csv
 import io
@@ -25,8 +27,21 @@ from suite.files.layout import STATE
 from suite.studies import documents
 from suite.studies.documents import IDLE, POINT, STUDIES, STUDY, Row, best_within
 
-SHORT = ("--seconds", "0.2", "--threads", "1", "--engine", "fake", "--framework", "fake", "--set", "fake.sleep_ms=1")
-"""A device that sleeps: one that answers at once has queries by the hundred thousand, and runs out of those that LoadGen prepared."""
+SHORT = (
+    "--seconds",
+    "0.2",
+    "--threads",
+    "1",
+    "--engine",
+    "fake",
+    "--framework",
+    "fake",
+    "--set",
+    "fake.sleep_ms=1",
+)
+"""A device that sleeps: one that answers at once has queries by the hundred thousand, and runs out
+of those that LoadGen prepared.
+"""
 
 
 def set_up(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,7 +63,16 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]
     keep_checkpoint(folder / "results")
     with pytest.MonkeyPatch.context() as patch:
         set_up(folder / "cache", patch)
-        told = invoked("fake", "--batches", "1,2,4", *SHORT, "--results", folder / "results", "--within-ms", "1000").stdout
+        told = invoked(
+            "fake",
+            "--batches",
+            "1,2,4",
+            *SHORT,
+            "--results",
+            folder / "results",
+            "--within-ms",
+            "1000",
+        ).stdout
     yield folder / "results", told
 
 
@@ -69,16 +93,27 @@ def table(results: Path) -> dict[str, Any]:
 
 
 def errors(path: Path) -> list[str]:
-    return [finding.rule for finding in Judge().result(str(path)).findings if finding.severity is Severity.ERROR]
+    return [
+        finding.rule
+        for finding in Judge().result(str(path)).findings
+        if finding.severity is Severity.ERROR
+    ]
 
 
 @pytest.mark.slow
-def test_a_workload_is_swept_scored_and_judged(three: tuple[Path, str], swept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_workload_is_swept_scored_and_judged(
+    three: tuple[Path, str], swept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A row per batch size; a second call reads what is there: a sweep that was stopped goes on."""
     told, study = three[1], table(swept)
     assert [row["batch"] for row in study["rows"]] == [1, 2, 4] and len(study["drift"]) == 1
     for row in study["rows"]:
-        assert row["samples_per_second"] > 0 and row["queries"] >= 10 and row["scores"] == {"top1": 0.8} and row["difference"] == {"top1": 0.0}
+        assert (
+            row["samples_per_second"] > 0
+            and row["queries"] >= 10
+            and row["scores"] == {"top1": 0.8}
+            and row["difference"] == {"top1": 0.0}
+        )
     assert "to reference" in told and "to fp32" not in told
     assert "largest batch within 1000 ms: 4 in fake fp32" in told and "saved in" in told
     assert errors(swept / STUDIES / "fake") == []
@@ -109,17 +144,33 @@ def test_a_changed_cell_and_a_changed_run_are_found(swept: Path) -> None:
 
 @pytest.mark.slow
 def test_each_point_has_its_watts_and_the_judge_recomputes_them(tmp_path: Path) -> None:
-    """A meter of 50 W gives 50 W at each batch, with its grade; a point without watts is measured again when a meter is named."""
+    """A meter of 50 W gives 50 W at each batch, with its grade; a point without watts is measured
+    again when a meter is named.
+    """
     keep_checkpoint(tmp_path)
     command = ("fake", "--batches", "1,2", *SHORT, "--results", tmp_path)
     plain = invoked(*command, "--power", "off").stdout
-    assert [row["energy"] for row in table(tmp_path)["rows"]] == [[], []] and " W  samples/s/W" in plain and " -" in plain
-    told = invoked(*command, "--power", "off", "--meter", "podium meter fake --watts 50 --period-ms 10").stdout
+    assert (
+        [row["energy"] for row in table(tmp_path)["rows"]] == [[], []]
+        and " W  samples/s/W" in plain
+        and " -" in plain
+    )
+    told = invoked(
+        *command, "--power", "off", "--meter", "podium meter fake --watts 50 --period-ms 10"
+    ).stdout
     path = tmp_path / STUDIES / "fake" / STUDY
     for row in table(tmp_path)["rows"]:
         (found,) = row["energy"]
-        assert found["average_w"] == pytest.approx(50, rel=0.01) and found["grade"] == "meter" and found["mj_per_query"] > 0
-    assert "50.0 meter" in told and "idle: 50.0 W (meter, grade meter), not subtracted" in told and errors(path.parent) == []
+        assert (
+            found["average_w"] == pytest.approx(50, rel=0.01)
+            and found["grade"] == "meter"
+            and found["mj_per_query"] > 0
+        )
+    assert (
+        "50.0 meter" in told
+        and "idle: 50.0 W (meter, grade meter), not subtracted" in told
+        and errors(path.parent) == []
+    )
     study = table(tmp_path)
     (still,) = study["idle"]
     assert still["average_w"] == pytest.approx(50, rel=0.01)
@@ -137,28 +188,57 @@ def test_a_meter_that_is_silent_costs_the_watts_alone(tmp_path: Path) -> None:
     """The row keeps its figures, and says why it has no energy."""
     keep_checkpoint(tmp_path)
     script = tmp_path / "meter.py"
-    script.write_text("import sys\nfor line in sys.stdin:\n    print('error no such channel', flush=True)\n")
-    told = invoked("fake", "--batches", "1", *SHORT, "--results", tmp_path, "--power", "off", "--meter", f"{sys.executable} {script}").stdout
+    script.write_text(
+        "import sys\nfor line in sys.stdin:\n    print('error no such channel', flush=True)\n"
+    )
+    told = invoked(
+        "fake",
+        "--batches",
+        "1",
+        *SHORT,
+        "--results",
+        tmp_path,
+        "--power",
+        "off",
+        "--meter",
+        f"{sys.executable} {script}",
+    ).stdout
     (row,) = table(tmp_path)["rows"]
-    assert row["samples_per_second"] > 0 and row["energy"] == [] and "no such channel" in row["no_energy"][0] and "no energy:" in told
+    assert (
+        row["samples_per_second"] > 0
+        and row["energy"] == []
+        and "no such channel" in row["no_energy"][0]
+        and "no energy:" in told
+    )
 
 
 def as_asked(row: Row, seconds: float) -> Row:
-    """A row of a run that lasted as long as it should: one that a stall makes twice as long is rightly not repeated."""
+    """A row of a run that lasted as long as it should: one that a stall makes twice as long is
+    rightly not repeated.
+    """
     return replace(row, queries=1, mean_latency_ns=row.times * seconds * 1e9)
 
 
 @pytest.mark.slow
-def test_a_point_with_a_wide_interval_is_measured_for_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Up to four times; the longest run is the row, and the judge holds its length against LoadGen's log."""
+def test_a_point_with_a_wide_interval_is_measured_for_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Up to four times; the longest run is the row, and the judge holds its length against
+    LoadGen's log.
+    """
     keep_checkpoint(tmp_path)
-    monkeypatch.setattr(points, "longer", lambda row, seconds: documents.longer(as_asked(row, seconds), seconds))
+    monkeypatch.setattr(
+        points, "longer", lambda row, seconds: documents.longer(as_asked(row, seconds), seconds)
+    )
     monkeypatch.setattr(documents, "WIDE", 0.0)
     told = invoked("fake", "--batches", "1", *SHORT, "--results", tmp_path).stdout
     (row,) = table(tmp_path)["rows"]
     path = tmp_path / STUDIES / "fake" / STUDY
     (record,) = path.parent.glob(f"*/batch-1/{POINT}")
-    assert row["times"] == json.loads(record.read_text())["times"] == 4 and told.count("interval wider than") == 2
+    assert (
+        row["times"] == json.loads(record.read_text())["times"] == 4
+        and told.count("interval wider than") == 2
+    )
     assert errors(path.parent) == []
     monkeypatch.setattr(points, "run_point", lambda *_: pytest.fail("measured again"))
     invoked("fake", "--batches", "1", *SHORT, "--results", tmp_path)
@@ -167,8 +247,20 @@ def test_a_point_with_a_wide_interval_is_measured_for_longer(tmp_path: Path, mon
 
 
 def row_of(**changes: Any) -> Row:
-    return Row(**{"engine": "e", "precision": "fp32", "batch": 1, "folder": "f", "queries": 100, "samples_per_second": 100.0, "low": 90.0, "high": 110.0,
-                  "mean_latency_ns": 10e6, **changes})  # fmt: skip
+    return Row(
+        **{
+            "engine": "e",
+            "precision": "fp32",
+            "batch": 1,
+            "folder": "f",
+            "queries": 100,
+            "samples_per_second": 100.0,
+            "low": 90.0,
+            "high": 110.0,
+            "mean_latency_ns": 10e6,
+            **changes,
+        }
+    )
 
 
 @pytest.mark.parametrize(
@@ -185,17 +277,30 @@ def row_of(**changes: Any) -> Row:
     ],
 )
 def test_how_long_a_wide_point_is_measured(changes: dict[str, Any], times: int | None) -> None:
-    """Twice, then four times one second; ten slow queries that took as long already are not repeated."""
+    """Twice, then four times one second; ten slow queries that took as long already are not
+    repeated.
+    """
     assert documents.longer(row_of(**changes), 1.0) == times
 
 
 @pytest.mark.slow
-def test_a_sweep_goes_on_with_the_threads_that_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that is busy when it goes on would otherwise make another system of it, and set aside what was measured."""
+def test_a_sweep_goes_on_with_the_threads_that_it_began_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that is busy when it goes on would otherwise make another system of it, and set
+    aside what was measured.
+    """
     keep_checkpoint(tmp_path)
     monkeypatch.setattr(cpus, "available", lambda: 2)
     monkeypatch.setattr(cpus, "busy_share", lambda: 0.5)
-    command = ("fake", *SHORT[:2], *SHORT[4:], "--results", tmp_path, "--batches")  # the number of threads is not said
+    command = (
+        "fake",
+        *SHORT[:2],
+        *SHORT[4:],
+        "--results",
+        tmp_path,
+        "--batches",
+    )  # the number of threads is not said
     invoked(*command, "1")
     monkeypatch.setattr(cpus, "busy_share", lambda: 0.0)
     again = invoked(*command, "1,2", "--format", "csv")
@@ -205,20 +310,32 @@ def test_a_sweep_goes_on_with_the_threads_that_it_began_with(tmp_path: Path, mon
 
 
 @pytest.mark.slow
-def test_a_sweep_that_ends_early_leaves_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_that_ends_early_leaves_a_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It says that it is unfinished, and the same command goes on from it."""
     keep_checkpoint(tmp_path)
     command = ("fake", "--batches", "1,2", *SHORT, "--results", tmp_path)
     whole = driven.once_more
-    monkeypatch.setattr(driven, "once_more", lambda *_: (_ for _ in ()).throw(JudgedError("the power went")))
+    monkeypatch.setattr(
+        driven, "once_more", lambda *_: (_ for _ in ()).throw(JudgedError("the power went"))
+    )
     with pytest.raises(JudgedError):
         invoked(*command)
     study, folder = table(tmp_path), tmp_path / STUDIES / "fake"
-    assert [row["batch"] for row in study["rows"]] == [1, 2] and not study["finished"] and errors(folder) == []
+    assert (
+        [row["batch"] for row in study["rows"]] == [1, 2]
+        and not study["finished"]
+        and errors(folder) == []
+    )
     assert "the sweep is unfinished" in str(Judge().result(str(folder)).findings)
     monkeypatch.setattr(driven, "once_more", whole)
     invoked(*command)
-    assert table(tmp_path)["finished"] and errors(folder) == [] and "study.request" not in str(Judge().result(str(folder)).findings)
+    assert (
+        table(tmp_path)["finished"]
+        and errors(folder) == []
+        and "study.request" not in str(Judge().result(str(folder)).findings)
+    )
 
 
 @pytest.mark.slow
@@ -227,11 +344,18 @@ def test_a_narrower_sweep_keeps_rows_of_the_same_system(swept: Path) -> None:
     command = ("fake", *SHORT, "--results", swept)
     before, folder = table(swept), swept / STUDIES / "fake"
     told = invoked(*command, "--batches", "1").stdout
-    assert table(swept)["rows"] == before["rows"] and "kept from earlier sweeps: fake fp32 batch 2, fake fp32 batch 4" in told
+    assert (
+        table(swept)["rows"] == before["rows"]
+        and "kept from earlier sweeps: fake fp32 batch 2, fake fp32 batch 4" in told
+    )
     assert errors(folder) == []
     told = invoked(*command, "--batches", "2", "--seconds", "0.1").stdout
-    assert [row["batch"] for row in table(swept)["rows"]] == [2] and "earlier results moved to" in told
-    assert not {"study.request", "study.folders"} & {finding.rule for finding in Judge().result(str(folder)).findings}
+    assert [row["batch"] for row in table(swept)["rows"]] == [
+        2
+    ] and "earlier results moved to" in told
+    assert not {"study.request", "study.folders"} & {
+        finding.rule for finding in Judge().result(str(folder)).findings
+    }
     (moved,) = (swept / STATE / "superseded").glob(f"*/{STUDIES}/fake/{STUDY}")
     assert json.loads(moved.read_text())["rows"] == before["rows"]
 
@@ -240,14 +364,28 @@ def test_a_narrower_sweep_keeps_rows_of_the_same_system(swept: Path) -> None:
 def test_csv_and_json_have_all_points(tmp_path: Path) -> None:
     """stdout is the format alone."""
     keep_checkpoint(tmp_path)
-    rows = list(csv.DictReader(io.StringIO(invoked("fake", "--batches", "2", *SHORT, "--results", tmp_path, "--format", "csv").stdout)))
-    (study,) = json.loads(invoked("fake", "--batches", "2", *SHORT, "--results", tmp_path, "--format", "json").stdout)["studies"]
+    rows = list(
+        csv.DictReader(
+            io.StringIO(
+                invoked(
+                    "fake", "--batches", "2", *SHORT, "--results", tmp_path, "--format", "csv"
+                ).stdout
+            )
+        )
+    )
+    (study,) = json.loads(
+        invoked("fake", "--batches", "2", *SHORT, "--results", tmp_path, "--format", "json").stdout
+    )["studies"]
     assert float(rows[0]["samples_per_second"]) == study["rows"][0]["samples_per_second"]
 
 
 @pytest.mark.slow
-def test_an_error_of_no_one_batch_size_is_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A system that cannot be built is said once, and leaves nothing but what the idle machine draws; a batch that fails beside others says why."""
+def test_an_error_of_no_one_batch_size_is_no_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A system that cannot be built is said once, and leaves nothing but what the idle machine
+    draws; a batch that fails beside others says why.
+    """
     keep_checkpoint(tmp_path)
     measure = points.run_point
 
@@ -265,15 +403,30 @@ def test_an_error_of_no_one_batch_size_is_no_row(tmp_path: Path, monkeypatch: py
     assert {path.name for path in (tmp_path / STUDIES / "fake").glob("*")} <= {IDLE}
     fails_at(2, "no kernel for a batch of 2")
     invoked("fake", "--batches", "1,2", *SHORT, "--results", tmp_path)
-    assert [row["why"] for row in table(tmp_path)["rows"]] == ["", "no kernel for a batch of 2"] and errors(tmp_path / STUDIES / "fake") == []
+    assert [row["why"] for row in table(tmp_path)["rows"]] == [
+        "",
+        "no kernel for a batch of 2",
+    ] and errors(tmp_path / STUDIES / "fake") == []
 
 
 def test_the_best_batch_is_one_that_was_measured() -> None:
     """The largest within the budget, by p99 or, of few queries, by the mean."""
     rows = [
-        Row(engine="e", precision="fp32", batch=batch, folder=str(batch), samples_per_second=1.0, mean_latency_ns=mean, p99_ns=p99)
+        Row(
+            engine="e",
+            precision="fp32",
+            batch=batch,
+            folder=str(batch),
+            samples_per_second=1.0,
+            mean_latency_ns=mean,
+            p99_ns=p99,
+        )
         for batch, mean, p99 in ((1, 1e6, 2e6), (2, 2e6, 8e6), (4, 6e6, None), (8, 9e6, None))
     ]
     (best,) = best_within(rows, 7.0)
     assert (best.batch, best.by) == (4, "mean")
-    assert best_within(rows[:2], 7.0)[0].batch == 1 and best_within(rows, None) == () and best_within(rows, 0.5) == ()
+    assert (
+        best_within(rows[:2], 7.0)[0].batch == 1
+        and best_within(rows, None) == ()
+        and best_within(rows, 0.5) == ()
+    )

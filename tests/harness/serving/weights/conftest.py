@@ -1,4 +1,6 @@
-"""The references' networks lie in a folder of their own; what is imported is for embedded data of a few samples, with all their classes."""
+"""The references' networks lie in a folder of their own; what is imported is for embedded data of a
+few samples, with all their classes.
+"""
 
 import sys
 from pathlib import Path

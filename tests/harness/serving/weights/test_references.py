@@ -1,4 +1,6 @@
-"""`podium import` of each reference's weights gives the reference's outputs: random weights, in a file as the reference saves it."""
+"""`podium import` of each reference's weights gives the reference's outputs: random weights, in a
+file as the reference saves it.
+"""
 
 import math
 from collections.abc import Iterable
@@ -42,10 +44,16 @@ def _same_inputs() -> None:
 
 
 def imported(workload: str, file: Path, *more: str) -> Path:
-    """Import weights for the embedded data; return the checkpoint. Initial values, which the file's replace, are not drawn."""
+    """Import weights for the embedded data; return the checkpoint. Initial values, which the file's
+    replace, are not drawn.
+    """
     results = file.parent / "results"
     with weights.Undrawn():
-        CliRunner().invoke(import_command, [workload, str(file), "--results", str(results), *more], catch_exceptions=False)
+        CliRunner().invoke(
+            import_command,
+            [workload, str(file), "--results", str(results), *more],
+            catch_exceptions=False,
+        )
     (record,) = results.glob(f"checkpoints/{workload}/*/{CHECKPOINT_RECORD}")
     return record.parent
 
@@ -61,31 +69,45 @@ def untrained(workload: str, options: Options) -> None:
 def description(workload: str, kind: type[D], results: Path, *more: str) -> D:
     """Return what the network for the embedded data is: its numbers of classes, words, layers."""
     with weights.Undrawn():
-        made = CliRunner().invoke(untrained, [workload, "--results", str(results), *more], catch_exceptions=False)
+        made = CliRunner().invoke(
+            untrained, [workload, "--results", str(results), *more], catch_exceptions=False
+        )
     return weights_description.describe(Path(made.stdout.splitlines()[-1]), kind, workload)
 
 
 def drawn(shapes: Iterable[tuple[str, tuple[int, ...]]]) -> dict[str, torch.Tensor]:
-    """Draw weights that keep values of about one size through the layers; variances are positive, and no two tensors alike."""
+    """Draw weights that keep values of about one size through the layers; variances are positive,
+    and no two tensors alike.
+    """
     generator = torch.Generator().manual_seed(SEED)
     found: dict[str, torch.Tensor] = {}
     for name, shape in shapes:
         noise = torch.randn(shape, generator=generator)
         inputs = math.prod(shape[1:]) if len(shape) > 1 else 4
-        found[name] = 0.75 + 0.5 * noise.sigmoid() if name.endswith(("running_var", "normalize_scalar")) else noise / math.sqrt(inputs)
+        found[name] = (
+            0.75 + 0.5 * noise.sigmoid()
+            if name.endswith(("running_var", "normalize_scalar"))
+            else noise / math.sqrt(inputs)
+        )
     return found
 
 
 def filled(network: nn.Module) -> dict[str, torch.Tensor]:
     """Give a reference network random weights; return them as it would save them."""
-    shapes = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items() if tensor.is_floating_point()}
+    shapes = {
+        name: tuple(tensor.shape)
+        for name, tensor in network.state_dict().items()
+        if tensor.is_floating_point()
+    }
     network.load_state_dict(drawn(shapes.items()), strict=False)
     network.eval()
     return network.state_dict()
 
 
 def assert_same(ours: torch.Tensor, theirs: torch.Tensor) -> None:
-    """Compare outputs in the size of the largest; an output of nothing but zeros would say nothing."""
+    """Compare outputs in the size of the largest; an output of nothing but zeros would say
+    nothing.
+    """
     assert ours.shape == theirs.shape and theirs.std() > 0
     torch.testing.assert_close(ours, theirs, rtol=0, atol=CLOSE * theirs.abs().max().item())
 
@@ -93,12 +115,22 @@ def assert_same(ours: torch.Tensor, theirs: torch.Tensor) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("pixels", [300, 1200])
 def test_ssd(pixels: int, tmp_path: Path) -> None:
-    """The six maps, and the order of boxes and classes: another box's offsets would pass for a detection. Strides show in a smaller picture too."""
+    """The six maps, and the order of boxes and classes: another box's offsets would pass for a
+    detection. Strides show in a smaller picture too.
+    """
     configuration = ("--set", f"model.configuration={pixels}")
-    classes = 1 + len(description("ssd", ssd.Description, tmp_path / "untrained", *configuration).categories)
+    classes = 1 + len(
+        description("ssd", ssd.Description, tmp_path / "untrained", *configuration).categories
+    )
     with weights.Undrawn():
         reference = ssd_there.Reference(pixels, classes)
-    torch.save({"model": {f"module.{name}": tensor for name, tensor in filled(reference).items()}, "epoch": 49}, tmp_path / "ssd.pt")
+    torch.save(
+        {
+            "model": {f"module.{name}": tensor for name, tensor in filled(reference).items()},
+            "epoch": 49,
+        },
+        tmp_path / "ssd.pt",
+    )
     ours, _ = ssd.load(imported("ssd", tmp_path / "ssd.pt", *configuration))
     side = min(pixels, 528)
     picture = torch.randn(1, 3, side, side)
@@ -109,15 +141,22 @@ def test_ssd(pixels: int, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_gnmt(tmp_path: Path) -> None:
-    """Sentences of different lengths, padded here and alone there: a layer in the wrong place, a gate or a direction would change every logit."""
+    """Sentences of different lengths, padded here and alone there: a layer in the wrong place, a
+    gate or a direction would change every logit.
+    """
     shape = description("gnmt", gnmt.Description, tmp_path / "untrained")
     with weights.Undrawn():
         reference = gnmt_there.Reference(shape.vocabulary, shape.width, shape.layers)
     torch.save({"state_dict": filled(reference), "epoch": 3}, tmp_path / "gnmt.pth")
     ours, _ = gnmt.load(imported("gnmt", tmp_path / "gnmt.pth"))
     lengths = (9, 5)
-    sources, targets = ([torch.randint(4, shape.vocabulary, (length,)) for length in lengths] for _ in range(2))
-    padded = [nn.utils.rnn.pad_sequence(each, batch_first=True, padding_value=PAD) for each in (sources, targets)]
+    sources, targets = (
+        [torch.randint(4, shape.vocabulary, (length,)) for length in lengths] for _ in range(2)
+    )
+    padded = [
+        nn.utils.rnn.pad_sequence(each, batch_first=True, padding_value=PAD)
+        for each in (sources, targets)
+    ]
     with torch.inference_mode():
         logit_NTV = ours.eval()(padded[0], torch.tensor(lengths), padded[1])
         for mine, source, target in zip(logit_NTV, sources, targets, strict=True):
@@ -126,12 +165,23 @@ def test_gnmt(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_transformer(tmp_path: Path) -> None:
-    """Transposed kernels of TensorFlow, and projections that are one matrix here: an exchange of keys and values would still be a network."""
+    """Transposed kernels of TensorFlow, and projections that are one matrix here: an exchange of
+    keys and values would still be a network.
+    """
     shape = description("transformer", checkpoint.Description, tmp_path / "untrained").shape
-    state = drawn(transformer_there.variables(shape.layers, shape.width, shape.filter, shape.vocabulary))
+    state = drawn(
+        transformer_there.variables(shape.layers, shape.width, shape.filter, shape.vocabulary)
+    )
     save_file(state | {"global_step": torch.tensor(1)}, tmp_path / "transformer.safetensors")
-    ours = weights.filled(lambda: Transformer(shape), imported("transformer", tmp_path / "transformer.safetensors"), checkpoint.NAME)
-    source_T, target_T = torch.randint(2, shape.vocabulary, (11,)), torch.randint(2, shape.vocabulary, (7,))
+    ours = weights.filled(
+        lambda: Transformer(shape),
+        imported("transformer", tmp_path / "transformer.safetensors"),
+        checkpoint.NAME,
+    )
+    source_T, target_T = (
+        torch.randint(2, shape.vocabulary, (11,)),
+        torch.randint(2, shape.vocabulary, (7,)),
+    )
     with torch.inference_mode():
         theirs = transformer_there.logits(state, shape.layers, shape.heads, source_T, target_T)
         assert_same(ours(source_T[None], target_T[None]), theirs)
@@ -139,23 +189,53 @@ def test_transformer(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_maskrcnn(tmp_path: Path) -> None:
-    """Proposals' scores and deltas on five levels; classes, deltas and masks of regions on four; without the choice among them, which has no weights."""
+    """Proposals' scores and deltas on five levels; classes, deltas and masks of regions on four;
+    without the choice among them, which has no weights.
+    """
     frozen = ("--set", "model.frozen_norm=true")
-    classes = 1 + len(description("maskrcnn", maskrcnn.Description, tmp_path / "untrained", *frozen).classes)
+    classes = 1 + len(
+        description("maskrcnn", maskrcnn.Description, tmp_path / "untrained", *frozen).classes
+    )
     with weights.Undrawn():
         reference = maskrcnn_there.Reference(classes)
-    torch.save({"model": filled(reference) | {"rpn.anchor_generator.cell_anchors.0": torch.zeros(3, 4)}, "iteration": 1}, tmp_path / "maskrcnn.pth")
-    ours, _ = maskrcnn.load(imported("maskrcnn", tmp_path / "maskrcnn.pth", *frozen), maskrcnn.Counts())
+    torch.save(
+        {
+            "model": filled(reference) | {"rpn.anchor_generator.cell_anchors.0": torch.zeros(3, 4)},
+            "iteration": 1,
+        },
+        tmp_path / "maskrcnn.pth",
+    )
+    ours, _ = maskrcnn.load(
+        imported("maskrcnn", tmp_path / "maskrcnn.pth", *frozen), maskrcnn.Counts()
+    )
     picture = torch.randn(1, 3, 256, 320)
-    region_K4 = torch.tensor([[3.0, 5.0, 40.0, 31.0], [20.0, 8.0, 150.0, 140.0], [0.0, 0.0, 319.0, 255.0], [100.5, 60.25, 101.5, 200.0]])
+    region_K4 = torch.tensor(
+        [
+            [3.0, 5.0, 40.0, 31.0],
+            [20.0, 8.0, 150.0, 140.0],
+            [0.0, 0.0, 319.0, 255.0],
+            [100.5, 60.25, 101.5, 200.0],
+        ]
+    )
     with torch.inference_mode():
-        for mine, theirs in zip(outputs(ours.eval(), picture, region_K4), reference(picture, region_K4), strict=True):
+        for mine, theirs in zip(
+            outputs(ours.eval(), picture, region_K4), reference(picture, region_K4), strict=True
+        ):
             assert_same(mine, theirs)
 
 
-def outputs(ours: maskrcnn.MaskRCNN, picture: torch.Tensor, region_K4: torch.Tensor) -> list[torch.Tensor]:
+def outputs(
+    ours: maskrcnn.MaskRCNN, picture: torch.Tensor, region_K4: torch.Tensor
+) -> list[torch.Tensor]:
     """Run the three networks that are served, with their pooling."""
     maps = Trunk(ours)(picture)
-    levels, roi_heads, sizes = dict(zip(LEVELS, maps, strict=False)), ours.roi_heads, [tuple(picture.shape[2:])]
-    pooled = [pool(levels, [reaching(region_K4)], sizes) for pool in (roi_heads.box_roi_pool, roi_heads.mask_roi_pool)]
+    levels, roi_heads, sizes = (
+        dict(zip(LEVELS, maps, strict=False)),
+        ours.roi_heads,
+        [tuple(picture.shape[2:])],
+    )
+    pooled = [
+        pool(levels, [reaching(region_K4)], sizes)
+        for pool in (roi_heads.box_roi_pool, roi_heads.mask_roi_pool)
+    ]
     return [*maps[len(LEVELS) :], *BoxHead(ours)(pooled[0]), MaskHead(ours)(pooled[1])]

@@ -20,8 +20,14 @@ Change = Callable[[dict[str, Any]], object]
 
 def annotation(number: int, image: int = 5, category: int = 3, **more: Any) -> dict[str, Any]:
     return {
-        "id": number, "image_id": image, "category_id": category, "bbox": [2.0, 2.0, 4.0, 4.0], "area": 16.0, "iscrowd": 0, "segmentation": SQUARE,
-    } | more  # fmt: skip
+        "id": number,
+        "image_id": image,
+        "category_id": category,
+        "bbox": [2.0, 2.0, 4.0, 4.0],
+        "area": 16.0,
+        "iscrowd": 0,
+        "segmentation": SQUARE,
+    } | more
 
 
 def document() -> dict[str, Any]:
@@ -29,9 +35,25 @@ def document() -> dict[str, Any]:
     return {
         "info": {"year": 2017},
         "licenses": [],
-        "images": [{"id": number, "file_name": f"{number:012d}.jpg", "width": 12, "height": 10, "license": 1} for number in (9, 5)],
-        "categories": [{"id": 7, "name": "ring", "supercategory": "shape"}, {"id": 3, "name": "box", "supercategory": "shape"}],
-        "annotations": [annotation(11), annotation(10, category=7), annotation(12, iscrowd=1, area=10.0, segmentation=CROWD)],
+        "images": [
+            {
+                "id": number,
+                "file_name": f"{number:012d}.jpg",
+                "width": 12,
+                "height": 10,
+                "license": 1,
+            }
+            for number in (9, 5)
+        ],
+        "categories": [
+            {"id": 7, "name": "ring", "supercategory": "shape"},
+            {"id": 3, "name": "box", "supercategory": "shape"},
+        ],
+        "annotations": [
+            annotation(11),
+            annotation(10, category=7),
+            annotation(12, iscrowd=1, area=10.0, segmentation=CROWD),
+        ],
     }
 
 
@@ -43,7 +65,9 @@ def write(root: Path, change: Change = lambda table: None, split: str = "val") -
     (root / "annotations" / f"instances_{split}2017.json").write_text(json.dumps(table))
     (root / f"{split}2017").mkdir(exist_ok=True)
     for image in table["images"]:
-        Picture.new("RGB", (max(1, image["width"]), max(1, image["height"]))).save(root / f"{split}2017" / image["file_name"])
+        Picture.new("RGB", (max(1, image["width"]), max(1, image["height"]))).save(
+            root / f"{split}2017" / image["file_name"]
+        )
     return root
 
 
@@ -59,7 +83,9 @@ def test_a_split_reads_in_the_order_of_its_numbers(tmp_path: Path) -> None:
 
 
 def test_a_picture_without_objects_is_evaluated_and_not_trained_on(tmp_path: Path) -> None:
-    """What is found in it is wrong; there is nothing to learn from it, and 1,021 of COCO's training pictures are so."""
+    """What is found in it is wrong; there is nothing to learn from it, and 1,021 of COCO's training
+    pictures are so.
+    """
     split = coco.read(write(tmp_path), "val")
     assert len(split) == 2 and len(split.objects(1)) == 0
     assert split.with_objects().image_I.tolist() == [5]
@@ -70,9 +96,15 @@ def test_a_picture_without_objects_is_evaluated_and_not_trained_on(tmp_path: Pat
     [([2, 2, 0, 4], None), ([2, 2, 4, 0], None), ([20, 2, 4, 4], None), ([-6, -6, 5, 5], None)]
     + [([-2, -2, 5, 5], [0, 0, 3, 3]), ([10, 8, 9, 9], [10, 8, 12, 10])],
 )
-def test_boxes_are_cut_to_the_picture_for_training_and_stay_in_the_truth(tmp_path: Path, box: list[float], left: list[float] | None) -> None:
-    """COCO has a few of no area and some over the edge; a matcher would divide by zero, and evaluation takes them as they are."""
-    split = coco.read(write(tmp_path, lambda table: table["annotations"].append(annotation(20, bbox=box))), "val")
+def test_boxes_are_cut_to_the_picture_for_training_and_stay_in_the_truth(
+    tmp_path: Path, box: list[float], left: list[float] | None
+) -> None:
+    """COCO has a few of no area and some over the edge; a matcher would divide by zero, and
+    evaluation takes them as they are.
+    """
+    split = coco.read(
+        write(tmp_path, lambda table: table["annotations"].append(annotation(20, bbox=box))), "val"
+    )
     boxes = split.objects(0).box_O4.tolist()
     assert len(boxes) == (3 if left is None else 4)
     assert left is None or boxes[-1] == left
@@ -87,31 +119,72 @@ REFUSED: list[tuple[Change, str]] = [
     (lambda table: table["images"].append(table["images"][0]), "3 images have 2 numbers"),
     (lambda table: table["annotations"].append(annotation(11)), "4 annotations have 3 numbers"),
     (lambda table: table["images"][0].update(width=0), "image 9 is 0 x 10"),
-    (lambda table: table["annotations"].append(annotation(20, image=6)), "annotation 20: there is no image 6"),
-    (lambda table: table["annotations"].append(annotation(20, category=4)), "annotation 20: there is no category 4"),
-    (lambda table: table["annotations"].append(annotation(20, bbox=[2, 2, -1, 4])), "annotation 20: box"),
+    (
+        lambda table: table["annotations"].append(annotation(20, image=6)),
+        "annotation 20: there is no image 6",
+    ),
+    (
+        lambda table: table["annotations"].append(annotation(20, category=4)),
+        "annotation 20: there is no category 4",
+    ),
+    (
+        lambda table: table["annotations"].append(annotation(20, bbox=[2, 2, -1, 4])),
+        "annotation 20: box",
+    ),
     (lambda table: table["annotations"].append(annotation(20, area=-1)), "annotation 20: box"),
     (lambda table: table["annotations"].append(annotation(20, iscrowd=2)), "iscrowd is 2"),
-    (lambda table: table["annotations"].append(annotation(20, segmentation=[[1.0, 2.0, 3.0, 4.0]])), "a polygon has 4 numbers"),
-    (lambda table: table["annotations"].append(annotation(20, segmentation=[[0, 0, 1e9, 0, 1e9, 1e9]])), "further from the image"),
+    (
+        lambda table: table["annotations"].append(
+            annotation(20, segmentation=[[1.0, 2.0, 3.0, 4.0]])
+        ),
+        "a polygon has 4 numbers",
+    ),
+    (
+        lambda table: table["annotations"].append(
+            annotation(20, segmentation=[[0, 0, 1e9, 0, 1e9, 1e9]])
+        ),
+        "further from the image",
+    ),
     (lambda table: table["images"][0].update(id=2**70), "more than 64 bits"),
     (lambda table: table.update(annotations=[]), "no objects in it"),
     (lambda table: table.update(annotations=[annotation(1, iscrowd=1)]), "no objects in it"),
-    (lambda table: table["annotations"].append(annotation(20, segmentation=CROWD | {"size": [12, 10]})), "12 x 10 pixels, the image has 10 x 12"),
-    (lambda table: table["annotations"].append(annotation(20, segmentation=CROWD | {"counts": [30, 10, 81]})), "cover 121 pixels"),
-    (lambda table: table["annotations"].append(annotation(20, segmentation=CROWD | {"counts": "_!"})), "truncated|letters"),
-    (lambda table: table["annotations"].append(annotation(20, segmentation="polygon")), "annotation 20: segmentation"),
+    (
+        lambda table: table["annotations"].append(
+            annotation(20, segmentation=CROWD | {"size": [12, 10]})
+        ),
+        "12 x 10 pixels, the image has 10 x 12",
+    ),
+    (
+        lambda table: table["annotations"].append(
+            annotation(20, segmentation=CROWD | {"counts": [30, 10, 81]})
+        ),
+        "cover 121 pixels",
+    ),
+    (
+        lambda table: table["annotations"].append(
+            annotation(20, segmentation=CROWD | {"counts": "_!"})
+        ),
+        "truncated|letters",
+    ),
+    (
+        lambda table: table["annotations"].append(annotation(20, segmentation="polygon")),
+        "annotation 20: segmentation",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("change", "said"), REFUSED)
 def test_what_cannot_be_is_refused_and_named(tmp_path: Path, change: Change, said: str) -> None:
-    """Before the clock starts, with the annotation's number; a crash in the middle of an epoch says neither."""
+    """Before the clock starts, with the annotation's number; a crash in the middle of an epoch says
+    neither.
+    """
     with pytest.raises(RequestError, match=said):
         coco.read(write(tmp_path, change), "val")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"images": []}', '{"images": 3, "annotations": [], "categories": []}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"images": []}', '{"images": 3, "annotations": [], "categories": []}']
+)
 def test_what_is_no_annotation_file_is_refused(tmp_path: Path, text: str) -> None:
     """One sentence with the path."""
     write(tmp_path)
@@ -129,11 +202,21 @@ def test_a_folder_that_is_not_coco_s_is_refused(tmp_path: Path) -> None:
 def test_faults_are_counted_when_there_are_many(tmp_path: Path) -> None:
     """Not a screen full of them."""
     with pytest.raises(RequestError, match="and 15 more"):
-        coco.read(write(tmp_path, lambda table: table.update(annotations=[annotation(number, image=6) for number in range(20)])), "val")
+        coco.read(
+            write(
+                tmp_path,
+                lambda table: table.update(
+                    annotations=[annotation(number, image=6) for number in range(20)]
+                ),
+            ),
+            "val",
+        )
 
 
 def test_annotated_pictures_without_a_file_are_named(tmp_path: Path) -> None:
-    """Annotations without pictures: found by the look-over before the clock, and left out where that is asked for."""
+    """Annotations without pictures: found by the look-over before the clock, and left out where
+    that is asked for.
+    """
     (write(tmp_path) / "val2017" / "000000000009.jpg").unlink()
     split = coco.read(tmp_path, "val")
     found, _ = file_checks.look(split)
@@ -143,7 +226,9 @@ def test_annotated_pictures_without_a_file_are_named(tmp_path: Path) -> None:
 
 
 def test_pictures_without_an_annotation_are_not_part_of_the_split(tmp_path: Path) -> None:
-    """A file that the document does not know is no sample: COCO's folders are read by their documents."""
+    """A file that the document does not know is no sample: COCO's folders are read by their
+    documents.
+    """
     Picture.new("RGB", (5, 5)).save(write(tmp_path) / "val2017" / "stray.jpg")
     assert len(coco.read(tmp_path, "val")) == 2
 
@@ -157,7 +242,9 @@ def test_categories_must_agree(tmp_path: Path) -> None:
 
 
 def test_shuffled_labels_belong_to_other_pictures(tmp_path: Path) -> None:
-    """Nothing is lost, and nothing is where it was for some seed; the same seed gives the same again."""
+    """Nothing is lost, and nothing is where it was for some seed; the same seed gives the same
+    again.
+    """
     split = coco.read(write(tmp_path), "val")
     counts = {tuple(split.shuffled_labels(seed).count_I.tolist()) for seed in range(8)}
     assert counts == {(3, 0), (0, 3)}
@@ -174,7 +261,9 @@ def test_masks_are_those_of_the_objects(tmp_path: Path) -> None:
 
 
 def test_the_truth_is_in_the_order_of_the_samples(tmp_path: Path) -> None:
-    """Answers name samples, and the judge finds the picture by that number; what was left out is not asked for."""
+    """Answers name samples, and the judge finds the picture by that number; what was left out is
+    not asked for.
+    """
     split = coco.read(write(tmp_path), "val")
     for kept, numbers, count in ((split, [5, 9], 3), (split.keep(np.array([False, True])), [9], 0)):
         coco.write_truth(kept, tmp_path)
@@ -187,8 +276,19 @@ def test_the_truth_is_in_the_order_of_the_samples(tmp_path: Path) -> None:
 def test_pictures_of_any_shape_are_samples(tmp_path: Path, extent: tuple[int, int]) -> None:
     """One pixel, and ten thousand in a row: read, measured and masked like any other."""
     shape = {"width": extent[0], "height": extent[1]}
-    whole = annotation(1, bbox=[0, 0, *extent], area=extent[0] * extent[1], segmentation={"size": [extent[1], extent[0]], "counts": [0, extent[0] * extent[1]]})
-    split = coco.read(write(tmp_path, lambda table: table.update(images=[table["images"][1] | shape], annotations=[whole])), "val")
+    whole = annotation(
+        1,
+        bbox=[0, 0, *extent],
+        area=extent[0] * extent[1],
+        segmentation={"size": [extent[1], extent[0]], "counts": [0, extent[0] * extent[1]]},
+    )
+    split = coco.read(
+        write(
+            tmp_path,
+            lambda table: table.update(images=[table["images"][1] | shape], annotations=[whole]),
+        ),
+        "val",
+    )
     assert file_checks.look(split)[0].broken == ()
     assert split.objects(0).box_O4.tolist() == [[0, 0, *extent]]
     assert split.masks(0, split.objects(0))[0].all()
@@ -197,7 +297,9 @@ def test_pictures_of_any_shape_are_samples(tmp_path: Path, extent: tuple[int, in
 
 @pytest.mark.parametrize("seed", range(6))
 def test_compressed_runs_read_as_the_library_wrote_them(seed: int) -> None:
-    """Our reader stands between anybody's bytes and C++: it must know exactly what is well formed."""
+    """Our reader stands between anybody's bytes and C++: it must know exactly what is well
+    formed.
+    """
     rng = np.random.default_rng(seed)
     height, width = (int(side) for side in rng.integers(1, 200, size=2))
     mask = (rng.random((height, width)) < rng.choice([0.02, 0.5, 0.99])).astype(np.uint8)
@@ -206,7 +308,9 @@ def test_compressed_runs_read_as_the_library_wrote_them(seed: int) -> None:
     rle.check_runs(runs, height, width)
     values = np.repeat(np.arange(len(runs)) % 2, runs)
     assert np.array_equal(values, mask.ravel(order="F"))
-    plain = rle.mask_of(rle.Runs(size=(height, width), counts=[int(run) for run in runs]), height, width)
+    plain = rle.mask_of(
+        rle.Runs(size=(height, width), counts=[int(run) for run in runs]), height, width
+    )
     assert np.array_equal(plain, mask)
     with pytest.raises(ValueError, match="cover|longer"):
         rle.check_runs(runs, height + 1, width)
@@ -239,4 +343,6 @@ def test_the_mask_of_another_picture_is_cut_or_filled_up(counts: list[int] | str
     assert whole.sum() > 0
     for height, width in ((2, 2), (6, 5), (2, 5)):
         found, shared = rle.mask_of(runs, height, width), (min(4, height), min(3, width))
-        assert found.shape == (height, width) and found.sum() == whole[: shared[0], : shared[1]].sum()
+        assert (
+            found.shape == (height, width) and found.sum() == whole[: shared[0], : shared[1]].sum()
+        )

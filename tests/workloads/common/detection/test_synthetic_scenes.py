@@ -16,9 +16,16 @@ from workloads.common.pictures.cloth import Weave
 
 WEAVING = Weaving(periods_px=(5.0, 8.0), ground_strength=0.5, rags=(1, 4), rag_radius=(0.07, 0.2))
 SMALL = Scenery(
-    pictures={"train": 30, "val": 6}, classes=("circle", "cross", "triangle"), extents=((64, 64), (64, 48)), mean_objects=4.0, most_objects=9,
-    radius=(0.1, 0.3), crowd_share=0.3, empty_share=0.1, surfaces=WEAVING,
-)  # fmt: skip
+    pictures={"train": 30, "val": 6},
+    classes=("circle", "cross", "triangle"),
+    extents=((64, 64), (64, 48)),
+    mean_objects=4.0,
+    most_objects=9,
+    radius=(0.1, 0.3),
+    crowd_share=0.3,
+    empty_share=0.1,
+    surfaces=WEAVING,
+)
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +35,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_they_read_as_coco(made: Path) -> None:
-    """By the loader that reads the real thing; every picture decodes, and its size is the annotated one."""
+    """By the loader that reads the real thing; every picture decodes, and its size is the annotated
+    one.
+    """
     train, val = (coco.read(made, split) for split in ("train", "val"))
     coco.agree(train, val)
     assert (len(train), len(val)) == (30, 6)
@@ -39,11 +48,16 @@ def test_they_read_as_coco(made: Path) -> None:
 
 
 def test_what_a_scene_has(made: Path) -> None:
-    """Several objects, a crowd here and there, pictures with nothing in them, objects that lie over others."""
+    """Several objects, a crowd here and there, pictures with nothing in them, objects that lie over
+    others.
+    """
     train = coco.read(made, "train")
     found = [train.objects(index) for index in range(len(train))]
     assert 2 < np.mean([len(each) for each in found]) < 6
-    assert min(len(each) for each in found) == 0 and max(len(each) for each in found) <= SMALL.most_objects + 1
+    assert (
+        min(len(each) for each in found) == 0
+        and max(len(each) for each in found) <= SMALL.most_objects + 1
+    )
     assert 2 < train.crowd_A.sum() < 20
     boxes = np.concatenate([each.box_O4[:, 2:] - each.box_O4[:, :2] for each in found])
     assert boxes.min() >= 2 and boxes.max() > 30
@@ -70,7 +84,9 @@ def test_a_picture_is_a_function_of_its_number() -> None:
     """Not of those rendered before, nor of how many there are; another split has other pictures."""
     again = synthetic_scenes.scene(replace(SMALL, pictures={"train": 5, "val": 1}), "train", 3)
     first = synthetic_scenes.scene(SMALL, "train", 3)
-    assert np.array_equal(first.colour_HWC, again.colour_HWC) and list(synthetic_scenes.described(first)) == list(synthetic_scenes.described(again))
+    assert np.array_equal(first.colour_HWC, again.colour_HWC) and list(
+        synthetic_scenes.described(first)
+    ) == list(synthetic_scenes.described(again))
     assert not np.array_equal(first.colour_HWC, synthetic_scenes.scene(SMALL, "val", 3).colour_HWC)
 
 
@@ -84,12 +100,17 @@ def test_most_of_an_object_stays_visible() -> None:
     for number in range(12):
         canvas = synthetic_scenes.scene(SMALL, "train", number)
         seen = [int((canvas.owner_HW == place).sum()) for place in range(len(canvas.labels))]
-        assert all(each >= synthetic_scenes.LEAST_SEEN * full for each, full in zip(seen, canvas.full_px, strict=True))
+        assert all(
+            each >= synthetic_scenes.LEAST_SEEN * full
+            for each, full in zip(seen, canvas.full_px, strict=True)
+        )
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 9), st.integers(1, 9), st.floats(0.1, 0.9))
-def test_traced_polygons_draw_the_mask_again(seed: int, height: int, width: int, share: float) -> None:
+def test_traced_polygons_draw_the_mask_again(
+    seed: int, height: int, width: int, share: float
+) -> None:
     """Whatever the mask: its own pixels, its holes filled, and nothing outside."""
     mask = np.random.default_rng(seed).random((height, width)) < share
     drawn = rle.mask_of(mask_outlines.polygons(mask), height, width).astype(bool)
@@ -116,18 +137,26 @@ def test_runs_are_the_reference_s() -> None:
     assert mask_outlines.runs(np.zeros((2, 2), dtype=bool)) == [4]
 
 
-@pytest.mark.parametrize("at", [(0.25, 0.5), (60.0, 20.5), (25.0, 50.0), (-40.0, 20.0), (90.0, 90.0)])
+@pytest.mark.parametrize(
+    "at", [(0.25, 0.5), (60.0, 20.5), (25.0, 50.0), (-40.0, 20.0), (90.0, 90.0)]
+)
 @pytest.mark.parametrize("name", sorted(shapes.OUTLINES_PD))
-def test_an_outline_across_the_edge_is_the_part_of_a_whole_one(name: str, at: tuple[float, float]) -> None:
+def test_an_outline_across_the_edge_is_the_part_of_a_whole_one(
+    name: str, at: tuple[float, float]
+) -> None:
     """Only the pixels around an outline are looked at: cut wrongly, they would lie beside it."""
     points_PD, margin = shapes.OUTLINES_PD[name] * 17 + np.array(at), 64
     whole_HW = shapes.inside(points_PD + margin, (50 + 2 * margin, 60 + 2 * margin))
-    assert np.array_equal(shapes.inside(points_PD, (50, 60)), whole_HW[margin : margin + 50, margin : margin + 60])
+    assert np.array_equal(
+        shapes.inside(points_PD, (50, 60)), whole_HW[margin : margin + 50, margin : margin + 60]
+    )
 
 
 @pytest.mark.parametrize("name", sorted(shapes.OUTLINES_PD))
 def test_annotated_pixels_are_the_painted_ones(name: str) -> None:
-    """Two ways of filling an outline: one for the eye, one that is the same on every machine; they differ at edges alone."""
+    """Two ways of filling an outline: one for the eye, one that is the same on every machine; they
+    differ at edges alone.
+    """
     points = shapes.OUTLINES_PD[name] * 20 + np.array([30.3, 25.7])
     inside, share = shapes.inside(points, (50, 60)), shapes.coverage(points, (50, 60))
     assert inside[share > 0.95].mean() > 0.97 and not inside[share < 0.05].any()
@@ -145,26 +174,43 @@ def test_a_class_has_a_weave_and_no_colour(monkeypatch: pytest.MonkeyPatch) -> N
     worn: list[list[cloth.Cloth]] = [[], [], []]
     look = Woven(weaving=WEAVING, rng=np.random.default_rng(1))
     for label in range(3):
-        monkeypatch.setattr(cloth, "lay", lambda picture_HWC, points_PD, cloth, label=label: worn[label].append(cloth))
+        monkeypatch.setattr(
+            cloth,
+            "lay",
+            lambda picture_HWC, points_PD, cloth, label=label: worn[label].append(cloth),
+        )
         for _ in range(300):
             look.paint(label)(np.zeros((8, 8, 3)), np.zeros((3, 2)))
     assert [{each.weave for each in part} for part in worn] == [{weave} for weave in Weave]
-    assert np.ptp([np.mean([each.thread_2C.mean(axis=0) for each in part], axis=0) for part in worn]) < 10
+    assert (
+        np.ptp([np.mean([each.thread_2C.mean(axis=0) for each in part], axis=0) for part in worn])
+        < 10
+    )
 
 
 def test_rags_are_no_objects() -> None:
     """They lie on the ground before any object and are never annotated."""
-    bare, ragged = (Woven(weaving=replace(WEAVING, rags=rags), rng=np.random.default_rng(3)).ground((64, 64)) for rags in ((0, 1), (9, 10)))
+    bare, ragged = (
+        Woven(weaving=replace(WEAVING, rags=rags), rng=np.random.default_rng(3)).ground((64, 64))
+        for rags in ((0, 1), (9, 10))
+    )
     assert 0.1 < np.any(bare != ragged, axis=2).mean() < 0.95
     canvas = synthetic_scenes.scene(replace(SMALL, empty_share=1.0, crowd_share=0.0), "train", 0)
     assert not list(synthetic_scenes.described(canvas)) and np.ptp(canvas.colour_HWC) > 50
 
 
 def test_other_surfaces_are_other_scenes() -> None:
-    """Crowds are woven too; a picture of one number is the same again, and another one on other surfaces, in a folder of its own."""
+    """Crowds are woven too; a picture of one number is the same again, and another one on other
+    surfaces, in a folder of its own.
+    """
     canvas = synthetic_scenes.scene(replace(SMALL, crowd_share=1.0), "train", 0)
-    assert canvas.crowds == {0} and any(entry["iscrowd"] for entry in synthetic_scenes.described(canvas))
+    assert canvas.crowds == {0} and any(
+        entry["iscrowd"] for entry in synthetic_scenes.described(canvas)
+    )
     plainer = replace(SMALL, surfaces=replace(WEAVING, ground_strength=0.1))
-    first, second, other = (np.asarray(synthetic_scenes.again(scenery, "val", "000000000002.jpg")) for scenery in (SMALL, SMALL, plainer))
+    first, second, other = (
+        np.asarray(synthetic_scenes.again(scenery, "val", "000000000002.jpg"))
+        for scenery in (SMALL, SMALL, plainer)
+    )
     assert np.array_equal(first, second) and not np.array_equal(first, other)
     assert SMALL.digest() != plainer.digest()

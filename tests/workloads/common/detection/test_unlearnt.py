@@ -28,7 +28,12 @@ def found(split: Split) -> Iterator[tuple[str, int, Piece]]:
         picture_HWC = np.asarray(decode(split.path(index)), dtype=np.float64)
         level_HW = {**unlearnt.maps(picture_HWC), **unlearnt.woven(picture_HWC)}
         cuts = [f"{name}, {share}" for share in SHARES for name in level_HW]
-        yield from ((cuts[cut], index, piece) for cut, piece in unlearnt.pieces(picture_HWC, np.stack([*level_HW.values()]), LEAST_PX, SHARES))
+        yield from (
+            (cuts[cut], index, piece)
+            for cut, piece in unlearnt.pieces(
+                picture_HWC, np.stack([*level_HW.values()]), LEAST_PX, SHARES
+            )
+        )
 
 
 def grouped(split: Split) -> Mapping[str, list[tuple[int, Piece]]]:
@@ -39,11 +44,24 @@ def grouped(split: Split) -> Mapping[str, list[tuple[int, Piece]]]:
     return groups
 
 
-def detected(train: Split, known: list[tuple[int, Piece]], asked: list[tuple[int, Piece]]) -> Detections:
-    """Name pieces by those of the training pictures that are most like them; the share of neighbours that agree is the score."""
+def detected(
+    train: Split, known: list[tuple[int, Piece]], asked: list[tuple[int, Piece]]
+) -> Detections:
+    """Name pieces by those of the training pictures that are most like them; the share of
+    neighbours that agree is the score.
+    """
     objects = {index: train.objects(index) for index, _ in known}
-    label_N = np.array([unlearnt.label_of(piece, objects[index].box_O4.astype(np.float64), objects[index].label_O) for index, piece in known])
-    known_NF, asked_NF = (np.stack([piece.feature_F for _, piece in part]) for part in (known, asked))
+    label_N = np.array(
+        [
+            unlearnt.label_of(
+                piece, objects[index].box_O4.astype(np.float64), objects[index].label_O
+            )
+            for index, piece in known
+        ]
+    )
+    known_NF, asked_NF = (
+        np.stack([piece.feature_F for _, piece in part]) for part in (known, asked)
+    )
     share_DK = unlearnt.nearest(known_NF, label_N, asked_NF, 1 + len(train.categories))[:, 1:]
     box_D4 = np.stack([piece.box_4 for _, piece in asked])
     return Detections(
@@ -61,17 +79,27 @@ def best_ap(scenery: Scenery, train: int, val: int, folder: Path) -> Mapping[Kin
     splits = [coco.read(root, split) for split in ("train", "val")]
     coco.write_truth(splits[1], folder)
     truth, (known, asked) = average_precision.read_truth(folder), map(grouped, splits)
-    each = [detected(splits[0], known[name], asked[name]) for name in known.keys() & asked.keys() if len(known[name]) > unlearnt.NEIGHBOURS]
-    return {kind: max(average_precision.average_precision(truth, one, kind) for one in each) for kind in Kind}
+    each = [
+        detected(splits[0], known[name], asked[name])
+        for name in known.keys() & asked.keys()
+        if len(known[name]) > unlearnt.NEIGHBOURS
+    ]
+    return {
+        kind: max(average_precision.average_precision(truth, one, kind) for one in each)
+        for kind in Kind
+    }
 
 
-MARGIN = 0.9  # of the target: other scenes, and more training scenes, move a rule's AP by some hundredths
+# of the target: other scenes, and more training scenes, move a rule's AP by some hundredths
+MARGIN = 0.9
 CLOSE = 0.95  # of SSD's: with five times the training scenes the best rule has the same AP
 
 
 @pytest.mark.slow
 def test_pieces_of_ssd_s_scenes_miss(tmp_path: Path) -> None:
-    """The best one is made for these very scenes; the others have half of its AP (workloads/ssd/README.md)."""
+    """The best one is made for these very scenes; the others have half of its AP
+    (workloads/ssd/README.md).
+    """
     assert best_ap(SCENERY, 100, 60, tmp_path)[Kind.BOX] < CLOSE * target("ssd")["box_ap"]
 
 

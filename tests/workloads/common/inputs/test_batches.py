@@ -10,7 +10,14 @@ from workloads.common.inputs import batches
 def test_an_epoch_shows_each_picture_once() -> None:
     """None left out, none twice, over all ranks, with an uneven last batch."""
     plans = [batches.steps(107, 16, 4, 1, 3, rank, 2) for rank in range(2)]
-    real = [key.index for plan in plans for step in plan for part in step.micro_batches for key in part if key.weight]
+    real = [
+        key.index
+        for plan in plans
+        for step in plan
+        for part in step.micro_batches
+        for key in part
+        if key.weight
+    ]
     assert sorted(real) == list(range(107))
     assert [step.samples for step in plans[0]] == [16] * 6 + [11]
 
@@ -18,7 +25,10 @@ def test_an_epoch_shows_each_picture_once() -> None:
 @pytest.mark.parametrize("count", [32, 33, 34, 35, 47])
 def test_ranks_have_equally_many_batches(count: int) -> None:
     """A rank with one batch less would leave the others waiting for its gradients for ever."""
-    shapes = [[len(step.micro_batches) for step in batches.steps(count, 16, 4, 1, 1, rank, 3)] for rank in range(3)]
+    shapes = [
+        [len(step.micro_batches) for step in batches.steps(count, 16, 4, 1, 1, rank, 3)]
+        for rank in range(3)
+    ]
     assert shapes[0] == shapes[1] == shapes[2]
 
 
@@ -34,13 +44,18 @@ def test_ranks_share_what_one_process_accumulates() -> None:
 def test_small_rests_are_filled_with_weightless_pictures() -> None:
     """Batch-norm cannot take one picture, and a rank without any could not join the others."""
     plans = [batches.steps(17, 16, 4, 1, 1, rank, 2)[-1] for rank in range(2)]
-    assert [sum(key.weight for part in step.micro_batches for key in part) for step in plans] == [1, 0]
+    assert [sum(key.weight for part in step.micro_batches for key in part) for step in plans] == [
+        1,
+        0,
+    ]
     assert all(len(part) == 2 for step in plans for part in step.micro_batches)
 
 
 def test_micro_batches_are_no_larger_than_the_span() -> None:
     """The logged span is what batch-norm sees."""
-    parts = [part for step in batches.steps(1000, 96, 12, 1, 1, 1, 2) for part in step.micro_batches]
+    parts = [
+        part for step in batches.steps(1000, 96, 12, 1, 1, 1, 2) for part in step.micro_batches
+    ]
     assert max(len(part) for part in parts) == 12
 
 
@@ -52,7 +67,9 @@ def test_orders_differ_by_epoch_and_seed() -> None:
 
 
 def test_global_batches_that_somebody_else_made_are_shared_the_same_way() -> None:
-    """A workload with an order of its own (pictures grouped by their shape) has the same ranks and micro-batches."""
+    """A workload with an order of its own (pictures grouped by their shape) has the same ranks and
+    micro-batches.
+    """
     own = batches.cut(batches.order(48, 1, 1), 16)
     assert batches.shared(own, 4, 1, 0, 2) == batches.steps(48, 16, 4, 1, 1, 0, 2)
 
@@ -65,14 +82,28 @@ def test_an_evaluation_asks_for_each_picture_once() -> None:
 
 
 def test_augmentation_has_a_generator_for_each_sample_of_each_epoch() -> None:
-    """The same crop in every epoch would be no augmentation; another one after a resume would be another run."""
-    draws = {batches.Key(index=index, epoch=epoch).generator(seed).random() for index in (1, 2) for epoch in (1, 2) for seed in (1, 2)}
+    """The same crop in every epoch would be no augmentation; another one after a resume would be
+    another run.
+    """
+    draws = {
+        batches.Key(index=index, epoch=epoch).generator(seed).random()
+        for index in (1, 2)
+        for epoch in (1, 2)
+        for seed in (1, 2)
+    }
     assert len(draws) == 8
-    assert batches.Key(index=1, epoch=2).generator(3).random() == batches.Key(index=1, epoch=2, weight=0.0).generator(3).random()
+    assert (
+        batches.Key(index=1, epoch=2).generator(3).random()
+        == batches.Key(index=1, epoch=2, weight=0.0).generator(3).random()
+    )
 
 
-@pytest.mark.parametrize(("batch", "span", "ranks", "advised"), [(32, 32, 2, 16), (8, 3, 1, 8), (9, 4, 3, 3)])
-def test_batches_that_ranks_cannot_share_are_refused(batch: int, span: int, ranks: int, advised: int) -> None:
+@pytest.mark.parametrize(
+    ("batch", "span", "ranks", "advised"), [(32, 32, 2, 16), (8, 3, 1, 8), (9, 4, 3, 3)]
+)
+def test_batches_that_ranks_cannot_share_are_refused(
+    batch: int, span: int, ranks: int, advised: int
+) -> None:
     """The log names model_bn_span; a rank that silently took another would make the log wrong."""
     with pytest.raises(RequestError, match=f"model_bn_span={advised} "):
         batches.check_span(batch, span, ranks)

@@ -1,4 +1,6 @@
-"""Loader workers when the whole process group is signalled, as schedulers and closing terminals do."""
+"""Loader workers when the whole process group is signalled, as schedulers and closing terminals
+do.
+"""
 
 import os
 import signal
@@ -35,9 +37,21 @@ if __name__ == "__main__":
 
 @pytest.mark.slow
 def test_a_group_that_is_terminated_still_makes_its_step() -> None:
-    """The worker was gone at once, the parent's loop broke before it could save, and all steps since the last checkpoint were lost."""
-    child = subprocess.Popen([sys.executable, "-c", BODY], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    """The worker was gone at once, the parent's loop broke before it could save, and all steps
+    since the last checkpoint were lost.
+    """
+    child = subprocess.Popen(
+        [sys.executable, "-c", BODY],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
     assert child.stdout is not None and child.stdout.readline() == "ready\n"
     os.killpg(child.pid, signal.SIGTERM)
     told, errors = child.communicate(timeout=60)
-    assert child.returncode == 143 and told.startswith("saved after ") and "is killed by signal" not in errors
+    assert (
+        child.returncode == 143
+        and told.startswith("saved after ")
+        and "is killed by signal" not in errors
+    )

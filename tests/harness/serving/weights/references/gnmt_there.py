@@ -1,4 +1,5 @@
-"""GNMT v2 with the reference's names and layers: mlcommons/training, rnn_translator/pytorch/seq2seq/models, gnmt.py, encoder.py, decoder.py, attention.py.
+"""GNMT v2 with the reference's names and layers: mlcommons/training,
+rnn_translator/pytorch/seq2seq/models, gnmt.py, encoder.py, decoder.py, attention.py.
 
 One sentence at a time, without padding, so that neither packing nor masks can hide a difference.
 """
@@ -8,20 +9,29 @@ from torch import nn
 
 # Legend: S source words, T target words, H width, V vocabulary; one sentence, so there is no batch.
 
+
 class Attention(nn.Module):
     """Normalised Bahdanau attention."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.linear_q, self.linear_k = nn.Linear(width, width, bias=False), nn.Linear(width, width, bias=False)
-        self.linear_att, self.normalize_bias = nn.Parameter(torch.empty(width)), nn.Parameter(torch.empty(width))
+        self.linear_q, self.linear_k = (
+            nn.Linear(width, width, bias=False),
+            nn.Linear(width, width, bias=False),
+        )
+        self.linear_att, self.normalize_bias = (
+            nn.Parameter(torch.empty(width)),
+            nn.Parameter(torch.empty(width)),
+        )
         self.normalize_scalar = nn.Parameter(torch.empty(1))
 
     def forward(self, query_TH: torch.Tensor, memory_SH: torch.Tensor) -> torch.Tensor:
         """Return each query's context T H."""
         both_TSH = self.linear_q(query_TH).unsqueeze(1) + self.linear_k(memory_SH).unsqueeze(0)
         unit_H = self.linear_att / self.linear_att.square().sum().sqrt()
-        score_TS = torch.einsum("tsh,h->ts", torch.tanh(both_TSH + self.normalize_bias), unit_H * self.normalize_scalar)
+        score_TS = torch.einsum(
+            "tsh,h->ts", torch.tanh(both_TSH + self.normalize_bias), unit_H * self.normalize_scalar
+        )
         return torch.einsum("ts,sh->th", score_TS.softmax(1), memory_SH)
 
 
@@ -48,7 +58,11 @@ class Encoder(nn.Module):
         super().__init__()
         self.embedder = embedder
         self.rnn_layers = nn.ModuleList(
-            [nn.LSTM(width, width, bidirectional=True), nn.LSTM(2 * width, width), *(nn.LSTM(width, width) for _ in range(layers - 2))]
+            [
+                nn.LSTM(width, width, bidirectional=True),
+                nn.LSTM(2 * width, width),
+                *(nn.LSTM(width, width) for _ in range(layers - 2)),
+            ]
         )
 
     def forward(self, word_S: torch.Tensor) -> torch.Tensor:
@@ -61,7 +75,9 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """A layer with attention, whose context joins the input of every layer above; residual connections from the third on."""
+    """A layer with attention, whose context joins the input of every layer above; residual
+    connections from the third on.
+    """
 
     def __init__(self, width: int, layers: int, words: int, embedder: nn.Embedding) -> None:
         super().__init__()
@@ -87,7 +103,10 @@ class Reference(nn.Module):
     def __init__(self, words: int, width: int, layers: int) -> None:
         super().__init__()
         embedder = nn.Embedding(words, width)
-        self.encoder, self.decoder = Encoder(width, layers, embedder), Decoder(width, layers, words, embedder)
+        self.encoder, self.decoder = (
+            Encoder(width, layers, embedder),
+            Decoder(width, layers, words, embedder),
+        )
 
     def forward(self, source_S: torch.Tensor, target_T: torch.Tensor) -> torch.Tensor:
         """Return logits T V of one pair of sentences."""

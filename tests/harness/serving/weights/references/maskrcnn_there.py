@@ -1,6 +1,8 @@
-"""Mask R-CNN with the reference's names and layers: mlcommons/training, object_detection/pytorch/maskrcnn_benchmark/modeling.
+"""Mask R-CNN with the reference's names and layers: mlcommons/training,
+object_detection/pytorch/maskrcnn_benchmark/modeling.
 
-backbone/resnet.py and fpn.py, rpn/rpn.py, roi_heads; poolers.py and ROIAlign written as plain interpolation. Regions are the reference's numbers,
+backbone/resnet.py and fpn.py, rpn/rpn.py, roi_heads; poolers.py and ROIAlign written as plain
+interpolation. Regions are the reference's numbers,
 first and last pixel.
 """
 
@@ -10,7 +12,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-# Legend: N pictures, C channels, H height, W width, K regions, A anchors of a cell, L classes with the background.
+# Legend: N pictures, C channels, H height, W width, K regions, A anchors of a cell, L classes with
+# the background.
 Tensor = torch.Tensor
 STAGES = ((64, 256, 3), (128, 512, 4), (256, 1024, 6), (512, 2048, 3))
 LEVELS = (4, 8, 16, 32)
@@ -40,7 +43,11 @@ class Bottleneck(nn.Module):
         self.conv1, self.bn1 = nn.Conv2d(inside, narrow, 1, stride, bias=False), Frozen(narrow)
         self.conv2, self.bn2 = nn.Conv2d(narrow, narrow, 3, 1, 1, bias=False), Frozen(narrow)
         self.conv3, self.bn3 = nn.Conv2d(narrow, out, 1, bias=False), Frozen(out)
-        self.downsample = nn.Sequential(nn.Conv2d(inside, out, 1, stride, bias=False), Frozen(out)) if inside != out else None
+        self.downsample = (
+            nn.Sequential(nn.Conv2d(inside, out, 1, stride, bias=False), Frozen(out))
+            if inside != out
+            else None
+        )
 
     def forward(self, map_NCHW: Tensor) -> Tensor:
         """Return the block's output."""
@@ -66,12 +73,17 @@ class Body(nn.Module):
         inside = 64
         for number, (narrow, out, blocks) in enumerate(STAGES, 1):
             first = Bottleneck(inside, narrow, out, 1 if number == 1 else 2)
-            self.add_module(f"layer{number}", nn.Sequential(first, *(Bottleneck(out, narrow, out, 1) for _ in range(blocks - 1))))
+            self.add_module(
+                f"layer{number}",
+                nn.Sequential(first, *(Bottleneck(out, narrow, out, 1) for _ in range(blocks - 1))),
+            )
             inside = out
 
     def forward(self, picture_NCHW: Tensor) -> list[Tensor]:
         """Return the maps of the four stages."""
-        map_NCHW = functional.max_pool2d(functional.relu(self.stem.bn1(self.stem.conv1(picture_NCHW))), 3, 2, 1)
+        map_NCHW = functional.max_pool2d(
+            functional.relu(self.stem.bn1(self.stem.conv1(picture_NCHW))), 3, 2, 1
+        )
         found = []
         for number in range(1, len(STAGES) + 1):
             map_NCHW = getattr(self, f"layer{number}")(map_NCHW)
@@ -80,7 +92,9 @@ class Body(nn.Module):
 
 
 class Pyramid(nn.Module):
-    """Lateral 1x1 convolutions, each plus the level above doubled; a 3x3 convolution on each; every second pixel of the last as a fifth."""
+    """Lateral 1x1 convolutions, each plus the level above doubled; a 3x3 convolution on each; every
+    second pixel of the last as a fifth.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -94,7 +108,11 @@ class Pyramid(nn.Module):
         found: list[Tensor] = []
         for number in range(len(maps), 0, -1):
             lateral = getattr(self, f"fpn_inner{number}")(maps[number - 1])
-            above = lateral if above is None else lateral + above.repeat_interleave(2, 2).repeat_interleave(2, 3)
+            above = (
+                lateral
+                if above is None
+                else lateral + above.repeat_interleave(2, 2).repeat_interleave(2, 3)
+            )
             found.insert(0, getattr(self, f"fpn_layer{number}")(above))
         return [*found, found[-1][:, :, ::2, ::2]]
 
@@ -104,7 +122,11 @@ class Proposer(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.conv, self.cls_logits, self.bbox_pred = nn.Conv2d(256, 256, 3, 1, 1), nn.Conv2d(256, ANCHORS, 1), nn.Conv2d(256, ANCHORS * 4, 1)
+        self.conv, self.cls_logits, self.bbox_pred = (
+            nn.Conv2d(256, 256, 3, 1, 1),
+            nn.Conv2d(256, ANCHORS, 1),
+            nn.Conv2d(256, ANCHORS * 4, 1),
+        )
 
     def forward(self, levels: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """Return objectness and deltas of each level."""
@@ -118,8 +140,14 @@ class BoxHead(nn.Module):
     def __init__(self, classes: int) -> None:
         super().__init__()
         self.feature_extractor, self.predictor = nn.Module(), nn.Module()
-        self.feature_extractor.fc6, self.feature_extractor.fc7 = nn.Linear(256 * 7 * 7, 1024), nn.Linear(1024, 1024)
-        self.predictor.cls_score, self.predictor.bbox_pred = nn.Linear(1024, classes), nn.Linear(1024, 4 * classes)
+        self.feature_extractor.fc6, self.feature_extractor.fc7 = (
+            nn.Linear(256 * 7 * 7, 1024),
+            nn.Linear(1024, 1024),
+        )
+        self.predictor.cls_score, self.predictor.bbox_pred = (
+            nn.Linear(1024, classes),
+            nn.Linear(1024, 4 * classes),
+        )
 
     def forward(self, pooled_KCHW: Tensor) -> tuple[Tensor, Tensor]:
         """Return scores K L and deltas K 4L."""
@@ -136,13 +164,18 @@ class MaskHead(nn.Module):
         self.feature_extractor, self.predictor = nn.Module(), nn.Module()
         for number in range(1, 5):
             self.feature_extractor.add_module(f"mask_fcn{number}", nn.Conv2d(256, 256, 3, 1, 1))
-        self.predictor.conv5_mask, self.predictor.mask_fcn_logits = nn.ConvTranspose2d(256, 256, 2, 2), nn.Conv2d(256, classes, 1)
+        self.predictor.conv5_mask, self.predictor.mask_fcn_logits = (
+            nn.ConvTranspose2d(256, 256, 2, 2),
+            nn.Conv2d(256, classes, 1),
+        )
 
     def forward(self, pooled_KCHW: Tensor) -> Tensor:
         """Return masks K L 28 28."""
         for layer in self.feature_extractor.children():
             pooled_KCHW = functional.relu(layer(pooled_KCHW))
-        found: Tensor = self.predictor.mask_fcn_logits(functional.relu(self.predictor.conv5_mask(pooled_KCHW)))  # type: ignore[operator]
+        found: Tensor = self.predictor.mask_fcn_logits(
+            functional.relu(self.predictor.conv5_mask(pooled_KCHW))
+        )  # type: ignore[operator]
         return found
 
 
@@ -156,23 +189,38 @@ class Reference(nn.Module):
         self.roi_heads.box, self.roi_heads.mask = BoxHead(classes), MaskHead(classes)
 
     def forward(self, picture_NCHW: Tensor, region_K4: Tensor) -> list[Tensor]:
-        """Return objectness and deltas of the five levels; scores, deltas and masks of the first picture's regions."""
+        """Return objectness and deltas of the five levels; scores, deltas and masks of the first
+        picture's regions.
+        """
         levels = self.backbone.fpn(self.backbone.body(picture_NCHW))  # type: ignore[operator]
         objectness, deltas = self.rpn.head(levels)  # type: ignore[operator]
         scores, moves = self.roi_heads.box(pooled(levels, region_K4, 7))  # type: ignore[operator]
-        return [*objectness, *deltas, scores, moves, self.roi_heads.mask(pooled(levels, region_K4, 14))]  # type: ignore[operator]
+        return [
+            *objectness,
+            *deltas,
+            scores,
+            moves,
+            self.roi_heads.mask(pooled(levels, region_K4, 14)),
+        ]  # type: ignore[operator]
 
 
 def pooled(levels: list[Tensor], region_K4: Tensor, bins: int) -> Tensor:
-    """Average two by two interpolated points in each bin of each region, on the level of its size."""
+    """Average two by two interpolated points in each bin of each region, on the level of its
+    size.
+    """
     found = []
     for left, top, right, bottom in region_K4.tolist():
         side = math.sqrt((right - left + 1) * (bottom - top + 1))
         level = min(max(math.floor(4 + math.log2(side / 224 + 1e-6)), 2), 5) - 2
         height, width = levels[level].shape[-2:]
-        across, down = points(left, right, LEVELS[level], bins, width), points(top, bottom, LEVELS[level], bins, height)
+        across, down = (
+            points(left, right, LEVELS[level], bins, width),
+            points(top, bottom, LEVELS[level], bins, height),
+        )
         grid = torch.stack(torch.meshgrid(down, across, indexing="ij")[::-1], -1)
-        values = functional.grid_sample(levels[level][:1], grid[None], align_corners=True, padding_mode="border")
+        values = functional.grid_sample(
+            levels[level][:1], grid[None], align_corners=True, padding_mode="border"
+        )
         found.append(functional.avg_pool2d(values, POINTS))
     return torch.cat(found)
 
